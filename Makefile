@@ -1,0 +1,54 @@
+# Everything a person needs: `make help`. Needs only Python 3.11+ and make.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+READY := $(VENV)/.installed
+
+# Prefect must neither phone home nor write into the developer's own home.
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export UV_SYSTEM_CERTS := true
+
+.PHONY: help demo test check fix serve stop sandbox lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# A venv of the standard library, a pinned uv in it, then exactly the locked set.
+$(READY): pyproject.toml requirements.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(UV) --version 2>/dev/null | grep -q "uv $(UV_VERSION) " || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY) ## one whole night against the sandbox gateway; prints where the workbook is
+	@$(BIN)/recon demo
+
+test: $(READY) ## the test suite
+	@$(BIN)/pytest -n 2
+
+check: $(READY) ## format, lint, types, floors, tidiness
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/pytest -q tests/architecture
+
+fix: $(READY) ## let ruff put right what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
+	@$(BIN)/recon sandbox
+
+lock: ## resolve the dependencies again (hashed, no index host)
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove what make made here
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

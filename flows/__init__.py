@@ -1,0 +1,1 @@
+"""Prefect flows: what runs, in which order, on which day."""

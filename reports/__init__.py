@@ -1,0 +1,1 @@
+"""Workbooks: building them and reading them back."""

@@ -1,0 +1,1 @@
+"""The command line: the one module of recon that stands on the top floor."""

@@ -1,0 +1,78 @@
+"""What a caller of recon cannot continue from.
+
+Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
+
+    ReconError
+    ├── UsageError                 wrong arguments or configuration      exit 2
+    │   ├── ConfigurationError     a file, key or variable is missing or wrong
+    │   └── SourceMissingError     a named input file does not exist
+    ├── SourceUnreadableError      a file is not what its name says       exit 1
+    ├── AmountError                text that is not an amount of its currency
+    ├── NightHeldError             another run holds this night           exit 75
+    ├── GateClosedError            a proof before money failed            exit 4
+    ├── StoreError                 the database cannot do its work        exit 1
+    │   ├── StoreLockedError       somebody else holds the database
+    │   └── HistoryBrokenError     the hash chain does not close
+    ├── OutputError                a report cannot be written             exit 1
+    └── Defect                     an invariant of ours does not hold: a bug
+"""
+
+
+class ReconError(Exception):
+    """Something went wrong that the caller must deal with."""
+
+    exit_code: int = 1
+
+
+class UsageError(ReconError):
+    """The call or the configuration is wrong."""
+
+    exit_code = 2
+
+
+class ConfigurationError(UsageError):
+    """A configuration file, key or environment variable is missing or wrong."""
+
+
+class SourceMissingError(UsageError):
+    """A named input file does not exist."""
+
+
+class SourceUnreadableError(ReconError):
+    """An input file is not what its name says it is."""
+
+
+class AmountError(ReconError, ValueError):
+    """The text is not an amount of its currency."""
+
+
+class NightHeldError(ReconError):
+    """Another run holds this merchant, account and business date."""
+
+    exit_code = 75
+
+
+class GateClosedError(ReconError):
+    """A control total or the history chain failed before money could move."""
+
+    exit_code = 4
+
+
+class StoreError(ReconError):
+    """The database cannot do its work."""
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the database."""
+
+
+class HistoryBrokenError(StoreError):
+    """The hash chain of the history does not close."""
+
+
+class OutputError(ReconError):
+    """A report cannot be written."""
+
+
+class Defect(ReconError):  # noqa: N818 - a defect is the word for a bug of ours
+    """An invariant of ours does not hold; this is a bug."""

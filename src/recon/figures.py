@@ -1,0 +1,115 @@
+"""Everything a report shows, gathered once: the hand-over from `steps.report` to the workbook.
+
+Plain values and frames; no database, no openpyxl. `reports` draws it, tests compare it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+import pandas as pd
+
+from recon.model import ControlTotal, Reject, SourceFile, Verdict
+
+INSTRUCTION_SHEET_COLUMNS = (
+    "instruction_id",
+    "kind",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "state",
+    "outcome",
+    "code",
+    "message",
+    "refund_reference_id",
+    "batch_id",
+    "attempt",
+    "approved_by",
+    "sent_at",
+    "outcome_at",
+    "in_doubt_since",
+    "source",
+    "line",
+)
+BATCH_COLUMNS = (
+    "batch_id",
+    "kind",
+    "currency",
+    "rows",
+    "amount",
+    "confirmed",
+    "rejected",
+    "in_doubt",
+    "not_sent",
+    "return_status",
+    "message",
+    "body_sha256",
+    "sent_at",
+)
+"""One row per batch and currency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing that needs a person, for page one and `recon status`."""
+
+    what: str
+    """Such as "refund in doubt"."""
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """Money at risk, minor units."""
+    since: datetime
+    next_step: str
+    """What to do, one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """Open breaks of one earlier night."""
+
+    business_date: date
+    open_breaks: int
+
+
+@dataclass(frozen=True, slots=True)
+class NightFigures:
+    """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
+
+    merchant_id: str
+    account_id: str
+    merchant_name: str
+    business_date: date
+    run_id: str
+    mode: str
+    as_of: datetime
+    generated_at: datetime
+    timezone: str
+    verdict: Verdict
+    breaks: pd.DataFrame
+    effects: pd.DataFrame
+    matches: pd.DataFrame
+    pending: pd.DataFrame
+    unverified: pd.DataFrame
+    sides: pd.DataFrame
+    control_totals: tuple[ControlTotal, ...]
+    instructions: pd.DataFrame
+    """INSTRUCTION_SHEET_COLUMNS; empty for plain files without instructions."""
+    batches: pd.DataFrame
+    """BATCH_COLUMNS."""
+    files: tuple[SourceFile, ...]
+    rejects: tuple[Reject, ...]
+    attention: tuple[Attention, ...] = ()
+    trend: tuple[TrendPoint, ...] = ()
+    opening_breaks: int | None = None
+    """Open breaks of the night before; None when there was none."""
+    not_covered: tuple[str, ...] = ()
+    unmapped_codes: tuple[Mapping[str, str | int], ...] = ()
+    scope_of_assurance: tuple[Mapping[str, str | int], ...] = ()
+    rules_digest: str = ""
+    history_head: str = ""
+    ledger_covered: bool = True
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    """Sentences that page one must carry, such as "reply signatures are not verified"."""

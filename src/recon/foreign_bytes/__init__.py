@@ -1,0 +1,1 @@
+"""The only place that reads bytes of foreign files: hardened, bounded, strict."""

@@ -1,0 +1,1 @@
+"""Ledgers, from a SQL query or a file, as entries."""

@@ -1,0 +1,154 @@
+"""What the engine reads: typed frames, one row per accepted source row.
+
+Columns and types are the contract between the readers (order_file, ledger, store) and the engine.
+Text is pandas `str` with "" for "not given"; required amounts are int64 minor units, optional ones
+nullable Int64; instants are datetime64[us, UTC] with NaT for "not given".
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from recon.model import Reject, SourceFile
+
+TEXT = "str"
+MINOR_UNITS = "int64"
+MINOR_UNITS_OR_BLANK = "Int64"
+INSTANT = "datetime64[us, UTC]"
+
+PLACE_COLUMNS: Mapping[str, str] = {"source": TEXT, "line": "int64"}
+"""Where a row came from; for findings only, never part of a comparison."""
+
+ORDER_COLUMNS: Mapping[str, str] = {
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "status": TEXT,
+    "ordered_at": INSTANT,
+    "transaction_id": TEXT,
+    "expected_captured_amount": MINOR_UNITS_OR_BLANK,
+    "refund_amount": MINOR_UNITS_OR_BLANK,
+    "updated_at": INSTANT,
+    **PLACE_COLUMNS,
+}
+"""One row per accepted order row, repeats included."""
+
+GATEWAY_COLUMNS: Mapping[str, str] = {
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS_OR_BLANK,
+    "payment_status": TEXT,
+    "query_result": TEXT,
+    "answer": TEXT,  # model.Answer: found, not_found, failed, unmapped
+    "reference_no": TEXT,
+    "transaction_date": INSTANT,
+    "authorised_amount": MINOR_UNITS_OR_BLANK,
+    "captured_amount": MINOR_UNITS_OR_BLANK,
+    "refunded_amount": MINOR_UNITS_OR_BLANK,
+    "queried_at": INSTANT,
+    **PLACE_COLUMNS,
+}
+"""One row per answer of the gateway; amount is blank unless the answer is `found`."""
+
+LEDGER_COLUMNS: Mapping[str, str] = {
+    "entry_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "entry_type": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "booked_at": INSTANT,
+    "transaction_id": TEXT,
+    "reference_no": TEXT,
+    "reverses_entry_id": TEXT,
+    "transaction_currency": TEXT,
+    "transaction_amount": MINOR_UNITS_OR_BLANK,
+    **PLACE_COLUMNS,
+}
+"""One row per ledger entry; positive as written, adjustments may be signed."""
+
+INSTRUCTION_COLUMNS: Mapping[str, str] = {
+    "instruction_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "kind": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "state": TEXT,
+    "request_id": TEXT,
+    "approved_at": INSTANT,
+    "sent_at": INSTANT,
+    "outcome_at": INSTANT,
+    "refund_reference_id": TEXT,
+    **PLACE_COLUMNS,
+}
+"""One row per instruction; for a refund the amount is the refunded one."""
+
+KEY_COLUMNS: Mapping[str, str] = {"merchant_id": TEXT, "account_id": TEXT, "order_no": TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything one reconciliation compares."""
+
+    orders: pd.DataFrame
+    gateway: pd.DataFrame
+    ledger: pd.DataFrame | None
+    """None: no ledger is covered; the verdict is never better than INCOMPLETE."""
+    instructions: pd.DataFrame | None
+    """None: nothing about instructions is judged."""
+    rejects: tuple[Reject, ...] = ()
+    files: tuple[SourceFile, ...] = ()
+    universe: pd.DataFrame | None = None
+    """KEY_COLUMNS of the keys a night asked for; None when a gateway file is complete by itself."""
+    merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
+    """How the store took the accepted rows of a night, for T2; empty for plain files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCounts:
+    """T2 of one source: what became of its accepted rows when they were stored."""
+
+    accepted: int
+    new: int
+    repeat: int
+    superseding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What an earlier run left open."""
+
+    as_of: datetime
+    breaks: pd.DataFrame
+    """result.BREAK_COLUMNS of the earlier run; ids, first seen and roll-forward come from here."""
+    chargebacks: pd.DataFrame
+    """KEY_COLUMNS of the keys that were once answered `chargeback`."""
+
+
+def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A typed frame of exactly these columns, from row mappings; missing cells become blank."""
+    records = list(rows)
+    return pd.DataFrame(
+        {name: _column([row.get(name) for row in records], kind) for name, kind in columns.items()}
+    )
+
+
+def _column(values: list[Any], kind: Any) -> "pd.Series[Any]":
+    if kind == TEXT:
+        values = ["" if value is None else value for value in values]
+    if kind == INSTANT:
+        values = [pd.NaT if value is None else pd.Timestamp(value) for value in values]
+    column: pd.Series[Any] = pd.Series(values, dtype=kind)
+    return column

@@ -1,0 +1,329 @@
+"""The words of the domain as values: states, kinds, codes and small records.
+
+Shared by every package of recon; knows nothing of files, databases, HTTP or pandas. The grain of
+each record stands in its docstring. Source of the words: docs/GLOSSARY.md and the contract of
+reconciliation it points to.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+Clock = Callable[[], datetime]
+"""Gives the present instant, with a time zone. Passed in everywhere; never read from the system."""
+
+
+class OrderStatus(StrEnum):
+    """What the merchant's order file says of an order."""
+
+    PENDING = "pending"
+    AUTHORISED = "authorised"
+    PAID = "paid"
+    PARTIALLY_REFUNDED = "partially_refunded"
+    REFUNDED = "refunded"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class GatewayState(StrEnum):
+    """What a payment is at the gateway, after its status map."""
+
+    NONE = "none"
+    PENDING = "pending"
+    IN_REVIEW = "in_review"
+    AUTHORISED = "authorised"
+    PAID = "paid"
+    PARTIALLY_REFUNDED = "partially_refunded"
+    REFUNDED = "refunded"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    FAILED = "failed"
+    CHARGEBACK = "chargeback"
+    UNMAPPED = "unmapped"
+    UNVERIFIED = "unverified"
+
+
+class Answer(StrEnum):
+    """How the gateway answered for one key."""
+
+    FOUND = "found"
+    NOT_FOUND = "not_found"
+    FAILED = "failed"
+    UNMAPPED = "unmapped"
+
+
+class EntryType(StrEnum):
+    """Kinds of ledger entries; each also exists with `_reversal` behind it."""
+
+    CAPTURE = "capture"
+    REFUND = "refund"
+    FEE = "fee"
+    CHARGEBACK = "chargeback"
+    PAYOUT = "payout"
+    RESERVE = "reserve"
+    WRITE_OFF = "write_off"
+    ADJUSTMENT = "adjustment"
+
+
+REVERSAL_SUFFIX = "_reversal"
+
+
+class InstructionKind(StrEnum):
+    """Money movements and gateway actions that a merchant can instruct."""
+
+    CAPTURE = "capture"
+    REFUND = "refund"
+    CANCEL = "cancel"
+    REVIEW = "review"
+    CANCEL_SUBSCRIPTION = "cancel_subscription"
+    PAYOUT = "payout"
+
+
+class InstructionState(StrEnum):
+    """The life of one instruction; history is append-only."""
+
+    PLANNED = "planned"
+    APPROVED = "approved"
+    IN_FLIGHT = "in_flight"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    IN_DOUBT = "in_doubt"
+    RESOLVED_APPLIED = "resolved_applied"
+    RESOLVED_NOT_APPLIED = "resolved_not_applied"
+    NEEDS_HUMAN = "needs_human"
+    WITHDRAWN = "withdrawn"
+
+
+CONFIRMED_STATES = frozenset({InstructionState.CONFIRMED, InstructionState.RESOLVED_APPLIED})
+REJECTED_STATES = frozenset({InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPLIED})
+DOUBTFUL_STATES = frozenset(
+    {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
+)
+WAITING_STATES = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
+
+
+class Outcome(StrEnum):
+    """What one row of a batch came to, as far as a reply can tell."""
+
+    DONE = "done"
+    ACCEPTED = "accepted"
+    FAILED = "failed"
+    PENDING = "pending"
+    NOT_SENT = "not_sent"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+class SetState(StrEnum):
+    """What a set of items came to."""
+
+    MATCHED = "MATCHED"
+    PENDING = "PENDING"
+    BREAK = "BREAK"
+    UNVERIFIED = "UNVERIFIED"
+
+
+class Verdict(StrEnum):
+    """What a night is worth, worst first."""
+
+    NOT_PROVEN = "NOT PROVEN"
+    INCOMPLETE = "INCOMPLETE"
+    BREAKS_OPEN = "BREAKS OPEN"
+    RECONCILED = "RECONCILED"
+
+    @property
+    def exit_code(self) -> int:
+        """0 reconciled, 3 breaks open, 4 not proven or incomplete."""
+        if self is Verdict.RECONCILED:
+            return 0
+        return 3 if self is Verdict.BREAKS_OPEN else 4
+
+
+class Severity(StrEnum):
+    """How urgent a break is, least first."""
+
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+    CRITICAL = "CRITICAL"
+
+
+class BreakCode(StrEnum):
+    """Why two sides differ, in order of precedence: the first found is the primary code."""
+
+    WRONG_ACCOUNT = "WRONG_ACCOUNT"
+    DUPLICATE_ORDER_ROW = "DUPLICATE_ORDER_ROW"
+    DUPLICATE_PAYMENT = "DUPLICATE_PAYMENT"
+    DUPLICATE_LEDGER_POSTING = "DUPLICATE_LEDGER_POSTING"
+    AMBIGUOUS_MATCH = "AMBIGUOUS_MATCH"
+    CURRENCY_MISMATCH = "CURRENCY_MISMATCH"
+    STATUS_UNMAPPED = "STATUS_UNMAPPED"
+    OVER_REFUND = "OVER_REFUND"
+    CHARGEBACK_AFTER_REFUND = "CHARGEBACK_AFTER_REFUND"
+    CHARGEBACK_NOT_BOOKED = "CHARGEBACK_NOT_BOOKED"
+    CHARGEBACK_UNPROVEN = "CHARGEBACK_UNPROVEN"
+    CHARGEBACK_REVERSED_NOT_BOOKED = "CHARGEBACK_REVERSED_NOT_BOOKED"
+    STATUS_CONFLICT = "STATUS_CONFLICT"
+    CANCEL_UNCONFIRMED = "CANCEL_UNCONFIRMED"
+    CANCEL_REJECTED = "CANCEL_REJECTED"
+    CANCEL_DUE = "CANCEL_DUE"
+    CAPTURE_UNCONFIRMED = "CAPTURE_UNCONFIRMED"
+    CAPTURE_REJECTED = "CAPTURE_REJECTED"
+    AUTHORISATION_EXPIRED = "AUTHORISATION_EXPIRED"
+    CAPTURE_DUE = "CAPTURE_DUE"
+    REFUND_UNCONFIRMED = "REFUND_UNCONFIRMED"
+    REFUND_REJECTED = "REFUND_REJECTED"
+    REFUND_FAILED_AFTER_ACCEPT = "REFUND_FAILED_AFTER_ACCEPT"
+    REFUND_DUE = "REFUND_DUE"
+    REFUND_UNEXPECTED = "REFUND_UNEXPECTED"
+    OVER_CAPTURE = "OVER_CAPTURE"
+    PARTIAL_CAPTURE_UNEXPECTED = "PARTIAL_CAPTURE_UNEXPECTED"
+    AMOUNT_OVER = "AMOUNT_OVER"
+    AMOUNT_UNDER = "AMOUNT_UNDER"
+    BOOKED_NOT_AT_GATEWAY = "BOOKED_NOT_AT_GATEWAY"
+    MISSING_AT_GATEWAY = "MISSING_AT_GATEWAY"
+    MISSING_IN_ORDERS = "MISSING_IN_ORDERS"
+    REFUND_NOT_BOOKED = "REFUND_NOT_BOOKED"
+    LEDGER_REFUND_ONLY = "LEDGER_REFUND_ONLY"
+    LEDGER_AMOUNT_MISMATCH = "LEDGER_AMOUNT_MISMATCH"
+    FX_DIFFERENCE = "FX_DIFFERENCE"
+    MISSING_IN_LEDGER = "MISSING_IN_LEDGER"
+    LEDGER_ONLY = "LEDGER_ONLY"
+    PAYOUT_UNCONFIRMED = "PAYOUT_UNCONFIRMED"
+    PAYOUT_FAILED = "PAYOUT_FAILED"
+    PAYOUT_NOT_BOOKED = "PAYOUT_NOT_BOOKED"
+    PAYOUT_AMOUNT_MISMATCH = "PAYOUT_AMOUNT_MISMATCH"
+    LEDGER_PAYOUT_ONLY = "LEDGER_PAYOUT_ONLY"
+    SETTLEMENT_MISSING = "SETTLEMENT_MISSING"
+    SETTLEMENT_AMOUNT_MISMATCH = "SETTLEMENT_AMOUNT_MISMATCH"
+    FEE_VARIANCE = "FEE_VARIANCE"
+    UNEXPECTED_RECEIPT = "UNEXPECTED_RECEIPT"
+    SPLIT_INCOMPLETE = "SPLIT_INCOMPLETE"
+    REVIEW_STUCK = "REVIEW_STUCK"
+    STALE_PENDING = "STALE_PENDING"
+
+
+class Flag(StrEnum):
+    """Words beside a result that are never breaks of their own."""
+
+    ROUNDING = "rounding"
+    CUT_OFF_DIFFERENCE = "cut_off_difference"
+    PORTAL_ACTION = "portal_action"
+    REPLY_ONLY = "reply_only"
+    ZERO_AMOUNT = "zero_amount"
+    EXPIRING = "expiring"
+    INSTRUCTED = "instructed"
+    CHARGEBACK_BOOKED = "chargeback_booked"
+    WRITTEN_OFF = "written_off"
+    NEVER_PAID = "never_paid"
+    REFUNDED_BY_VOID = "refunded_by_void"
+    REFERENCE_CONFLICT = "reference_conflict"
+    NOT_COMPARED = "not_compared"
+
+
+class UnverifiedReason(StrEnum):
+    """Why a set could not be judged."""
+
+    QUERY_FAILED = "QUERY_FAILED"
+    QUERY_RESULT_UNMAPPED = "QUERY_RESULT_UNMAPPED"
+    ROW_QUARANTINED = "ROW_QUARANTINED"
+    ENTRY_ID_CONFLICT = "ENTRY_ID_CONFLICT"
+    REFUND_AMOUNT_UNKNOWN = "REFUND_AMOUNT_UNKNOWN"
+    SIGNATURE_INVALID = "SIGNATURE_INVALID"
+    ECHO_MISMATCH = "ECHO_MISMATCH"
+
+
+class SourceKind(StrEnum):
+    """The tables a reconciliation reads."""
+
+    ORDERS = "orders"
+    GATEWAY = "gateway"
+    LEDGER = "ledger"
+    INSTRUCTIONS = "instructions"
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """One row of a source that could not be read: its first bad column."""
+
+    kind: SourceKind
+    source: str
+    line: int
+    """The physical line where the record starts; 1 is the header."""
+    column: str
+    reason: str
+    value: str
+    """The offending text, scrubbed of card numbers."""
+    merchant_id: str = ""
+    account_id: str = ""
+    order_no: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One input as it was read, with the counts that T0 and T1 compare."""
+
+    kind: SourceKind
+    name: str
+    sha256: str
+    size_bytes: int
+    rows_read: int
+    rows_accepted: int
+    rows_rejected: int
+    rows_skipped: int
+    """Left out by a rule that has a name (identical repeat), never silently."""
+    rows_unassigned: int = 0
+    """Rejected rows whose merchant or account could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTotal:
+    """One equation of a proof: both sides from separate computations."""
+
+    id: str
+    """T0 .. T14, T5A, T5B, T5C."""
+    name: str
+    merchant_id: str
+    account_id: str
+    currency: str
+    measure: str  # "count" | "amount"
+    left: int
+    right: int
+
+    @property
+    def difference(self) -> int:
+        """Left minus right; minor units when the measure is an amount."""
+        return self.left - self.right
+
+    @property
+    def passed(self) -> bool:
+        """True when nothing fell between the two sides."""
+        return self.difference == 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """What a step of the night did, in words and figures; the only thing tasks hand on."""
+
+    step: str
+    sentence: str
+    figures: Mapping[str, int | str] = field(default_factory=dict)
+
+
+class Mode(StrEnum):
+    """Whether a night moves money."""
+
+    DRY_RUN = "dry-run"
+    LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class NightRequest:
+    """Which night to run; one run per merchant, account and business date."""
+
+    merchant_id: str
+    account_id: str
+    business_date: str
+    """ISO date, a string so that it travels through forms and tables unchanged."""
+    mode: Mode

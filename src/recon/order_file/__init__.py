@@ -1,0 +1,1 @@
+"""Order files, as orders, instructions and rejects."""

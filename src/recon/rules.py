@@ -1,0 +1,194 @@
+"""The rules of one reconciliation: tolerance, grace, calendar, status map, severity.
+
+The same keys as the `--rules` TOML of `recon reconcile` and `config/rules.toml`. Unknown tables
+and keys are refused by name. Used by matching, steps and reports.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import date
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from recon.business_date import BusinessCalendar, Grace
+from recon.errors import ConfigurationError
+from recon.model import Answer, GatewayState
+
+MINOR_UNITS_BOUND = 10**12
+
+
+def _checked_grace(text: str) -> str:
+    Grace.parse(text)
+    return text
+
+
+GraceText = Annotated[str, AfterValidator(_checked_grace)]
+MappedState = Literal[
+    "pending",
+    "in_review",
+    "authorised",
+    "paid",
+    "partially_refunded",
+    "refunded",
+    "cancelled",
+    "expired",
+    "failed",
+    "chargeback",
+]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GatewayRules(_Table):
+    """How the gateway's fields are to be read."""
+
+    timezone: str = "UTC"
+    amount_means: Literal["authorised", "captured"] = "captured"
+
+
+class Tolerance(_Table):
+    """The difference still called rounding, per currency; an absent bound does not bind."""
+
+    absolute_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+    basis_points: int | None = Field(default=None, ge=0, le=10_000)
+    night_budget_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+
+
+class GraceRules(_Table):
+    """How long a set may stay one-sided."""
+
+    order_to_gateway: GraceText = "24h"
+    instruction_to_gateway: GraceText = "24h"
+    refund_visible: GraceText = "5bd"
+    gateway_to_ledger: GraceText = "2bd"
+    hard_limit: GraceText = "10bd"
+
+
+class CalendarRules(_Table):
+    """Which days are business days, and when one closes."""
+
+    timezone: str = "UTC"
+    cut_off: str = "24:00"
+    holidays: tuple[date, ...] = ()
+
+
+class AccountRules(_Table):
+    """How the account captures."""
+
+    capture_mode: Literal["auto", "manual"] = "auto"
+
+
+class AuthorisationRules(_Table):
+    """How long an authorisation lives."""
+
+    valid_days: int = Field(default=7, ge=1, le=365)
+    warn_days: int = Field(default=1, ge=0, le=365)
+
+
+class SeverityRules(_Table):
+    """Thresholds in major units on exposure; below `ignore` never above LOW."""
+
+    low: int = Field(default=0, ge=0)
+    medium: int = Field(default=1_000, ge=0)
+    high: int = Field(default=10_000, ge=0)
+    critical: int = Field(default=100_000, ge=0)
+    ignore: int = Field(default=0, ge=0)
+
+
+class VerdictRules(_Table):
+    """Up to how many unverified rows a night is BREAKS OPEN rather than INCOMPLETE."""
+
+    max_unverified_rows: int = Field(default=20, ge=0)
+    max_unverified_share: float = Field(default=0.001, ge=0, le=1)
+
+
+class WindowRules(_Table):
+    """What a first night looks at; older is opening balance."""
+
+    opening_date: date | None = None
+    orders_days: int = Field(default=30, ge=1, le=366)
+    ledger_days: int = Field(default=30, ge=1, le=366)
+
+
+DEFAULT_PAYMENT_STATUS: Mapping[str, MappedState] = {"3000": "paid", "4100": "refunded"}
+DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
+    "1": "found",
+    "-1": "found",
+    "-2": "found",
+    "2": "not_found",
+    "0": "failed",
+    "3": "failed",
+    "4": "failed",
+    "5": "failed",
+    "6": "failed",
+    "7": "failed",
+    "999": "failed",
+}
+
+
+class Rules(_Table):
+    """All rules of one reconciliation."""
+
+    payment_status: dict[str, MappedState] = Field(
+        default_factory=lambda: dict(DEFAULT_PAYMENT_STATUS)
+    )
+    query_result: dict[str, Literal["found", "not_found", "failed"]] = Field(
+        default_factory=lambda: dict(DEFAULT_QUERY_RESULT)
+    )
+    gateway: GatewayRules = GatewayRules()
+    tolerance: dict[str, Tolerance] = Field(default_factory=dict)
+    grace: GraceRules = GraceRules()
+    calendar: CalendarRules = CalendarRules()
+    account: AccountRules = AccountRules()
+    authorisation: AuthorisationRules = AuthorisationRules()
+    severity: dict[str, SeverityRules] = Field(default_factory=dict)
+    verdict: VerdictRules = VerdictRules()
+    window: WindowRules = WindowRules()
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
+        """Rules from parsed TOML; every mistake is named with its key."""
+        try:
+            rules = cls.model_validate(dict(tables))
+            _ = rules.business_calendar
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+                for problem in error.errors()
+            )
+            msg = f"{source}: {problems}"
+            raise ConfigurationError(msg) from error
+        except ConfigurationError as error:
+            msg = f"{source}: {error}"
+            raise ConfigurationError(msg) from error
+        return rules
+
+    @cached_property
+    def business_calendar(self) -> BusinessCalendar:
+        """The calendar as a working value."""
+        return BusinessCalendar.of(
+            timezone=self.calendar.timezone,
+            cut_off=self.calendar.cut_off,
+            holidays=self.calendar.holidays,
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the canonical rules: the same rules, the same digest."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def state_of(self, payment_status: str) -> GatewayState:
+        """The gateway state of a code; unmapped codes are a finding, never a guess."""
+        mapped = self.payment_status.get(payment_status)
+        return GatewayState.UNMAPPED if mapped is None else GatewayState(mapped)
+
+    def answer_of(self, query_result: str) -> Answer:
+        """How a query_result code counts."""
+        mapped = self.query_result.get(query_result)
+        return Answer.UNMAPPED if mapped is None else Answer(mapped)

@@ -1,0 +1,1 @@
+"""The gateway, played: stateful, signed, faulty on demand."""

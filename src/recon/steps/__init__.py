@@ -1,0 +1,1 @@
+"""The use cases in plain Python: ingest, query, settle, reconcile, report."""

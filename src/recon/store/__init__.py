@@ -1,0 +1,1 @@
+"""The database: tables, migrations, the journal and the history."""

@@ -1,0 +1,1 @@
+"""One thin Prefect wrapper per step."""
