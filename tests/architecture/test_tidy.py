@@ -1,0 +1,294 @@
+"""The style of the house, executed: each rule reads one module and gives sentences about it.
+
+Every rule is a function `(path, tree) -> findings`, and every rule has a snippet below that it
+must find fault with: a rule that cannot fail is not a rule.
+"""
+
+import ast
+import importlib.metadata
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE_FOLDERS = ("src/recon", "flows", "tasks", "reports")
+TOP_LEVEL_PACKAGES = ("recon", "flows", "tasks", "reports")
+
+FUNCTION_LINES_MAX = 50
+MODULE_LINES_MAX = 400
+
+MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/serve", "flows/serve", "benchmarks/")
+MONEY_PATHS = (
+    "src/recon/money",
+    "src/recon/matching/",
+    "src/recon/settlement/",
+    "src/recon/store/",
+    "src/recon/order_file/",
+    "src/recon/foreign_bytes/",
+    "src/recon/ledger/",
+    "src/recon/gateway_adapter/",
+    "reports/",
+)
+NOT_MONEY_SUFFIXES = ("_seconds", "_width", "_height", "_points", "_share", "_ratio")
+"""Names that end so are measures, never amounts; a float is right for them."""
+
+BANNED_FILE_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "base", "common"})
+BANNED_WORDS = frozenset(
+    {"util", "utils", "helper", "helpers", "manager", "misc", "chunk", "chunks", "diff", "sync"}
+)
+"""Words of names (docs/GLOSSARY.md says what to use instead)."""
+BANNED_FIRST_WORDS = frozenset({"handle", "manage"})
+"""Verbs that say nothing about what is done."""
+BANNED_WHOLE_NAMES = frozenset({"transaction", "data", "item", "process", "exception", "get_data"})
+"""Words that need a qualifier: which one?"""
+
+Rule = Callable[[str, ast.Module], Iterator[str]]
+
+
+def modules() -> list[tuple[str, ast.Module]]:
+    """Every source module as (path from the root, tree)."""
+    paths = [path for folder in SOURCE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [
+        (str(path.relative_to(ROOT)), parse(path.read_text(encoding="utf-8"))) for path in paths
+    ]
+
+
+def parse(text: str) -> ast.Module:
+    """The tree of a module, with its text beside it."""
+    tree = ast.parse(text)
+    tree.text = text  # type: ignore[attr-defined]  # rules about lines read it
+    return tree
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method, nested ones included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def terminal_name(node: ast.expr) -> str:
+    """The last identifier of `a`, `a.b` or `a.b()`; "" for anything else."""
+    if isinstance(node, ast.Call):
+        return terminal_name(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def long_functions(path: str, tree: ast.Module) -> Iterator[str]:
+    """A function fits one screen."""
+    for node in functions(tree):
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            yield f"{path}:{node.lineno} {node.name} has {lines} lines"
+
+
+def long_modules(path: str, tree: ast.Module) -> Iterator[str]:
+    """A module can be read in one sitting."""
+    lines = len(tree.text.splitlines())  # type: ignore[attr-defined]
+    if lines > MODULE_LINES_MAX:
+        yield f"{path} has {lines} lines"
+
+
+def missing_docstrings(path: str, tree: ast.Module) -> Iterator[str]:
+    """A module says why it exists."""
+    if not ast.get_docstring(tree):
+        yield f"{path} has no docstring"
+
+
+def prints(path: str, tree: ast.Module) -> Iterator[str]:
+    """Only what people start from a terminal writes to it."""
+    if path.startswith(MAY_PRINT):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and terminal_name(node.func) == "print":
+            yield f"{path}:{node.lineno} prints"
+
+
+def unfinished_notes(path: str, tree: ast.Module) -> Iterator[str]:
+    """What is not done is not in the code."""
+    for number, line in enumerate(tree.text.splitlines(), start=1):  # type: ignore[attr-defined]
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
+            yield f"{path}:{number} holds an unfinished note"
+
+
+def banned_names(path: str, tree: ast.Module) -> Iterator[str]:
+    """One word for one thing, and no word that could mean anything."""
+    if Path(path).stem in BANNED_FILE_NAMES:
+        yield f"{path} has a name that says nothing"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node.name).lower().strip("_").split("_")
+        whole = "_".join(words)
+        bad = BANNED_WORDS & set(words) or words[0] in BANNED_FIRST_WORDS
+        if bad or whole in BANNED_WHOLE_NAMES:
+            yield f"{path}:{node.lineno} {node.name} holds a banned word"
+
+
+def floats_on_money(path: str, tree: ast.Module) -> Iterator[str]:
+    """Where amounts are, nothing is a float: no call, no dtype, no annotation."""
+    if not path.startswith(MONEY_PATHS):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and terminal_name(node.func) in {"float", "to_numeric"}:
+            yield f"{path}:{node.lineno} makes a float"
+        if isinstance(node, ast.Call) and any(
+            isinstance(argument, ast.Name) and argument.id == "float" for argument in node.args
+        ):
+            yield f"{path}:{node.lineno} hands float on as a type"
+        if isinstance(node, ast.Constant) and node.value in {"float", "float32", "float64"}:
+            yield f"{path}:{node.lineno} names a float dtype"
+    for name, annotation in annotations(tree):
+        if "float" in ast.unparse(annotation) and not name.endswith(NOT_MONEY_SUFFIXES):
+            yield f"{path}:{annotation.lineno} {name} is annotated as a float"
+
+
+def annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Every annotated name: arguments, fields, variables and what functions return."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation:
+            yield node.arg, node.annotation
+        if isinstance(node, ast.AnnAssign):
+            yield terminal_name(node.target), node.annotation
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
+            yield node.name, node.returns
+
+
+def unverified_connections(path: str, tree: ast.Module) -> Iterator[str]:
+    """No way to switch the check of certificates off."""
+    for node in ast.walk(tree):
+        off = isinstance(node, ast.keyword) and node.arg == "verify"
+        if off and isinstance(node.value, ast.Constant) and node.value.value is False:
+            yield f"{path}:{node.value.lineno} switches verification off"
+        if isinstance(node, ast.expr) and terminal_name(node) in {
+            "CERT_NONE",
+            "_create_unverified_context",
+        }:
+            yield f"{path}:{node.lineno} switches verification off"
+
+
+def leaky_comparisons(path: str, tree: ast.Module) -> Iterator[str]:
+    """Signatures are compared in constant time, never by `==`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        equality = any(isinstance(operator, ast.Eq | ast.NotEq) for operator in node.ops)
+        operands = [node.left, *node.comparators]
+        literal = any(_is_literal(operand) for operand in operands)
+        names = [terminal_name(operand) for operand in operands]
+        secret = any(re.search("signature|encryption_data|sign_key", name) for name in names)
+        if equality and secret and not literal:
+            yield f"{path}:{node.lineno} compares a signature by =="
+
+
+def _is_literal(node: ast.expr) -> bool:
+    enum_member = isinstance(node, ast.Attribute) and node.attr.isupper()
+    return isinstance(node, ast.Constant) or enum_member
+
+
+def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
+    """A file of flows/ or tasks/ never bears the name of another module.
+
+    Started by path, Prefect puts the file's folder first on sys.path: `flows/recon.py` would then
+    be imported in place of the package.
+    """
+    del tree
+    folder, _, stem = path.rpartition("/")
+    taken = set(TOP_LEVEL_PACKAGES) | sys.stdlib_module_names
+    taken |= set(importlib.metadata.packages_distributions())
+    name = stem.removesuffix(".py")
+    if folder in {"flows", "tasks"} and name != "__init__" and name in taken:
+        yield f"{path} would shadow the module {name}"
+
+
+RULES: tuple[Rule, ...] = (
+    long_functions,
+    long_modules,
+    missing_docstrings,
+    prints,
+    unfinished_notes,
+    banned_names,
+    floats_on_money,
+    unverified_connections,
+    leaky_comparisons,
+    shadowing_files,
+)
+
+DOCSTRING = '"""Why this stands here."""\n'
+BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
+    (long_functions, "src/recon/a.py", "def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
+    (long_functions, "src/recon/a.py", "async def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
+    (long_modules, "src/recon/a.py", "x = 1\n" * (MODULE_LINES_MAX + 1)),
+    (missing_docstrings, "src/recon/a.py", "x = 1\n"),
+    (prints, "src/recon/steps/a.py", "print('sent')\n"),
+    (unfinished_notes, "src/recon/a.py", "x = 1  # TO" + "DO later\n"),
+    (banned_names, "src/recon/utils.py", ""),
+    (banned_names, "src/recon/a.py", "def chunk_rows(): ...\n"),
+    (banned_names, "src/recon/a.py", "class BatchManager: ...\n"),
+    (banned_names, "src/recon/a.py", "def handle_reply(): ...\n"),
+    (banned_names, "src/recon/a.py", "class Transaction: ...\n"),
+    (floats_on_money, "src/recon/money.py", "x = float('1.10')\n"),
+    (floats_on_money, "src/recon/matching/a.py", "def f(amount: float) -> None: ...\n"),
+    (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype('float64')\n"),
+    (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype(float)\n"),
+    (floats_on_money, "src/recon/ledger/a.py", "pd.to_numeric(frame['amount'])\n"),
+    (floats_on_money, "reports/a.py", "total: float | None = None\n"),
+    (floats_on_money, "reports/a.py", "def total() -> dict[str, float]: ...\n"),
+    (unverified_connections, "src/recon/a.py", "httpx.Client(verify=False)\n"),
+    (unverified_connections, "src/recon/a.py", "context.verify_mode = ssl.CERT_NONE\n"),
+    (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == expected\n"),
+    (leaky_comparisons, "src/recon/a.py", "ok = expected != row['x'].encryption_data\n"),
+    (shadowing_files, "flows/recon.py", ""),
+    (shadowing_files, "flows/calendar.py", ""),
+    (shadowing_files, "tasks/prefect.py", ""),
+)
+GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
+    (long_functions, "src/recon/a.py", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES_MAX - 1)),
+    (long_modules, "src/recon/a.py", "x = 1\n" * MODULE_LINES_MAX),
+    (missing_docstrings, "src/recon/a.py", DOCSTRING),
+    (prints, "src/recon/cli/a.py", "print('sent')\n"),
+    (banned_names, "src/recon/a.py", "def transaction_id(): ...\n"),
+    (floats_on_money, "reports/a.py", "def column(text_width: float) -> None: ...\n"),
+    (floats_on_money, "src/recon/settings.py", "deadline_seconds: float = 60\n"),
+    (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == 'valid'\n"),
+    (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),
+    (shadowing_files, "flows/nightly.py", ""),
+)
+
+
+def name_of(value: Rule | str) -> str:
+    """A short name of a rule or the beginning of a snippet, for the list of tests."""
+    return value[:40].strip() if isinstance(value, str) else value.__name__
+
+
+def findings(rule: Rule, sources: Iterable[tuple[str, ast.Module]]) -> list[str]:
+    """Everything one rule has to say about these modules."""
+    return [sentence for path, tree in sources for sentence in rule(path, tree)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=name_of)
+def test_the_source_keeps_the_rule(rule: Rule) -> None:
+    """Every module of the product keeps every rule of the house."""
+    assert findings(rule, modules()) == []
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BAD_SNIPPETS, ids=name_of)
+def test_the_rule_finds_its_bad_snippet(rule: Rule, path: str, text: str) -> None:
+    """A rule that has never failed proves nothing: each one fails on its bad snippet."""
+    assert findings(rule, [(path, parse(text))])
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), GOOD_SNIPPETS, ids=name_of)
+def test_the_rule_leaves_its_good_snippet_alone(rule: Rule, path: str, text: str) -> None:
+    """A rule that cries at sound code would be switched off by the next reader."""
+    assert findings(rule, [(path, parse(text))]) == []
+
+
+def test_every_rule_has_a_bad_snippet() -> None:
+    """A new rule comes with the code that it forbids."""
+    assert set(RULES) == {rule for rule, _, _ in BAD_SNIPPETS}

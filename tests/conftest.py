@@ -1,0 +1,50 @@
+"""What holds for every test: no settings of the shell, no silent skip, calm property tests."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
+"""Set to 1 where every program that a test may want is installed: then a skip is a failure."""
+
+for _name in [name for name in os.environ if name.startswith("RECON_")]:
+    if _name != REQUIRE_ALL_VARIABLE:
+        # A developer's shell may point at a real database and a real gateway.
+        del os.environ[_name]
+
+# Machines that run tests are shared and slow at times: a deadline would measure the neighbours.
+# Derandomised, so that a run that was green stays green on the same code.
+settings.register_profile(
+    "recon", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("recon")
+
+
+def _skip_counts_as_failure() -> bool:
+    return os.environ.get(REQUIRE_ALL_VARIABLE) == "1"
+
+
+def _turn_into_failure(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{REQUIRE_ALL_VARIABLE}=1 and this was skipped: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped test fails where everything is required; an expected failure does not."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and _skip_counts_as_failure():
+        _turn_into_failure(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A module that skips itself while it is collected fails in the same way."""
+    report = yield
+    if report.skipped and _skip_counts_as_failure():
+        _turn_into_failure(report)
+    return report
