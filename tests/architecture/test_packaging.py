@@ -1,0 +1,114 @@
+"""What is shipped: the wheel, the lock and the pins that were measured."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"recon", "flows", "tasks", "reports"}
+PINS = {
+    "prefect": ((3, 8), (3, 9)),
+    "fastapi": ((0, 139), (0, 151)),
+    "sqlalchemy": ((2, 0, 45), (2, 1)),
+    "httpx": ((0, 28), (0, 29)),
+    "openpyxl": ((3, 1, 5), (3, 2)),
+    "pandas": ((3, 0), (4,)),
+    "pydantic": ((2, 11), (3,)),
+}
+"""Package: from (included), to (excluded). Why: docs/adr/0004."""
+
+
+@pytest.fixture(scope="module")
+def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Names of all files in the wheel, built as a release builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert built.returncode == 0, built.stderr
+
+    (wheel,) = folder.glob("*.whl")
+    return zipfile.ZipFile(wheel).namelist()
+
+
+def locked_versions() -> dict[str, tuple[int, ...]]:
+    """Version of each locked package as numbers (letters of pre-releases dropped)."""
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    found = re.findall(
+        r"^([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?==([0-9][^\s;]*)", text, re.MULTILINE
+    )
+    return {
+        name: tuple(int(part) for part in re.findall(r"\d+", version)) for name, version in found
+    }
+
+
+def unhashed_entries(text: str) -> list[str]:
+    """Requirements of a lock that are not pinned or carry no hash."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    entries = [line for line in joined.splitlines() if line and not line.lstrip().startswith("#")]
+    return [line for line in entries if "==" not in line or "--hash=sha256:" not in line]
+
+
+def test_the_wheel_holds_exactly_our_packages(wheel_names: list[str]) -> None:
+    """Top-level names as common as `tasks` are ours and complete: nothing else is shipped."""
+    top = {name.split("/")[0] for name in wheel_names if ".dist-info" not in name.split("/")[0]}
+
+    assert top == PACKAGES
+
+
+def test_the_wheel_holds_every_configuration_file(wheel_names: list[str]) -> None:
+    """The bundled configuration is found beside the code, and nothing but TOML is bundled."""
+    bundled = {name for name in wheel_names if name.startswith("recon/_config/")}
+
+    assert bundled == {f"recon/_config/{path.name}" for path in (ROOT / "config").glob("*.toml")}
+
+
+def test_the_wheel_holds_every_module_and_typing_marker(wheel_names: list[str]) -> None:
+    """What runs from the checkout runs from the wheel."""
+    sources = [(ROOT / "src", path) for path in (ROOT / "src").rglob("*.py")]
+    sources += [(ROOT, path) for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
+    wanted = {str(path.relative_to(base)) for base, path in sources}
+    wanted |= {f"{name}/py.typed" for name in PACKAGES}
+
+    assert wanted <= set(wheel_names)
+
+
+def test_the_lock_pins_and_hashes_every_line() -> None:
+    """An installation is byte for byte the one that was tested."""
+    assert unhashed_entries((ROOT / "requirements.lock").read_text("utf-8")) == []
+
+
+def test_an_unhashed_line_is_found() -> None:
+    """The rule above can fail."""
+    assert unhashed_entries("a==1 \\\n    --hash=sha256:00\nb==2\n# c\nd>=1\n") == ["b==2", "d>=1"]
+
+
+def test_the_lock_names_no_index_host() -> None:
+    """Where packages come from is the installing machine's business."""
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+
+    assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|--trusted-host", text) == []
+
+
+@pytest.mark.parametrize(("package", "bounds"), PINS.items())
+def test_the_lock_keeps_the_pin(
+    package: str, bounds: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    """Versions that were seen to break the product cannot come back by a fresh lock."""
+    lowest, first_refused = bounds
+
+    assert lowest <= locked_versions()[package] < first_refused
+
+
+@pytest.mark.parametrize("package", PINS)
+def test_the_project_file_keeps_the_pin(package: str) -> None:
+    """The range stands in pyproject.toml, so that `make lock` cannot leave it."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    (declared,) = re.findall(rf'^    "{package}(?:\[[^\]]*\])?([<>=][^"]*)"', text, re.MULTILINE)
+    first_refused = ".".join(str(part) for part in PINS[package][1])
+
+    assert f"<{first_refused}" in declared.split(",")
