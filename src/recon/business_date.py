@@ -14,7 +14,11 @@ from recon.errors import ConfigurationError
 
 SATURDAY = 5
 BUSINESS_DAYS_MAX = 3660
-"""No grace or age is counted further than ten years of days."""
+"""No age is counted further than ten years of days."""
+
+GRACE_MAX = {"h": 8784, "bd": 366}
+"""Nothing may stay one-sided for longer than a year."""
+GRACE_MAX_TEXT = "8784h or 366bd"
 
 _GRACE = re.compile(r"(?P<count>0|[1-9][0-9]{0,3})(?P<unit>h|bd)", re.ASCII)
 _CUT_OFF = re.compile(r"(?P<hour>[01][0-9]|2[0-4]):(?P<minute>[0-5][0-9])", re.ASCII)
@@ -31,8 +35,8 @@ class Grace:
     def parse(cls, text: str) -> "Grace":
         """Read `24h` or `5bd`."""
         found = _GRACE.fullmatch(text)
-        if found is None:
-            msg = f"{text!r} is not a grace such as 24h or 5bd"
+        if found is None or int(found["count"]) > GRACE_MAX[found["unit"]]:
+            msg = f"{text!r} is not a grace such as 24h or 5bd (at most {GRACE_MAX_TEXT})"
             raise ConfigurationError(msg)
         return cls(int(found["count"]), found["unit"])
 
@@ -58,13 +62,8 @@ class BusinessCalendar:
         if found is None or (found["hour"] == "24" and found["minute"] != "00"):
             msg = f"cut_off {cut_off!r} is not a time such as 18:00 or 24:00"
             raise ConfigurationError(msg)
-        try:
-            zone = ZoneInfo(timezone)
-        except (KeyError, ValueError, OSError) as error:
-            msg = f"{timezone!r} is not a time zone such as Europe/London"
-            raise ConfigurationError(msg) from error
         closes = timedelta(hours=int(found["hour"]), minutes=int(found["minute"]))
-        return cls(zone, closes, frozenset(holidays))
+        return cls(zone_of(timezone), closes, frozenset(holidays))
 
     def is_business_day(self, day: date) -> bool:
         """Neither Saturday, Sunday nor a holiday."""
@@ -92,7 +91,8 @@ class BusinessCalendar:
         `24h` is elapsed time; `5bd` ends at the same local time on the fifth later business day.
         """
         if grace.unit == "h":
-            return since + timedelta(hours=grace.count)
+            # In UTC first: with a zone of its own, Python would add to the clock on the wall.
+            return since.astimezone(UTC) + timedelta(hours=grace.count)
         local = since.astimezone(self.zone)
         day = local.date()
         for _ in range(grace.count):
@@ -110,6 +110,15 @@ class BusinessCalendar:
         while not self.is_business_day(day):
             day += timedelta(days=1)
         return day
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name such as `Europe/London`."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        msg = f"{name!r} is not a time zone such as Europe/London"
+        raise ConfigurationError(msg) from error
 
 
 def midnight(day: date, *, zone: ZoneInfo) -> datetime:

@@ -26,21 +26,32 @@ MINOR_UNITS_MAX = 10**17 - 1
 _AMOUNT = re.compile(r"(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Money:
     """An amount of one currency, exact, in major units."""
 
     amount: Decimal
     currency: str
 
+    def __post_init__(self) -> None:
+        if not _is_exact(self.amount):
+            msg = f"{self.amount!r} is not an exact amount: give a finite Decimal"
+            raise AmountError(msg)
+
     @property
     def minor_units(self) -> int:
         """The amount in the currency's smallest unit; exact, else AmountError."""
-        scaled = self.amount.scaleb(exponent(self.currency))
-        if scaled != scaled.to_integral_value():
+        # In integers: the decimal context would round what is longer than its 28 digits.
+        numerator, denominator = self.amount.as_integer_ratio()
+        scale: int = 10 ** exponent(self.currency)
+        minor_units, rest = divmod(numerator * scale, denominator)
+        if rest:
             msg = f"{self.amount} has more decimals than {self.currency} allows"
             raise AmountError(msg)
-        return int(scaled)
+        if abs(minor_units) > MINOR_UNITS_MAX:
+            msg = f"{self.amount} is larger than this product handles"
+            raise AmountError(msg)
+        return minor_units
 
     @classmethod
     def of_minor_units(cls, minor_units: int, *, currency: str) -> "Money":
@@ -118,6 +129,10 @@ def wire_amount(minor_units: int, *, currency: str, wire_decimals: int | None = 
         msg = f"{amount} {currency} cannot be written with {places} decimals"
         raise AmountError(msg)
     return amount.quantize(Decimal(1).scaleb(-places))
+
+
+def _is_exact(amount: object) -> bool:
+    return isinstance(amount, Decimal) and amount.is_finite()
 
 
 def _fraction_fits(fraction: str, *, decimals: int) -> bool:

@@ -6,26 +6,38 @@ and keys are refused by name. Used by matching, steps and reports.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from recon.business_date import BusinessCalendar, Grace
-from recon.errors import ConfigurationError
+from recon.business_date import BusinessCalendar, Grace, zone_of
+from recon.errors import AmountError, ConfigurationError
 from recon.model import Answer, GatewayState
+from recon.money import exponent
 
 MINOR_UNITS_BOUND = 10**12
 
 
-def _checked_grace(text: str) -> str:
-    Grace.parse(text)
-    return text
+def _checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Text that `check` accepts; its complaint is told with the key that holds the text."""
+
+    def checked(text: str) -> str:
+        try:
+            check(text)
+        except (ConfigurationError, AmountError) as error:
+            raise ValueError(str(error)) from error
+        return text
+
+    return AfterValidator(checked)
 
 
-GraceText = Annotated[str, AfterValidator(_checked_grace)]
+GraceText = Annotated[str, _checked_by(Grace.parse)]
+ZoneText = Annotated[str, _checked_by(zone_of)]
+CutOffText = Annotated[str, _checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
+CurrencyCode = Annotated[str, _checked_by(exponent)]
 MappedState = Literal[
     "pending",
     "in_review",
@@ -47,7 +59,7 @@ class _Table(BaseModel):
 class GatewayRules(_Table):
     """How the gateway's fields are to be read."""
 
-    timezone: str = "UTC"
+    timezone: ZoneText = "UTC"
     amount_means: Literal["authorised", "captured"] = "captured"
 
 
@@ -72,8 +84,8 @@ class GraceRules(_Table):
 class CalendarRules(_Table):
     """Which days are business days, and when one closes."""
 
-    timezone: str = "UTC"
-    cut_off: str = "24:00"
+    timezone: ZoneText = "UTC"
+    cut_off: CutOffText = "24:00"
     holidays: tuple[date, ...] = ()
 
 
@@ -141,12 +153,12 @@ class Rules(_Table):
         default_factory=lambda: dict(DEFAULT_QUERY_RESULT)
     )
     gateway: GatewayRules = GatewayRules()
-    tolerance: dict[str, Tolerance] = Field(default_factory=dict)
+    tolerance: dict[CurrencyCode, Tolerance] = Field(default_factory=dict)
     grace: GraceRules = GraceRules()
     calendar: CalendarRules = CalendarRules()
     account: AccountRules = AccountRules()
     authorisation: AuthorisationRules = AuthorisationRules()
-    severity: dict[str, SeverityRules] = Field(default_factory=dict)
+    severity: dict[CurrencyCode, SeverityRules] = Field(default_factory=dict)
     verdict: VerdictRules = VerdictRules()
     window: WindowRules = WindowRules()
 
@@ -154,19 +166,9 @@ class Rules(_Table):
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
         """Rules from parsed TOML; every mistake is named with its key."""
         try:
-            rules = cls.model_validate(dict(tables))
-            _ = rules.business_calendar
+            return cls.model_validate(dict(tables))
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-                for problem in error.errors()
-            )
-            msg = f"{source}: {problems}"
-            raise ConfigurationError(msg) from error
-        except ConfigurationError as error:
-            msg = f"{source}: {error}"
-            raise ConfigurationError(msg) from error
-        return rules
+            raise ConfigurationError(problems_of(error, source=source)) from None
 
     @cached_property
     def business_calendar(self) -> BusinessCalendar:
@@ -192,3 +194,18 @@ class Rules(_Table):
         """How a query_result code counts."""
         mapped = self.query_result.get(query_result)
         return Answer.UNMAPPED if mapped is None else Answer(mapped)
+
+
+def problems_of(error: ValidationError, *, source: str) -> str:
+    """Every mistake of a file in one sentence, each with its key, never with its value."""
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc'])}: {_plain(problem['msg'])}"
+        for problem in error.errors(include_url=False, include_input=False)
+    )
+    return f"{source}: {problems}"
+
+
+def _plain(message: str) -> str:
+    if message == "Extra inputs are not permitted":
+        return "unknown table or key"
+    return message.removeprefix("Value error, ")

@@ -9,12 +9,12 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from recon.errors import ConfigurationError
-from recon.rules import Rules
+from recon.rules import Rules, problems_of
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 KEY_FILE_BYTES_MAX = 4_096
@@ -24,6 +24,7 @@ GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
 
 Tables = dict[str, Any]
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class LedgerSource(BaseModel):
@@ -36,6 +37,16 @@ class LedgerSource(BaseModel):
     query: str = ""
     columns: dict[str, str] = Field(default_factory=dict)
     """Our column name -> theirs; absent means the same name."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "LedgerSource":
+        if sum(map(bool, (self.path, self.url, self.url_env))) != 1:
+            msg = "name one of path, url and url_env"
+            raise ValueError(msg)
+        if bool(self.query) != (self.path is None):
+            msg = "a database needs a query, and a file has none"
+            raise ValueError(msg)
+        return self
 
 
 class AccountSettings(BaseModel):
@@ -114,7 +125,17 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     if not config_dir.is_dir():
         msg = f"RECON_CONFIG_DIR names {config_dir}, which is not a folder"
         raise ConfigurationError(msg)
+    _refuse_unknown_files(config_dir)
     return overlay(tables, over=_read_toml(config_dir / f"{name}.toml"))
+
+
+def _refuse_unknown_files(config_dir: Path) -> None:
+    """A misspelt file would be a setting that silently does not hold."""
+    known = {path.name for path in bundled_config_dir().glob("*.toml")}
+    unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
+    if unknown:
+        msg = f"{config_dir} holds {', '.join(unknown)}; known names: {', '.join(sorted(known))}"
+        raise ConfigurationError(msg)
 
 
 def overlay(tables: Tables, *, over: Mapping[str, Any]) -> Tables:
@@ -138,28 +159,18 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     config_dir = (
         Path(environment["RECON_CONFIG_DIR"]) if _given(environment, "RECON_CONFIG_DIR") else None
     )
-    merchants = load_tables("merchants", config_dir=config_dir)
-    try:
-        return Settings(
-            database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
-            gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
-            sign_key=_sign_key(environment),
-            gateway=GatewaySettings.model_validate(load_tables("gateway", config_dir=config_dir)),
-            interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
-            accounts={
-                key: AccountSettings.model_validate(value)
-                for key, value in merchants.get("accounts", {}).items()
-            },
-            rules=load_rules(config_dir=config_dir),
-            config_dir=config_dir,
-        )
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{error.title}.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_input=False)
-        )
-        msg = f"configuration: {problems}"
-        raise ConfigurationError(msg) from None
+    return Settings(
+        database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
+        gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
+        sign_key=_sign_key(environment),
+        gateway=_checked(
+            GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
+        ),
+        interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
+        accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
+        rules=load_rules(config_dir=config_dir),
+        config_dir=config_dir,
+    )
 
 
 def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Rules:
@@ -172,23 +183,60 @@ def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Ru
     return Rules.of(load_tables("rules", config_dir=config_dir), source="rules.toml")
 
 
+def _accounts(tables: Tables) -> dict[str, AccountSettings]:
+    """The accounts of merchants.toml by "<merchant_id>/<account_id>"."""
+    unknown = sorted(set(tables) - {"accounts"})
+    accounts = tables.get("accounts", {})
+    if unknown or not isinstance(accounts, dict):
+        named = ", ".join(unknown) or "accounts"
+        msg = f'merchants.toml: {named}: only tables [accounts."<merchant>/<account>"] stand here'
+        raise ConfigurationError(msg)
+    return {
+        key: _checked(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
+        for key, value in accounts.items()
+    }
+
+
+def _checked(model: type[Checked], tables: Any, *, source: str) -> Checked:
+    try:
+        return model.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source=source)) from None
+
+
 def _sign_key(environment: Mapping[str, str]) -> SecretStr:
     if _given(environment, "RECON_SIGN_KEY"):
         return SecretStr(environment["RECON_SIGN_KEY"])
     if not _given(environment, "RECON_SIGN_KEY_FILE"):
         msg = "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the key"
         raise ConfigurationError(msg)
-    path = Path(environment["RECON_SIGN_KEY_FILE"])
+    return SecretStr(_key_of_file(Path(environment["RECON_SIGN_KEY_FILE"])))
+
+
+def _key_of_file(path: Path) -> str:
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            msg = f"the key file {path} is not a regular file"
+            raise ConfigurationError(msg)
+        mode = stat.S_IMODE(status.st_mode)
         if mode not in SAFE_KEY_MODES:
             msg = f"the key file {path} has mode {mode:04o}; others can read it: chmod 600 {path}"
             raise ConfigurationError(msg)
-        text = path.read_bytes()[:KEY_FILE_BYTES_MAX].decode()
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"the key file {path} cannot be read: {error}"
+        if status.st_size > KEY_FILE_BYTES_MAX:
+            msg = f"the key file {path} is larger than {KEY_FILE_BYTES_MAX} bytes: not a key"
+            raise ConfigurationError(msg)
+        key = path.read_bytes().decode().strip()
+    except UnicodeDecodeError as error:
+        msg = f"the key file {path} is not UTF-8 (byte {error.start})"
+        raise ConfigurationError(msg) from None
+    except OSError as error:
+        msg = f"the key file {path} cannot be read: {error.strerror}"
         raise ConfigurationError(msg) from error
-    return SecretStr(text.strip())
+    if not key:
+        msg = f"the key file {path} holds no key"
+        raise ConfigurationError(msg)
+    return key
 
 
 def _given(environment: Mapping[str, str], name: str) -> bool:
@@ -204,14 +252,13 @@ def _required(environment: Mapping[str, str], name: str) -> str:
 
 def _read_toml(path: Path) -> Tables:
     """The tables of a file; none when the file does not exist."""
-    if not path.exists():
-        return {}
     try:
-        content = path.read_bytes()
-        if len(content) > CONFIG_FILE_BYTES_MAX:
+        if path.stat().st_size > CONFIG_FILE_BYTES_MAX:
             msg = f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes"
             raise ConfigurationError(msg)
-        return tomllib.loads(content.decode())
+        return tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        return {}
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror}"
         raise ConfigurationError(msg) from error
