@@ -1,0 +1,286 @@
+"""Settings: layers of files, the environment, and one clear sentence for every mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from recon.errors import ConfigurationError
+from recon.settings import (
+    CONFIG_FILE_BYTES_MAX,
+    KEY_FILE_BYTES_MAX,
+    Settings,
+    bundled_config_dir,
+    load_rules,
+    load_settings,
+    load_tables,
+    overlay,
+)
+
+MERCHANTS = """
+[accounts."100042/100042001"]
+name = "Northwind Trading"
+inbox = "/srv/recon/inbox"
+reports = "/srv/recon/reports"
+ledger = { url_env = "LEDGER_URL", query = "select * from entries", columns = { amount = "sum" } }
+"""
+KEY = "correct horse battery staple"
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path) -> Path:
+    """A folder of the user's own configuration with one account."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "merchants.toml").write_text(MERCHANTS)
+    return folder
+
+
+@pytest.fixture
+def environment(config_dir: Path) -> dict[str, str]:
+    """Everything a run needs, in variables."""
+    return {
+        "RECON_DATABASE_URL": "sqlite:////srv/recon/recon.sqlite",
+        "RECON_GATEWAY_BASE_URL": "https://gateway.example",
+        "RECON_SIGN_KEY": KEY,
+        "RECON_CONFIG_DIR": str(config_dir),
+    }
+
+
+def test_settings_come_from_variables_and_layered_files(
+    environment: dict[str, str], config_dir: Path
+) -> None:
+    """The user's keys lie over the bundled ones; what they leave out keeps its default."""
+    (config_dir / "gateway.toml").write_text("calls_per_second = 50\n")
+    (config_dir / "rules.toml").write_text("[grace]\nhard_limit = '20bd'\n")
+    settings = load_settings(environment)
+    account = settings.account("100042", account_id="100042001")
+
+    assert settings.gateway.calls_per_second == 50
+    assert settings.gateway.deadline_seconds == 60
+    assert settings.gateway.reply_signatures == "enforce"
+    assert settings.rules.grace.hard_limit == "20bd"
+    assert settings.rules.grace.refund_visible == "5bd"
+    assert account.name == "Northwind Trading"
+    assert account.ledger is not None
+    assert account.ledger.columns == {"amount": "sum"}
+
+
+def test_secrets_do_not_show(environment: dict[str, str]) -> None:
+    """Neither the key nor a password in the database's address is ever printed."""
+    environment["RECON_DATABASE_URL"] = "postgresql+psycopg://recon:hunter2@db/recon"
+    shown = repr(load_settings(environment))
+
+    assert KEY not in shown
+    assert "hunter2" not in shown
+
+
+@pytest.mark.parametrize("variable", ["RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL"])
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_missing_variable_is_named(
+    environment: dict[str, str], variable: str, value: str | None
+) -> None:
+    """An absent or empty variable is named, and where the list of all is found."""
+    environment.pop(variable)
+    if value is not None:
+        environment[variable] = value
+    with pytest.raises(ConfigurationError, match=f"variable {variable} is not set.*recon doctor"):
+        load_settings(environment)
+
+
+def test_a_missing_key_names_both_ways_to_give_it(environment: dict[str, str]) -> None:
+    """The signing key comes from a variable or from a file that nobody else can read."""
+    del environment["RECON_SIGN_KEY"]
+    with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
+        load_settings(environment)
+
+
+def with_key_file(environment: dict[str, str], path: Path) -> Settings:
+    """Settings whose key comes from a file."""
+    del environment["RECON_SIGN_KEY"]
+    environment["RECON_SIGN_KEY_FILE"] = str(path)
+    return load_settings(environment)
+
+
+def key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
+    """A key file of that mode."""
+    path = folder / "key"
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_key_file_is_read_without_its_line_end(
+    environment: dict[str, str], tmp_path: Path, mode: int
+) -> None:
+    """The newline that an editor adds is not part of the key."""
+    settings = with_key_file(environment, key_file(tmp_path, KEY.encode() + b"\n", mode))
+
+    assert settings.sign_key.get_secret_value() == KEY
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o700])
+def test_a_key_file_that_others_can_read_is_refused(
+    environment: dict[str, str], tmp_path: Path, mode: int
+) -> None:
+    """The message gives the mode and the command that mends it."""
+    with pytest.raises(ConfigurationError, match=rf"mode {mode:04o}.*chmod 600 "):
+        with_key_file(environment, key_file(tmp_path, KEY.encode(), mode))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no key"),
+        (b" \n", "holds no key"),
+        (b"\xff\xfe", r"not UTF-8 \(byte 0\)"),
+        (b"k" * (KEY_FILE_BYTES_MAX + 1), "larger than 4096 bytes: not a key"),
+    ],
+)
+def test_a_key_file_without_a_key_is_refused(
+    environment: dict[str, str], tmp_path: Path, content: bytes, message: str
+) -> None:
+    """Nothing is ever signed with an empty or a cut key."""
+    with pytest.raises(ConfigurationError, match=message):
+        with_key_file(environment, key_file(tmp_path, content))
+
+
+def test_a_key_file_that_is_no_file_is_refused(environment: dict[str, str], tmp_path: Path) -> None:
+    """An absent file and a folder are named; a folder would otherwise fail much later."""
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        with_key_file(dict(environment), tmp_path / "absent")
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        with_key_file(environment, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("gateway", "profile = 'bse'", "gateway.toml: profile: .*'base' or 'extended'"),
+        ("gateway", "retries = 3", "gateway.toml: retries: unknown table or key"),
+        ("gateway", "deadline_seconds = 0", "gateway.toml: deadline_seconds: .*greater than 0"),
+        ("gateway", "deadline_seconds = \nx = 1", "gateway.toml is not valid TOML: .*line 1"),
+        ("rules", "[grace]\nhard = '1bd'", "rules.toml: grace.hard: unknown table or key"),
+        ("merchants", "[account.'1/2']", "merchants.toml: account: only tables"),
+        ("merchants", "accounts = 3", "merchants.toml: accounts: only tables"),
+        ("merchants", "[accounts.'1/2']\ninbox = '/i'", 'accounts."1/2": reports: Field required'),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_file_and_key(
+    environment: dict[str, str], config_dir: Path, name: str, text: str, message: str
+) -> None:
+    """Whoever wrote the file finds the place without reading the code."""
+    (config_dir / f"{name}.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "message"),
+    [
+        ("{}", "ledger: name one of path, url and url_env"),
+        ("{ path = '/l.csv', url = 'sqlite://', query = 'q' }", "name one of path, url and"),
+        ("{ url = 'sqlite:///l.sqlite' }", "ledger: a database needs a query"),
+        ("{ path = '/l.csv', query = 'select 1' }", "and a file has none"),
+        ("{ path = '/l.csv', colums = {} }", "ledger.colums: unknown table or key"),
+    ],
+)
+def test_a_ledger_is_a_file_or_a_query(
+    environment: dict[str, str], config_dir: Path, ledger: str, message: str
+) -> None:
+    """Half a ledger would make half a proof."""
+    account = f"[accounts.'1/2']\ninbox = '/i'\nreports = '/r'\nledger = {ledger}\n"
+    (config_dir / "merchants.toml").write_text(account)
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(environment)
+
+
+def test_a_value_that_is_refused_is_not_repeated(
+    environment: dict[str, str], config_dir: Path
+) -> None:
+    """A password in the wrong place does not travel into a log."""
+    (config_dir / "gateway.toml").write_text("profile = 'hunter2'\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(environment)
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_misspelt_file_is_refused(environment: dict[str, str], config_dir: Path) -> None:
+    """A file that nothing reads would be a setting that silently does not hold."""
+    (config_dir / "rule.toml").write_text("[grace]\nhard_limit = '1h'\n")
+    with pytest.raises(ConfigurationError, match=r"holds rule\.toml; known names: .*rules\.toml"):
+        load_settings(environment)
+
+
+def test_a_configuration_folder_that_is_none_is_named(environment: dict[str, str]) -> None:
+    """The variable and the path are in the message."""
+    environment["RECON_CONFIG_DIR"] = "/nowhere/at/all"
+    with pytest.raises(ConfigurationError, match="RECON_CONFIG_DIR names /nowhere/at/all, which"):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff = 1", r"gateway\.toml is not UTF-8 \(byte 0\)"),
+        (b"#" * (CONFIG_FILE_BYTES_MAX + 1), "larger than 1048576 bytes"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(config_dir: Path, content: bytes, message: str) -> None:
+    """A configuration file is small UTF-8 text."""
+    (config_dir / "gateway.toml").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=message):
+        load_tables("gateway", config_dir=config_dir)
+
+
+def test_a_folder_in_place_of_a_file_is_named(config_dir: Path) -> None:
+    """What the system says of a file is told with its path."""
+    (config_dir / "gateway.toml").mkdir()
+    with pytest.raises(ConfigurationError, match=r"gateway\.toml cannot be read: Is a directory"):
+        load_tables("gateway", config_dir=config_dir)
+
+
+def test_an_account_that_is_not_declared_is_named_with_those_that_are(
+    environment: dict[str, str],
+) -> None:
+    """A mistyped account shows what could have been meant."""
+    with pytest.raises(ConfigurationError, match=r"no account 1/2 \(declared: 100042/100042001\)"):
+        load_settings(environment).account("1", account_id="2")
+
+
+def test_without_accounts_the_message_says_none(environment: dict[str, str]) -> None:
+    """A fresh installation has no account yet, and the message says so."""
+    del environment["RECON_CONFIG_DIR"]
+    with pytest.raises(ConfigurationError, match=r"\(declared: none\)"):
+        load_settings(environment).account("1", account_id="2")
+
+
+def test_a_rules_file_of_its_own_replaces_the_layers(tmp_path: Path) -> None:
+    """`--rules` reads that file alone; a file that is not there is an error, not the defaults."""
+    alone = tmp_path / "strict.toml"
+    alone.write_text("[payment_status]\n2000 = 'authorised'\n")
+
+    assert load_rules(config_dir=None, rules_file=alone).payment_status == {"2000": "authorised"}
+    with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
+        load_rules(config_dir=None, rules_file=tmp_path / "absent.toml")
+
+
+def test_layers_merge_key_by_key() -> None:
+    """A layer replaces values and adds keys; tables merge, lists are replaced whole."""
+    below = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
+
+    assert overlay(below, over={"a": {"y": [3]}, "c": 2}) == {
+        "a": {"x": 1, "y": [3]},
+        "b": 1,
+        "c": 2,
+    }
+    assert below == {"a": {"x": 1, "y": [1, 2]}, "b": 1}
+
+
+def test_every_bundled_file_is_readable() -> None:
+    """What ships parses, and the folder is the one of the checkout or of the wheel."""
+    names = {path.stem for path in bundled_config_dir().glob("*.toml")}
+
+    assert {"gateway", "merchants", "rules"} <= names
+    assert all(isinstance(load_tables(name, config_dir=None), dict) for name in names)
