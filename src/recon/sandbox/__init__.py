@@ -1,1 +1,19 @@
-"""The gateway, played: stateful, signed, faulty on demand."""
+"""The gateway, played: stateful, signed, faulty on demand, over real HTTP.
+
+For the command line, the demo and tests only. What it does where the gateway's document is silent
+is its own choice, written in `sandbox.toml`.
+"""
+
+from recon.sandbox.app import create_app
+from recon.sandbox.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
+from recon.sandbox.server import RunningSandbox, serve, serving
+
+__all__ = [
+    "CLOCK_START",
+    "DEMO_BUSINESS_DATE",
+    "RunningSandbox",
+    "SandboxOptions",
+    "create_app",
+    "serve",
+    "serving",
+]

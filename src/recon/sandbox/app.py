@@ -1,0 +1,128 @@
+"""The gateway as a web application: the operations under `/v1`, the truth under `/_sandbox`."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recon.errors import ConfigurationError
+from recon.sandbox.book import Book
+from recon.sandbox.clock import VirtualClock, real_seconds
+from recon.sandbox.control import control_routes
+from recon.sandbox.delivery import client_of, delivered
+from recon.sandbox.exchange import OPERATIONS, exchange
+from recon.sandbox.fault_plan import install, read_plan
+from recon.sandbox.options import ORDERS_MAX, SandboxOptions
+from recon.sandbox.population import populate
+from recon.sandbox.request import Sandbox
+from recon.sandbox.terms import Terms, load_terms
+from recon.sandbox.wire import BODY_BYTES_MAX, render_json
+
+HTTP_TOO_LARGE = 413
+
+
+def create_app(options: SandboxOptions) -> Starlette:
+    """The application over its state, populated when the state is new.
+
+    Raises:
+        ConfigurationError: state, fault plan or sandbox.toml cannot be used.
+    """
+    sandbox = open_sandbox(options)
+    routes = [
+        Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in OPERATIONS
+    ]
+    app = Starlette(routes=[*routes, *control_routes(sandbox, repopulate=repopulate)])
+    app.state.sandbox = sandbox
+    return app
+
+
+def open_sandbox(options: SandboxOptions) -> Sandbox:
+    """The sandbox on its state: what is there is kept, what is not is made from the seed."""
+    if not 0 <= options.orders <= ORDERS_MAX:
+        msg = f"a population has 0 to {ORDERS_MAX} orders, not {options.orders}"
+        raise ConfigurationError(msg)
+    terms = load_terms()
+    book = Book(options.state)
+    clock = VirtualClock(
+        moved=int(book.note("clock_moved") or 0), real=real_seconds if options.real_clock else None
+    )
+    sandbox = Sandbox(options, terms, book, clock)
+    with book.transaction():
+        if not book.note("merchant"):
+            fill(book, options=options, terms=terms)
+        _check_merchant(sandbox)
+        _install_plan(sandbox)
+    return sandbox
+
+
+def fill(book: Book, *, options: SandboxOptions, terms: Terms) -> None:
+    """Write the population and what must be known of it into an empty book."""
+    payments, effects = populate(options, terms=terms, now=VirtualClock().now())
+    book.write_payments(payments)
+    book.append_effects(effects)
+    facts = {
+        "merchant": options.merchant,
+        "account": options.account,
+        "seed": str(options.seed),
+        "orders": str(options.orders),
+        "payments": str(options.orders),
+    }
+    for name, value in facts.items():
+        book.write_note(name, value=value)
+
+
+def repopulate(sandbox: Sandbox) -> None:
+    """Forget all that happened and begin again from the seed, with the plan of the start."""
+    with sandbox.book.transaction():
+        sandbox.book.clear()
+        fill(sandbox.book, options=sandbox.options, terms=sandbox.terms)
+        _install_plan(sandbox)
+    sandbox.clock.moved = 0
+
+
+def _check_merchant(sandbox: Sandbox) -> None:
+    book, options = sandbox.book, sandbox.options
+    known = (book.note("merchant"), book.note("account"))
+    if known != (options.merchant, options.account):
+        msg = (
+            f"the state {book.name} belongs to merchant {known[0]}, account {known[1]};"
+            " name these or another state file"
+        )
+        raise ConfigurationError(msg)
+
+
+def _install_plan(sandbox: Sandbox) -> None:
+    """Install the plan of the options, unless the state was already started with this very plan."""
+    path = sandbox.options.fault_plan
+    if path is None:
+        return
+    rules = read_plan(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if sandbox.book.note("plan_digest") != digest:
+        install(sandbox.book, rules, append=False)
+        sandbox.book.write_note("plan_digest", value=digest)
+
+
+def _endpoint(sandbox: Sandbox, operation: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        body = await read_body(request)
+        if body is None:
+            content = {"code": "I0001", "source": "request", "message": "the body is too large"}
+            return Response(render_json(content), status_code=HTTP_TOO_LARGE)
+        client = client_of(request)
+        return delivered(exchange(sandbox, operation=operation, body=body, client_ip=client))
+
+    return answer
+
+
+async def read_body(request: Request) -> bytes | None:
+    """The whole body, None when it is larger than the gateway takes."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            return None
+    return bytes(body)

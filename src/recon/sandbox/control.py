@@ -1,0 +1,138 @@
+"""`/_sandbox/*`: health, truth, invariants, faults, clock and reset, for tests and operators."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from recon.errors import ConfigurationError
+from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
+from recon.sandbox.exchange import run_late_requests
+from recon.sandbox.fault_plan import install, planned_faults, rules_in
+from recon.sandbox.query import row_of, state_of
+from recon.sandbox.request import Sandbox
+from recon.sandbox.truth import effect_lines, invariants
+
+HTTP_BAD_REQUEST = 400
+JSON_LINES = "application/x-ndjson"
+
+
+def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -> list[Route]:
+    """The routes under `/_sandbox`."""
+    control = _Control(sandbox, repopulate)
+    return [
+        Route("/_sandbox/health", control.health),
+        Route("/_sandbox/effects", control.effects),
+        Route("/_sandbox/payments", control.payments),
+        Route("/_sandbox/invariants", control.invariants),
+        Route("/_sandbox/faults", control.faults, methods=["GET"]),
+        Route("/_sandbox/faults", control.install_faults, methods=["POST"]),
+        Route("/_sandbox/clock", control.clock, methods=["GET"]),
+        Route("/_sandbox/clock", control.move_clock, methods=["POST"]),
+        Route("/_sandbox/reset", control.reset, methods=["POST"]),
+    ]
+
+
+class _Control:
+    """The endpoints over one sandbox, which lives as long as the application."""
+
+    def __init__(self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None]) -> None:
+        self.sandbox = sandbox
+        self.repopulate = repopulate
+
+    async def health(self, _request: Request) -> Response:
+        """Ready, and what stands here."""
+        sandbox, book = self.sandbox, self.sandbox.book
+        return JSONResponse(
+            {
+                "status": "ok",
+                "now": iso(sandbox.clock.now()),
+                "merchant": sandbox.options.merchant,
+                "account": sandbox.options.account,
+                "second_account": sandbox.options.second_account,
+                "profile": sandbox.options.profile,
+                "capture_mode": sandbox.options.capture_mode,
+                "seed": int(book.note("seed")),
+                "orders": int(book.note("orders")),
+                "effects": book.select("SELECT count(*) FROM effect")[0][0],
+                "requests": int(book.note("requests") or 0),
+            }
+        )
+
+    async def effects(self, _request: Request) -> Response:
+        """The truth, as JSON lines in commit order."""
+        return StreamingResponse(effect_lines(self.sandbox.book), media_type=JSON_LINES)
+
+    async def payments(self, _request: Request) -> Response:
+        """Every payment as a query would show it, as JSON lines; also those without an effect."""
+        return StreamingResponse(self._payment_lines(), media_type=JSON_LINES)
+
+    def _payment_lines(self) -> Iterator[bytes]:
+        now = self.sandbox.clock.now()
+        for payment in list(self.sandbox.book.every_payment()):
+            row = row_of(self.sandbox, payment, now=now)
+            row |= {"merchant_id": payment.merchant_id, "account_id": payment.account_id}
+            row["state"] = state_of(self.sandbox, payment, now=now).value
+            yield json.dumps(row).encode() + b"\n"
+
+    async def invariants(self, _request: Request) -> Response:
+        """What must be 0."""
+        return JSONResponse(invariants(self.sandbox.book))
+
+    async def faults(self, _request: Request) -> Response:
+        """The plan in force, with how often each rule played."""
+        planned = planned_faults(self.sandbox.book)
+        return JSONResponse(
+            {"rules": [entry.model_dump(exclude_defaults=True) for entry in planned]}
+        )
+
+    async def install_faults(self, request: Request) -> Response:
+        """Replace the plan, or add to it with `"append": true` or `?append=1`."""
+        try:
+            tables = await request.json()
+            append = request.query_params.get("append", "") in {"1", "true"}
+            if isinstance(tables, dict):
+                append = bool(tables.pop("append", append))
+            rules = rules_in(tables, source="the request")
+        except (ValueError, RecursionError, ConfigurationError) as error:
+            return _refused(str(error))
+        with self.sandbox.book.transaction():
+            count = install(self.sandbox.book, rules, append=append)
+        return JSONResponse({"rules": count})
+
+    async def clock(self, _request: Request) -> Response:
+        """The virtual instant."""
+        return JSONResponse({"now": iso(self.sandbox.clock.now())})
+
+    async def move_clock(self, request: Request) -> Response:
+        """Move the virtual clock forward by `seconds`; what was due takes effect."""
+        sandbox = self.sandbox
+        seconds = _seconds(await request.body())
+        if seconds is None or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
+            return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
+        with sandbox.book.transaction():
+            sandbox.clock.moved += seconds
+            sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
+        late = run_late_requests(sandbox)
+        return JSONResponse({"now": iso(sandbox.clock.now()), "late_effects": late})
+
+    async def reset(self, _request: Request) -> Response:
+        """Begin again from the seed."""
+        self.repopulate(self.sandbox)
+        return await self.health(_request)
+
+
+def _seconds(body: bytes) -> int | None:
+    try:
+        seconds: Any = json.loads(body)["seconds"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return seconds if type(seconds) is int and seconds >= 0 else None
+
+
+def _refused(why: str) -> Response:
+    content = {"code": "I0002", "source": "_sandbox", "message": why}
+    return JSONResponse(content, status_code=HTTP_BAD_REQUEST)

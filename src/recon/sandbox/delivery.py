@@ -1,0 +1,141 @@
+"""How a reply leaves: whole, or as a fault of the connection that the client really sees.
+
+A reset is a TCP RST and a FIN a closed connection without a byte, so both need the transport under
+the HTTP server: `FaultyProtocol` remembers it for each client address while the connection lives.
+"""
+
+import asyncio
+import socket
+import struct
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from recon.sandbox.exchange import Exchange
+from recon.sandbox.fault_plan import FaultRule
+from recon.sandbox.request import Reply
+from recon.sandbox.wire import render_json, render_xml
+
+MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
+LINGER_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER on with 0 seconds: closing sends RST."""
+
+GARBAGE = b"\x16\x03\x01\x02\x00\x01\x00\xfc\x03\x03 not a status line\r\n\r\n"
+HALF_A_REPLY = b'{"merchant_id": "", "account_id": "", "return_status": "1", "return_mes'
+HTML_PAGE = b"<!DOCTYPE html><html><body><h1>Service temporarily unavailable</h1></body></html>"
+
+Transports = dict[tuple[str, int], asyncio.Transport]
+
+
+class FaultyProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 with its transports within reach, by client address."""
+
+    transports: Transports = {}  # noqa: RUF012 - one per process: an address belongs to one connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Remember the transport of a new connection."""
+        super().connection_made(transport)
+        if self.client:
+            self.transports[self.client] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the transport of a closed connection."""
+        if self.client:
+            self.transports.pop(self.client, None)
+        super().connection_lost(exc)
+
+
+def delivered(played: Exchange) -> Response:
+    """The response of an exchange, with the fault of its wire."""
+    rule = played.wire_fault
+    if rule is None:
+        return _whole(played.reply)
+    if rule.kind == "status":
+        return _status(rule)
+    if rule.kind == "html":
+        return Response(HTML_PAGE, media_type="text/html")
+    return FaultyResponse(_whole(played.reply) if played.reply.content else None, rule=rule)
+
+
+def _whole(reply: Reply) -> Response:
+    render = render_xml if reply.form == "xml" else render_json
+    return Response(
+        render(reply.content), status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form]
+    )
+
+
+def _status(rule: FaultRule) -> Response:
+    content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
+    headers = {"Retry-After": rule.retry_after} if rule.retry_after is not None else None
+    return Response(
+        render_json(content),
+        status_code=rule.status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+class FaultyResponse(Response):
+    """A response that its connection does not survive, or that comes late."""
+
+    def __init__(self, whole: Response | None, *, rule: FaultRule) -> None:
+        """`whole` is the reply that the fault spoils, None when nothing was answered."""
+        super().__init__()
+        self.whole = whole
+        self.rule = rule
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Play the fault on the connection of this request."""
+        kind = self.rule.kind
+        if kind in {"silence", "delay"}:
+            await _silence(receive, seconds=self.rule.seconds)
+        if kind == "delay" and self.whole is not None:
+            await self.whole(scope, receive, send)
+            return
+        transport = FaultyProtocol.transports.get(tuple(scope["client"]))
+        if transport is not None:
+            self._break(transport)
+        await _disconnected(receive)
+
+    def _break(self, transport: asyncio.Transport) -> None:
+        body = bytes(self.whole.body) if self.whole else HALF_A_REPLY
+        if self.rule.kind == "reset":
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+            transport.abort()
+            return
+        if self.rule.kind == "garbage":
+            transport.write(GARBAGE)
+        elif self.rule.kind == "truncate":
+            transport.write(_half(body, with_length=not self.rule.without_length))
+        transport.close()
+
+
+def _half(body: bytes, *, with_length: bool) -> bytes:
+    """The head of a good reply and the first half of its body."""
+    length = f"Content-Length: {len(body)}\r\n" if with_length else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{length}Connection: close\r\n\r\n"
+    return head.encode() + body[: len(body) // 2]
+
+
+async def _silence(receive: Receive, *, seconds: float) -> None:
+    """Wait, or until the client has gone."""
+    try:
+        async with asyncio.timeout(seconds):
+            await _disconnected(receive)
+    except TimeoutError:
+        return
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def client_of(request: Request) -> str:
+    """The address a request came from."""
+    client: Any = request.client
+    return client.host if client else ""

@@ -1,0 +1,53 @@
+"""How one sandbox gateway is started, and the instant at which its clock stands."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Literal
+
+DEMO_BUSINESS_DATE = date(2026, 11, 20)
+"""The business date of the demo's sample night, a Friday."""
+
+CLOCK_START = datetime.combine(DEMO_BUSINESS_DATE, time(22, 0), UTC)
+"""Where the virtual clock stands until it is moved."""
+
+LOOPBACK = "127.0.0.1"
+ORDERS_MAX = 1_000_000
+"""Orders of one population."""
+
+Profile = Literal["base", "extended"]
+CaptureMode = Literal["manual", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """Everything `recon sandbox` can be told."""
+
+    port: int = 0
+    """0 takes a free port; it changes no byte of the population."""
+    seed: int = 42
+    orders: int = 2000
+    state: Path | None = None
+    """SQLite file that outlives the process; None keeps the state in memory."""
+    fault_plan: Path | None = None
+    merchant: str = "100042"
+    account: str = "100042001"
+    sign_key: str = "sandbox"
+    profile: Profile = "base"
+    registered_ip: str = LOOPBACK
+    """The one address that may query."""
+    capture_mode: CaptureMode = "manual"
+    real_clock: bool = False
+    """The virtual clock also moves with real time."""
+
+    @property
+    def second_account(self) -> str:
+        """Another account of the same merchant, with a small population of its own."""
+        if self.account.isdecimal():
+            return str(int(self.account) + 1).zfill(len(self.account))
+        return f"{self.account}-2"
+
+    @property
+    def accounts(self) -> tuple[str, str]:
+        """The accounts this gateway knows."""
+        return (self.account, self.second_account)

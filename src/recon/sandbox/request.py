@@ -1,0 +1,98 @@
+"""One request on its way through an operation, and the reply it gets.
+
+Operations are functions from a `Call` to a `Reply`; they change the book inside the transaction
+that the exchange holds open, and never see HTTP.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from recon.sandbox.book import Book
+from recon.sandbox.clock import VirtualClock
+from recon.sandbox.options import SandboxOptions
+from recon.sandbox.records import Told
+from recon.sandbox.signing import agrees, sign, text_of
+from recon.sandbox.terms import Terms
+from recon.sandbox.wire import Fields
+
+HTTP_OK = 200
+HTTP_BAD_REQUEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Everything one running sandbox consists of, besides HTTP."""
+
+    options: SandboxOptions
+    terms: Terms
+    book: Book
+    clock: VirtualClock
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request after its body was read."""
+
+    operation: str
+    fields: Fields
+    client_ip: str
+    request_log_id: str
+    now: int
+    skipped: frozenset[int] = frozenset()
+    """Indexes of rows that a fault loses before they take effect."""
+
+    def text(self, name: str) -> str:
+        """A field as text; absent is empty."""
+        return text_of(self.fields.get(name))
+
+    def rows(self, key: str) -> list[Fields] | None:
+        """The rows of a batch, None when they are not a list of objects; one object is one row."""
+        given = self.fields.get(key)
+        rows = [given] if isinstance(given, dict) else given
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            return None
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an operation answers."""
+
+    content: Mapping[str, Any]
+    form: Literal["json", "xml"] = "json"
+    http_status: int = HTTP_OK
+    rows_key: str = ""
+    """Under which key of the content the rows stand, "" when there are none."""
+    told: tuple[Told, ...] = field(default=())
+    outcome: str = ""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the content."""
+        return list(self.content.get(self.rows_key, ()))
+
+
+def merchant_refusal(sandbox: Sandbox, call: Call) -> str:
+    """`merchant` or `account` when it is not one of ours, else ""."""
+    if call.text("merchant_id") != sandbox.options.merchant:
+        return "merchant"
+    return "" if call.text("account_id") in sandbox.options.accounts else "account"
+
+
+def signature_refusal(sandbox: Sandbox, call: Call, *, rows: list[Fields] | None = None) -> str:
+    """`signature` when the request's is wrong or missing, else ""."""
+    expected = sign(call.operation, call.fields, sign_key=sandbox.options.sign_key, rows=rows or ())
+    return "" if agrees(call.text("encryption_data"), expected=expected) else "signature"
+
+
+def echoed_signature(call: Call, *, reason: str) -> str:
+    """A reply repeats the request's signature, except where that very signature was refused."""
+    return "" if reason == "signature" else call.text("encryption_data")
+
+
+def unreadable(sandbox: Sandbox, why: str) -> Reply:
+    """The one refusal that is not HTTP 200: the body is no message at all."""
+    code, text = sandbox.terms.request_refusal("unreadable").split(":", 1)
+    content = {"code": code, "source": "request", "message": f"{text} ({why})"}
+    return Reply(content, http_status=HTTP_BAD_REQUEST, outcome=str(HTTP_BAD_REQUEST))

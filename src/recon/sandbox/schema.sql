@@ -1,0 +1,85 @@
+-- The sandbox gateway's state. Amounts are minor units, instants seconds since 1970 (virtual clock).
+CREATE TABLE note (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE payment (
+    transaction_id TEXT PRIMARY KEY,
+    order_no TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    authorised INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    captured INTEGER NOT NULL,
+    refunded INTEGER NOT NULL,
+    refunds INTEGER NOT NULL,
+    captured_at INTEGER NOT NULL,
+    previous_state TEXT NOT NULL,
+    review_flag TEXT NOT NULL,
+    reference_no TEXT NOT NULL
+);
+CREATE INDEX payment_order ON payment (account_id, order_no);
+
+CREATE TABLE effect (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    operation TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    order_no TEXT NOT NULL,
+    transaction_id TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount INTEGER,
+    committed_at INTEGER NOT NULL,
+    refund_reference_id TEXT NOT NULL,
+    refund_reason TEXT NOT NULL,
+    refund_reference TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    request_log_id TEXT NOT NULL
+);
+CREATE INDEX effect_transaction ON effect (transaction_id);
+CREATE INDEX effect_origin ON effect (origin, operation);
+CREATE TRIGGER effect_no_update BEFORE UPDATE ON effect
+BEGIN SELECT RAISE(ABORT, 'the ledger of effects is append-only'); END;
+CREATE TRIGGER effect_no_delete BEFORE DELETE ON effect
+WHEN (SELECT value FROM note WHERE name = 'resetting') IS NULL
+BEGIN SELECT RAISE(ABORT, 'the ledger of effects is append-only'); END;
+
+CREATE TABLE request (
+    request_log_id TEXT PRIMARY KEY,
+    received_at INTEGER NOT NULL,
+    operation TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    fault TEXT NOT NULL
+);
+CREATE TABLE request_row (
+    request_log_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    transaction_id TEXT NOT NULL,
+    order_no TEXT NOT NULL,
+    status TEXT NOT NULL,
+    message TEXT NOT NULL,
+    PRIMARY KEY (request_log_id, position)
+) WITHOUT ROWID;
+CREATE INDEX request_row_transaction ON request_row (transaction_id);
+
+CREATE TABLE draw (
+    operation TEXT NOT NULL,
+    row_key TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (operation, row_key)
+) WITHOUT ROWID;
+
+CREATE TABLE late_request (
+    request_log_id TEXT PRIMARY KEY,
+    operation TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    client_ip TEXT NOT NULL,
+    due_at REAL NOT NULL,
+    on_real_clock INTEGER NOT NULL
+);

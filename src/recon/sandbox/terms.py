@@ -1,0 +1,99 @@
+"""The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
+
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recon.errors import ConfigurationError
+from recon.model import GatewayState
+from recon.settings import load_tables
+
+QUERY_RESULT_OTHERWISE = "1"
+"""query_result of a state that `[query_result_of]` does not name."""
+
+QUERY_RESULT_UNKNOWN_KEY = "2"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+
+class Windows(_Table):
+    """How long things stay possible, days on the virtual clock."""
+
+    authorisation_days: int = Field(ge=1, le=365)
+    refund_days: int = Field(ge=1, le=3660)
+    refund_processing_days: int = Field(ge=0, le=365)
+
+
+class Fees(_Table):
+    """What the sandbox charges."""
+
+    payout_flat: str
+
+
+class Refusals(_Table):
+    """Reasons as `<code>:<text>`, by our own short name."""
+
+    request: dict[str, str]
+    row: dict[str, str]
+    refund: dict[str, str]
+
+
+class PopulationTerms(_Table):
+    """What a seeded population is made of."""
+
+    days: int = Field(ge=10, le=150)
+    authorised_hours: int = Field(ge=2, le=96)
+    amount_min: int = Field(ge=100)
+    amount_max: int = Field(le=10**9)
+    per_mille: dict[str, int]
+    currencies: dict[str, int]
+
+
+class Terms(_Table):
+    """All of sandbox.toml."""
+
+    payment_status: dict[str, GatewayState]
+    query_result: dict[str, str]
+    query_result_of: dict[GatewayState, str]
+    windows: Windows
+    fees: Fees
+    declined_cards: dict[str, str]
+    refusals: Refusals
+    population: PopulationTerms
+
+    @cached_property
+    def code_of(self) -> dict[GatewayState, str]:
+        """The payment_status code of each state."""
+        return {state: code for code, state in self.payment_status.items()}
+
+    def result_of(self, state: GatewayState) -> str:
+        """The query_result code of a state."""
+        return self.query_result_of.get(state, QUERY_RESULT_OTHERWISE)
+
+    def request_refusal(self, reason: str) -> str:
+        """`<code>:<text>` for a whole request."""
+        return self.refusals.request[reason]
+
+    def row_refusal(self, reason: str, *, refund: bool) -> str:
+        """`<code>:<text>` for one row."""
+        return (self.refusals.refund if refund else self.refusals.row)[reason]
+
+
+def load_terms(*, config_dir: Path | None = None) -> Terms:
+    """The terms of sandbox.toml.
+
+    Raises:
+        ConfigurationError: a key is missing, unknown or malformed.
+    """
+    try:
+        return Terms.model_validate(load_tables("sandbox", config_dir=config_dir))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors()
+        )
+        msg = f"sandbox.toml: {problems}"
+        raise ConfigurationError(msg) from error

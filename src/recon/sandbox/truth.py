@@ -1,0 +1,75 @@
+"""The truth: the ledger of effects as JSON lines, and the invariants that must hold over it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from recon.sandbox.book import Book
+from recon.sandbox.clock import iso
+from recon.sandbox.records import EFFECT_KEYS, Effect, on_wire
+
+EFFECTS_PER_READ = 1_000
+
+_OVER = """
+SELECT count(*) FROM (
+    SELECT transaction_id,
+        sum(CASE operation WHEN 'authorise' THEN amount WHEN 'authorise_apm' THEN amount
+            ELSE 0 END) AS authorised,
+        sum(CASE operation WHEN 'capture' THEN amount ELSE 0 END) AS captured,
+        sum(CASE operation WHEN 'refund' THEN amount ELSE 0 END) AS refunded
+    FROM effect
+    WHERE transaction_id IN (
+        SELECT transaction_id FROM effect WHERE origin = 'api' AND transaction_id <> '')
+    GROUP BY transaction_id)
+WHERE {left} > {right}
+"""
+_WITHOUT_RECORD = """
+SELECT count(*) FROM effect e WHERE e.origin = 'api' AND NOT EXISTS (
+    SELECT 1 FROM request r WHERE r.request_log_id = e.request_log_id)
+"""
+
+
+def effect_line(effect: Effect) -> bytes:
+    """One effect as one line of JSON, every key present."""
+    values = {name: getattr(effect, name) for name in EFFECT_KEYS}
+    values["amount"] = (
+        "" if effect.amount is None else on_wire(effect.amount, currency=effect.currency)
+    )
+    values["committed_at"] = iso(effect.committed_at)
+    return json.dumps(values, ensure_ascii=False).encode() + b"\n"
+
+
+def effect_lines(book: Book) -> Iterator[bytes]:
+    """All effects in commit order, read a thousand at a time."""
+    after = 0
+    while found := book.effects(after=after, limit=EFFECTS_PER_READ):
+        yield b"".join(effect_line(effect) for _, effect in found)
+        after = found[-1][0]
+
+
+def invariants(book: Book) -> dict[str, int]:
+    """What must be 0, counted over the ledger alone, never over the payments' states."""
+    return {
+        "double_effects": _double_effects(book),
+        "over_captured": _count(book, _OVER.format(left="captured", right="authorised")),
+        "over_refunded": _count(book, _OVER.format(left="refunded", right="captured")),
+        "effects_without_client_record": _count(book, _WITHOUT_RECORD),
+    }
+
+
+def _count(book: Book, statement: str) -> int:
+    return int(book.select(statement)[0][0])
+
+
+def _double_effects(book: Book) -> int:
+    """Effects of the API after the first with the same key."""
+    rows = book.select(
+        "SELECT operation, transaction_id,"
+        " CASE operation WHEN 'refund' THEN amount END,"
+        " CASE operation WHEN 'refund' THEN refund_reason ELSE '' END,"
+        " CASE operation WHEN 'refund' THEN refund_reference ELSE '' END,"
+        " CASE operation WHEN 'payout' THEN request_id ELSE '' END"
+        " FROM effect WHERE origin = 'api'"
+        " AND operation IN ('capture', 'cancel', 'refund', 'payout')"
+    )
+    return sum(count - 1 for count in Counter(map(tuple, rows)).values())
