@@ -67,11 +67,15 @@ def test_the_wheel_holds_every_configuration_file(wheel_names: list[str]) -> Non
     assert bundled == {f"recon/_config/{path.name}" for path in (ROOT / "config").glob("*.toml")}
 
 
-def test_the_wheel_holds_every_module_and_typing_marker(wheel_names: list[str]) -> None:
+def test_the_wheel_holds_every_module_and_its_files(wheel_names: list[str]) -> None:
     """What runs from the checkout runs from the wheel."""
-    sources = [(ROOT / "src", path) for path in (ROOT / "src").rglob("*.py")]
-    sources += [(ROOT, path) for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
-    wanted = {str(path.relative_to(base)) for base, path in sources}
+    sources = [(ROOT / "src", path) for path in (ROOT / "src").rglob("*")]
+    sources += [(ROOT, path) for name in PACKAGES for path in (ROOT / name).rglob("*")]
+    wanted = {
+        str(path.relative_to(base))
+        for base, path in sources
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     wanted |= {f"{name}/py.typed" for name in PACKAGES}
 
     assert wanted <= set(wheel_names)

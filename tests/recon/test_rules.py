@@ -152,6 +152,12 @@ def test_the_digest_is_that_of_the_meaning() -> None:
     """Order and spelled-out defaults do not change the digest; any value does."""
     written = rules("[account]\ncapture_mode = 'auto'\n[grace]\nhard_limit = '10bd'\n")
 
+    lines = ["1 = 'paid'", "2 = 'failed'"]
+    codes = [
+        rules("\n".join(["[payment_status]", *order])).digest for order in (lines, lines[::-1])
+    ]
+
     assert written.digest == rules().digest
+    assert codes[0] == codes[1]
     assert rules("[grace]\nhard_limit = '11bd'").digest != rules().digest
     assert rules("[payment_status]\n3000 = 'paid'").digest != rules().digest

@@ -1,0 +1,229 @@
+"""Documents in step with the code: what the code can say or take, a document explains."""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+from recon import cli, model
+from recon.rules import Rules
+from recon.settings import AccountSettings, GatewaySettings, LedgerSource
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+ADR_LINES_MAX = 80
+ARCHITECTURE_LINES_MAX = 150
+SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
+    GatewaySettings,
+    AccountSettings,
+    LedgerSource,
+    Rules,
+    *(
+        annotation
+        for field in Rules.model_fields.values()
+        if isinstance(annotation := field.annotation, type) and issubclass(annotation, BaseModel)
+    ),
+)
+GLOSSARY_ENUMS: tuple[type[StrEnum], ...] = (
+    model.GatewayState,
+    model.InstructionState,
+    model.InstructionKind,
+    model.EntryType,
+    model.Outcome,
+    model.Flag,
+    model.UnverifiedReason,
+    model.Verdict,
+    model.Severity,
+    model.Mode,
+)
+GLOSSARY_TERMS = [
+    "order",
+    "authorisation",
+    "capture",
+    "cancel",
+    "refund",
+    "settlement",
+    "instruction",
+    "batch",
+    "control total",
+    "ledger entry",
+    "set",
+    "match",
+    "tolerance",
+    "break",
+    "ageing",
+    "cut-off",
+    "business date",
+    "reject",
+    "run",
+    "night",
+    "effect",
+    "exposure",
+    "grace",
+    "pending",
+    "unverified",
+    "verdict",
+    "gate",
+    "in doubt",
+    "universe",
+]
+
+
+def text_of(name: str) -> str:
+    """One document, whole."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def missing_words(words: Iterable[str], text: str) -> list[str]:
+    """Words that stand nowhere in a document as code or between word boundaries."""
+    return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+
+
+def broken_links(document: Path) -> Iterator[str]:
+    """Relative links that lead nowhere."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8")):
+        if "://" not in target and not (document.parent / target).exists():
+            yield f"{document.name}: {target}"
+
+
+def command_names(app: typer.Typer) -> list[str]:
+    """Every command people can type, as `recon db upgrade`."""
+    return sorted(_walk(typer.main.get_command(app), ["recon"]))
+
+
+def _walk(command: object, words: list[str]) -> Iterator[str]:
+    commands = getattr(command, "commands", None)
+    if commands is None:
+        yield " ".join(words)
+        return
+    for name, below in commands.items():
+        yield from _walk(below, [*words, name])
+
+
+def make_targets() -> list[str]:
+    """Targets of the Makefile that `make help` shows."""
+    return re.findall(r"^([a-z-]+):.*##", text_of("Makefile"), re.MULTILINE)
+
+
+def test_every_break_code_is_explained() -> None:
+    """Whoever finds a code in the workbook finds it in docs/REPORTS.md."""
+    assert missing_words([code.value for code in model.BreakCode], text_of("docs/REPORTS.md")) == []
+
+
+def test_every_command_is_documented() -> None:
+    """Each command stands in docs/OPERATIONS.md as it is typed."""
+    assert missing_words(command_names(cli.app), text_of("docs/OPERATIONS.md")) == []
+
+
+@pytest.mark.parametrize("settings", SETTINGS_MODELS, ids=lambda found: found.__name__)
+def test_every_configuration_key_is_documented(settings: type[BaseModel]) -> None:
+    """Each key of each configuration file stands in docs/OPERATIONS.md as code."""
+    keys = re.findall(r"`[^`\n]+`", text_of("docs/OPERATIONS.md"))
+
+    assert missing_words(settings.model_fields, "\n".join(keys)) == []
+
+
+def test_every_environment_variable_is_documented() -> None:
+    """Each RECON_ variable that the code names stands in docs/OPERATIONS.md."""
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "flows").rglob("*.py")]
+    names = {
+        name
+        for path in sources
+        for name in re.findall(r"\bRECON_[A-Z]+(?:_[A-Z]+)*\b", path.read_text(encoding="utf-8"))
+    }
+
+    assert missing_words(sorted(names), text_of("docs/OPERATIONS.md")) == []
+
+
+@pytest.mark.parametrize("words", GLOSSARY_ENUMS, ids=lambda found: found.__name__)
+def test_every_word_of_the_domain_is_in_the_glossary(words: type[StrEnum]) -> None:
+    """A word that a report or a column shows has one meaning, written down."""
+    assert missing_words([word.value for word in words], text_of("docs/GLOSSARY.md")) == []
+
+
+def test_every_term_has_its_line_in_the_glossary() -> None:
+    """The terms people must share stand as entries of their own."""
+    entries = {
+        found.lower()
+        for found in re.findall(r"^\| \*\*([^*]+)\*\*", text_of("docs/GLOSSARY.md"), re.MULTILINE)
+    }
+
+    assert [term for term in GLOSSARY_TERMS if term not in entries] == []
+
+
+def test_every_package_stands_in_the_architecture() -> None:
+    """The map shows every house."""
+    packages = [path.parent.name for path in (ROOT / "src/recon").glob("*/__init__.py")]
+
+    assert missing_words(packages, text_of("docs/ARCHITECTURE.md")) == []
+
+
+def test_every_make_target_is_documented_and_real() -> None:
+    """`make help` and the documents name the same targets."""
+    named = {
+        name
+        for path in DOCUMENTS
+        for name in re.findall(r"`make ([a-z-]+)`", path.read_text("utf-8"))
+    }
+
+    assert named <= set(make_targets())
+    assert (
+        missing_words([f"make {name}" for name in make_targets()], text_of("CONTRIBUTING.md")) == []
+    )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """A link inside the repository has its target."""
+    assert list(broken_links(document)) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_name_no_machine(document: Path) -> None:
+    """No path of somebody's machine and no registry's host stands in a document."""
+    found = re.findall(
+        r"(?:/work/|/root/|/home/\w+|/tmp/brief|pypi\.org|localhost:\d+)",
+        document.read_text("utf-8"),
+    )
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "document", sorted((ROOT / "docs/adr").glob("*.md")), ids=lambda path: path.name
+)
+def test_a_decision_is_short_and_whole(document: Path) -> None:
+    """Context, decision and consequences, on two screens at most."""
+    text = document.read_text(encoding="utf-8")
+
+    assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+    assert len(text.splitlines()) <= ADR_LINES_MAX
+
+
+def test_the_architecture_is_short() -> None:
+    """The map of the whole fits into one reading."""
+    assert len(text_of("docs/ARCHITECTURE.md").splitlines()) <= ARCHITECTURE_LINES_MAX
+
+
+def test_the_changelog_has_one_sentence_a_line() -> None:
+    """Finance and operators read it: each entry is one whole sentence."""
+    entries = re.findall(r"^- .*$", text_of("CHANGELOG.md"), re.MULTILINE)
+
+    assert entries
+    assert [entry for entry in entries if not re.fullmatch(r"- [A-Z`].*\.", entry)] == []
+
+
+def test_a_missing_word_and_a_broken_link_are_found(tmp_path: Path) -> None:
+    """The rules above can fail: part of a word is not the word, and a dead link is named."""
+    (tmp_path / "a.md").write_text("[dead](nowhere.md) [alive](a.md#part)")
+
+    assert missing_words(["CAPTURE_DUE", "recon db upgrade"], "CAPTURE_DUE_X `recon db`") == [
+        "CAPTURE_DUE",
+        "recon db upgrade",
+    ]
+    assert missing_words(["fee"], "`fee`, in full") == []
+    assert list(broken_links(tmp_path / "a.md")) == ["a.md: nowhere.md"]
