@@ -1,0 +1,166 @@
+"""May this instruction be sent tonight? Decided from the gateway's own answer and our journal.
+
+Bounds count what is confirmed and what is in doubt; where the query shows less than the journal
+knows, the answer is stale and nothing is sent. Each "no" is a sentence for page one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recon.model import Answer, GatewayState, InstructionKind, InstructionState
+from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
+
+_PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
+_REFUNDABLE_LATER = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """One payment of an order as the baseline query showed it."""
+
+    transaction_id: str
+    state: GatewayState
+    payment_status: str
+    currency: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the gateway said of one order before money moves."""
+
+    answer: Answer
+    payments: tuple[Payment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The instruction may be sent, for this payment."""
+
+    instruction: Instruction
+    payment: Payment
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The instruction is not sent tonight, with the reason in words."""
+
+    instruction: Instruction
+    reason: str
+
+
+def clear(
+    instruction: Instruction, *, baseline: Baseline, others: Sequence[Instruction]
+) -> Cleared | Refused:
+    """Judge one approved instruction; `others` are the journal's rows of the same order."""
+    if baseline.answer is not Answer.FOUND:
+        return Refused(instruction, _NO_ANSWER[baseline.answer])
+    payment = _choose(instruction, payments=baseline.payments)
+    if isinstance(payment, str):
+        return Refused(instruction, payment)
+    same_payment = [
+        other
+        for other in others
+        if other.transaction_id == payment.transaction_id
+        and other.instruction_id != instruction.instruction_id
+    ]
+    for check in (_fits_payment, _nothing_open, _JUDGES[instruction.kind]):
+        reason = check(instruction, payment, same_payment)
+        if reason:
+            return Refused(instruction, reason)
+    return Cleared(instruction, payment)
+
+
+_NO_ANSWER: Mapping[Answer, str] = {
+    Answer.FAILED: "the gateway gave no usable answer for this order tonight; it waits",
+    Answer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",
+    Answer.NOT_FOUND: "the gateway does not know this order",
+}
+
+
+def _choose(instruction: Instruction, *, payments: Sequence[Payment]) -> Payment | str:
+    if instruction.transaction_id:
+        named = [p for p in payments if p.transaction_id == instruction.transaction_id]
+        missing = (
+            f"the gateway does not show transaction {instruction.transaction_id} for this order"
+        )
+        return named[0] if named else missing
+    if len(payments) == 1:
+        return payments[0]
+    wanted = _WANTED[instruction.kind]
+    fitting = [p for p in payments if p.state in wanted]
+    if len(fitting) == 1:
+        return fitting[0]
+    return "several payments could be meant; name the transaction_id in the order file"
+
+
+def _fits_payment(
+    instruction: Instruction, payment: Payment, _others: Sequence[Instruction]
+) -> str:
+    if payment.currency != instruction.currency:
+        return f"the payment is in {payment.currency}, the instruction in {instruction.currency}"
+    if payment.state is GatewayState.UNMAPPED:
+        return f"payment_status {payment.payment_status} is not mapped; map it in rules.toml"
+    if instruction.amount > payment.amount:
+        return "the amount is larger than the payment"
+    return ""
+
+
+def _nothing_open(
+    instruction: Instruction, _payment: Payment, others: Sequence[Instruction]
+) -> str:
+    for other in others:
+        if other.is_open:
+            return f"instruction {other.instruction_id} of the same payment is not settled yet"
+    if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
+        return "" if instruction.kind is InstructionKind.REFUND else "it was done before"
+    return ""
+
+
+def _capture_or_cancel(
+    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+) -> str:
+    if payment.state is not GatewayState.AUTHORISED:
+        return f"the gateway shows {payment.state}, not authorised"
+    if any(other.may_have_moved for other in others):
+        return "the gateway shows less than this journal knows of the payment; ask again later"
+    if instruction.kind is InstructionKind.CANCEL and instruction.amount != payment.amount:
+        return "a cancel must carry the payment's own amount"
+    return ""
+
+
+def _refund(instruction: Instruction, payment: Payment, others: Sequence[Instruction]) -> str:
+    if payment.state in _REFUNDABLE_LATER:
+        return f"the gateway shows {payment.state}; a refund needs a captured payment"
+    if payment.state not in _PAID:
+        return f"the gateway shows {payment.state}; there is nothing to refund"
+    refunds = [o for o in others if o.kind is InstructionKind.REFUND and o.may_have_moved]
+    if payment.state is GatewayState.PARTIALLY_REFUNDED and not refunds:
+        return "the gateway shows a partial refund that this journal does not know; check the rest"
+    if len(refunds) >= REFUNDS_PER_TRANSACTION_MAX:
+        return f"the payment has {REFUNDS_PER_TRANSACTION_MAX} refunds, the most it can number"
+    captures = [o for o in others if o.kind is InstructionKind.CAPTURE and o.may_have_moved]
+    captured = sum(o.amount for o in captures) if captures else payment.amount
+    if sum(o.amount for o in refunds) + instruction.amount > captured:
+        return "refunds would exceed what was captured"
+    return ""
+
+
+_WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
+    InstructionKind.CAPTURE: frozenset({GatewayState.AUTHORISED}),
+    InstructionKind.CANCEL: frozenset({GatewayState.AUTHORISED}),
+    InstructionKind.REVIEW: frozenset({GatewayState.IN_REVIEW}),
+    InstructionKind.REFUND: _PAID,
+}
+
+
+def _review(_instruction: Instruction, _payment: Payment, _others: Sequence[Instruction]) -> str:
+    return ""
+
+
+_JUDGES: Mapping[InstructionKind, Callable[[Instruction, Payment, Sequence[Instruction]], str]] = {
+    InstructionKind.CAPTURE: _capture_or_cancel,
+    InstructionKind.CANCEL: _capture_or_cancel,
+    InstructionKind.REFUND: _refund,
+    InstructionKind.REVIEW: _review,
+}

@@ -1,0 +1,67 @@
+"""One intended money movement, and which state may follow which."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from recon.model import InstructionKind, InstructionState
+
+ROWS_PER_BATCH_MAX = 50
+NOT_SENT_TRIES_MAX = 3
+"""How often a night tries again after a request that surely did not leave."""
+REFUNDS_PER_TRANSACTION_MAX = 99
+"""The gateway numbers the refunds of a transaction with two digits."""
+
+_S = InstructionState
+FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
+    _S.PLANNED: frozenset({_S.APPROVED, _S.WITHDRAWN}),
+    _S.APPROVED: frozenset({_S.IN_FLIGHT, _S.WITHDRAWN}),
+    # Back to approved only when the request surely did not leave.
+    _S.IN_FLIGHT: frozenset({_S.CONFIRMED, _S.REJECTED, _S.IN_DOUBT, _S.APPROVED}),
+    _S.IN_DOUBT: frozenset({_S.RESOLVED_APPLIED, _S.RESOLVED_NOT_APPLIED, _S.NEEDS_HUMAN}),
+    _S.NEEDS_HUMAN: frozenset({_S.RESOLVED_APPLIED, _S.RESOLVED_NOT_APPLIED}),
+    _S.CONFIRMED: frozenset(),
+    _S.REJECTED: frozenset(),
+    _S.RESOLVED_APPLIED: frozenset(),
+    _S.RESOLVED_NOT_APPLIED: frozenset(),
+    _S.WITHDRAWN: frozenset(),
+}
+"""The protocol; terminal states lead nowhere, a contradiction later opens a case instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One row of the journal. Amounts are minor units of the currency."""
+
+    instruction_id: str
+    natural_key: str
+    merchant_id: str
+    account_id: str
+    kind: InstructionKind
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """What moves: captured, refunded or cancelled."""
+    payment_amount: int
+    """The payment's own amount, which the gateway wants beside a refund or cancel."""
+    reason: str
+    request_id: str
+    file_id: int | None
+    line: int
+    state: InstructionState
+    hold: str
+    attempts: int
+    baseline_status: str
+    approved_by: str
+    in_doubt_since: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """The effect may still happen or may have happened."""
+        return self.state in {_S.IN_FLIGHT, _S.IN_DOUBT, _S.NEEDS_HUMAN}
+
+    @property
+    def may_have_moved(self) -> bool:
+        """Counted against bounds: confirmed, applied, in flight or in doubt."""
+        return self.is_open or self.state in {_S.CONFIRMED, _S.RESOLVED_APPLIED}

@@ -1,0 +1,237 @@
+"""The sender: journal before the first byte, send once, keep the reply, then judge it.
+
+Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes; T1, T2a and T2b
+are one database transaction each, with no network inside, and S has no database inside. There is
+no retry but for requests that surely did not leave. A crash at any point leaves either nothing
+sent, or rows in flight that the next start turns into doubt. Only `steps.settle` calls this.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from recon.model import Clock, InstructionKind, Outcome
+from recon.settlement.eligibility import Cleared
+from recon.settlement.instruction import NOT_SENT_TRIES_MAX, ROWS_PER_BATCH_MAX
+
+BATCHES_IN_DOUBT_MAX = 2
+"""After this many batches with doubt in a row nothing more is sent tonight."""
+
+ORDER_OF_KINDS = (
+    InstructionKind.CAPTURE,  # authorisations lapse
+    InstructionKind.CANCEL,
+    InstructionKind.REVIEW,
+    InstructionKind.REFUND,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that is ready to leave: canonical bytes, rows in order."""
+
+    kind: InstructionKind
+    rows: tuple[Cleared, ...]
+    body: bytes
+    body_sha256: str
+    request: object
+    """The gateway client's own form of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back, unjudged."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SurelyNotSent:
+    """The request did not leave this machine."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """The request may have arrived; nothing usable came back."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """What the reply says of one row, in the batch's order."""
+
+    outcome: Outcome
+    code: str = ""
+    message: str = ""
+    refund_reference_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What the reply says of the batch."""
+
+    rows: tuple[RowResult, ...]
+    return_status: str
+    message: str
+    stop_reason: str
+    """Not empty: nothing more may be sent tonight, and why."""
+
+
+class MoneyGateway(Protocol):
+    """The gateway as the sender needs it; `gateway_adapter` implements it."""
+
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+        """Canonical bytes of a request; pure."""
+        ...
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        """One request on a fresh connection, once."""
+        ...
+
+    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+        """Outcomes of a reply; total over any bytes."""
+        ...
+
+
+class Journal(Protocol):
+    """The journal as the sender needs it; `store.journal` implements it."""
+
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
+        """T1: approved -> in flight, with the batch and its body; all or nothing."""
+        ...
+
+    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """The request surely did not leave: in flight -> approved."""
+        ...
+
+    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """Nothing usable came back: in flight -> in doubt."""
+        ...
+
+    def keep_reply(self, batch_id: str, reply: Reply) -> None:
+        """T2a: the reply as received (card numbers masked) and its hash."""
+        ...
+
+    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+        """T2b: outcomes of every row; closes the batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What one pass of the sender did."""
+
+    batches: int = 0
+    rows: int = 0
+    stop_reason: str = ""
+
+
+@dataclass(slots=True)
+class Circuit:
+    """Opens after what makes further sending unwise."""
+
+    in_doubt: int = 0
+    not_sent: int = 0
+    stop_reason: str = ""
+
+    def note(self, *, doubtful: bool, left: bool, reason: str) -> None:
+        """Count one batch; `reason` is the newest trouble in words."""
+        self.in_doubt = self.in_doubt + 1 if doubtful else 0
+        self.not_sent = 0 if left else self.not_sent + 1
+        if self.in_doubt >= BATCHES_IN_DOUBT_MAX:
+            self.stop_reason = f"{self.in_doubt} batches in a row ended in doubt ({reason})"
+        if self.not_sent >= NOT_SENT_TRIES_MAX:
+            self.stop_reason = f"the gateway could not be reached {self.not_sent} times ({reason})"
+
+
+class Sender:
+    """One pass over the cleared instructions of one account; lives for one settle step.
+
+    At most one instruction of a transaction is sent in a pass; the second goes in a later run,
+    when the first is settled and visible. `mark` names the points at which a test may end the
+    process.
+    """
+
+    def __init__(
+        self,
+        *,
+        gateway: MoneyGateway,
+        journal: Journal,
+        clock: Clock,
+        new_id: Callable[[], str],
+        mark: Callable[[str], None],
+    ) -> None:
+        self._gateway = gateway
+        self._journal = journal
+        self._clock = clock
+        self._new_id = new_id
+        self._mark = mark
+        self._circuit = Circuit()
+
+    async def send_all(self, cleared: Sequence[Cleared]) -> Sent:
+        """Send every cleared instruction once, in batches, until done or the circuit opens."""
+        batches = rows = 0
+        for kind, group in _batches(cleared):
+            await self._send_until_left(self._gateway.prepare(kind, group))
+            batches, rows = batches + 1, rows + len(group)
+            if self._circuit.stop_reason:
+                break
+        return Sent(batches, rows, self._circuit.stop_reason)
+
+    async def _send_until_left(self, prepared: Prepared) -> None:
+        """Only a request that surely did not leave is tried again, as a new batch."""
+        for _ in range(NOT_SENT_TRIES_MAX):
+            if await self._send_once(self._new_id(), prepared) or self._circuit.stop_reason:
+                return
+
+    async def _send_once(self, batch_id: str, prepared: Prepared) -> bool:
+        """T1, S, then what the answer asks for; False when the request surely did not leave."""
+        self._mark("before claim")
+        self._journal.claim(batch_id, prepared, at=self._clock())
+        self._mark("after claim")
+        answer = await self._gateway.send(prepared)
+        self._mark("after send")
+        if isinstance(answer, SurelyNotSent):
+            self._journal.release(batch_id, reason=answer.reason, at=self._clock())
+            self._circuit.note(doubtful=False, left=False, reason=answer.reason)
+            return False
+        if isinstance(answer, NoReply):
+            self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())
+            self._circuit.note(doubtful=True, left=True, reason=answer.reason)
+            return True
+        self._judge(batch_id, prepared, answer)
+        return True
+
+    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> None:
+        """T2a, T2b."""
+        self._journal.keep_reply(batch_id, reply)
+        self._mark("after reply")
+        result = self._gateway.judge(prepared, reply)
+        self._journal.record(batch_id, result, at=self._clock())
+        self._mark("after record")
+        doubtful = any(row.outcome in {Outcome.UNKNOWN, Outcome.PENDING} for row in result.rows)
+        trouble = result.message or f"HTTP {reply.status}"
+        self._circuit.note(doubtful=doubtful, left=True, reason=trouble)
+        self._circuit.stop_reason = result.stop_reason or self._circuit.stop_reason
+
+
+def _batches(
+    cleared: Sequence[Cleared],
+) -> Iterator[tuple[InstructionKind, tuple[Cleared, ...]]]:
+    """Groups of one kind, at most 50, each transaction once over all of them."""
+    taken: set[str] = set()
+    for kind in ORDER_OF_KINDS:
+        group: list[Cleared] = []
+        for item in cleared:
+            if item.instruction.kind is not kind or item.payment.transaction_id in taken:
+                continue
+            taken.add(item.payment.transaction_id)
+            group.append(item)
+        for start in range(0, len(group), ROWS_PER_BATCH_MAX):
+            yield kind, tuple(group[start : start + ROWS_PER_BATCH_MAX])

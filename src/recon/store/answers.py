@@ -1,0 +1,182 @@
+"""What a run asked the gateway and what it was told; a phase is `baseline` or `after` money."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, delete, insert, select, update
+
+from recon.matching.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
+from recon.model import Answer
+from recon.store.frames import frame_of_select
+from recon.store.runs import Run
+from recon.store.schema import REASON_CHARACTERS, observation, query_key
+
+BASELINE = "baseline"
+AFTER = "after"
+
+
+def open_phase(connection: Connection, run_id: str, *, phase: str, keys: Iterable[str]) -> None:
+    """Note the keys to ask for; those noted before (a restart) stay as they are."""
+    known = set(
+        connection.execute(select(query_key.c.order_no).where(*_of(run_id, phase))).scalars()
+    )
+    rows = [
+        {"run_id": run_id, "phase": phase, "order_no": key} for key in sorted(set(keys) - known)
+    ]
+    if rows:
+        connection.execute(insert(query_key), rows)
+
+
+def unanswered(connection: Connection, run_id: str, *, phase: str) -> list[str]:
+    """Keys of the phase without a final answer."""
+    found = connection.execute(
+        select(query_key.c.order_no)
+        .where(*_of(run_id, phase), query_key.c.answer == "")
+        .order_by(query_key.c.order_no)
+    )
+    return list(found.scalars())
+
+
+def save(
+    connection: Connection,
+    run: Run,
+    *,
+    phase: str,
+    answers: Mapping[str, tuple[Answer, str]],
+    observations: Sequence[Mapping[str, Any]],
+    at: datetime,
+) -> None:
+    """Store final answers (key -> answer and reason) with the payments they showed."""
+    for key, (answer, reason) in answers.items():
+        connection.execute(
+            delete(observation).where(
+                observation.c.run_id == run.run_id,
+                observation.c.phase == phase,
+                observation.c.order_no == key,
+            )
+        )
+        connection.execute(
+            update(query_key)
+            .where(*_of(run.run_id, phase), query_key.c.order_no == key)
+            .values(answer=answer.value, reason=reason[:REASON_CHARACTERS], answered_at=at)
+        )
+    rows = [
+        {
+            "run_id": run.run_id,
+            "phase": phase,
+            "merchant_id": run.merchant_id,
+            "account_id": run.account_id,
+            **item,
+        }
+        for item in observations
+    ]
+    if rows:
+        connection.execute(insert(observation), rows)
+
+
+def counts(connection: Connection, run_id: str, *, phase: str) -> dict[str, int]:
+    """How many keys have which answer."""
+    found = connection.execute(select(query_key.c.answer).where(*_of(run_id, phase))).scalars()
+    tally: dict[str, int] = {}
+    for answer in found:
+        tally[answer] = tally.get(answer, 0) + 1
+    return tally
+
+
+def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:
+    """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
+    found = connection.execute(
+        select(query_key.c.order_no, query_key.c.phase, query_key.c.answer).where(
+            query_key.c.run_id == run.run_id, query_key.c.answer != ""
+        )
+    ).all()
+    newest: dict[str, tuple[str, str]] = {}
+    for row in sorted(found, key=lambda row: row.phase == AFTER):
+        newest[row.order_no] = (row.answer, row.phase)
+    return newest
+
+
+def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
+    """Every payment that a run's answers showed."""
+    found = connection.execute(select(observation).where(observation.c.run_id == run.run_id))
+    return list(found.mappings())
+
+
+def seen_since(
+    connection: Connection, run: Run, *, order_no: str, since: datetime
+) -> list[Mapping[Any, Any]]:
+    """All answers about an order since an instant over all runs, oldest first."""
+    found = connection.execute(
+        select(observation)
+        .where(
+            observation.c.merchant_id == run.merchant_id,
+            observation.c.account_id == run.account_id,
+            observation.c.order_no == order_no,
+            observation.c.queried_at > since,
+        )
+        .order_by(observation.c.queried_at, observation.c.observation_id)
+    )
+    return list(found.mappings())
+
+
+def universe(connection: Connection, run: Run) -> pd.DataFrame:
+    """KEY_COLUMNS of everything this run asked for."""
+    keys = sorted(
+        set(
+            connection.execute(
+                select(query_key.c.order_no).where(query_key.c.run_id == run.run_id)
+            ).scalars()
+        )
+    )
+    return pd.DataFrame(
+        {
+            "merchant_id": pd.Series([run.merchant_id] * len(keys), dtype="str"),
+            "account_id": pd.Series([run.account_id] * len(keys), dtype="str"),
+            "order_no": pd.Series(keys, dtype="str"),
+        }
+    )[list(KEY_COLUMNS)]
+
+
+def chargeback_keys(connection: Connection, run: Run, *, codes: Sequence[str]) -> pd.DataFrame:
+    """KEY_COLUMNS of orders that any earlier answer showed with one of these codes."""
+    query = (
+        select(observation.c.merchant_id, observation.c.account_id, observation.c.order_no)
+        .where(
+            observation.c.merchant_id == run.merchant_id,
+            observation.c.account_id == run.account_id,
+            observation.c.run_id != run.run_id,
+            observation.c.payment_status.in_(codes),
+        )
+        .distinct()
+    )
+    return frame_of_select(connection, query, columns=KEY_COLUMNS)
+
+
+def gateway_frame(connection: Connection, run: Run) -> pd.DataFrame:
+    """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own."""
+    newest = newest_answers(connection, run)
+    rows = [
+        {**row, "answer": newest[row["order_no"]][0], "source": "gateway", "line": 0}
+        for row in observations_of(connection, run)
+        if newest.get(row["order_no"], ("", ""))[1] == row["phase"]
+    ]
+    shown = {row["order_no"] for row in rows}
+    rows += [
+        {
+            "merchant_id": run.merchant_id,
+            "account_id": run.account_id,
+            "order_no": key,
+            "answer": answer,
+            "source": "gateway",
+            "line": 0,
+        }
+        for key, (answer, _) in newest.items()
+        if key not in shown
+    ]
+    return frame_of(rows, columns=GATEWAY_COLUMNS)
+
+
+def _of(run_id: str, phase: str) -> tuple[Any, ...]:
+    return (query_key.c.run_id == run_id, query_key.c.phase == phase)

@@ -1,0 +1,180 @@
+"""Opening the database: settings that money needs, set and then checked to have taken effect.
+
+SQLite: WAL, synchronous FULL, foreign keys, `BEGIN IMMEDIATE` for writers (the driver's default
+loses updates without an error). PostgreSQL: refused while `fsync` or `synchronous_commit` is off,
+for acknowledged commits would then be lost. Both databases run the same statements.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+
+from recon.errors import ConfigurationError, StoreError, StoreLockedError
+
+BUSY_TIMEOUT_MS = 10_000
+"""How long a SQLite writer waits for another before it says so."""
+CONNECT_TIMEOUT_SECONDS = 10
+SQLITE_PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a commit is on the disk before a request leaves
+    "foreign_keys": 1,
+    "trusted_schema": 0,
+    "busy_timeout": BUSY_TIMEOUT_MS,
+}
+
+
+class Store:
+    """An open database: `writing()` and `reading()` give connections."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._writer = (
+            _sqlite_engine(url, begin="BEGIN IMMEDIATE")
+            if self.is_sqlite
+            else _postgresql_engine(url)
+        )
+        self._reader = _sqlite_engine(url, begin="BEGIN") if self.is_sqlite else self._writer
+
+    @property
+    def writer(self) -> Engine:
+        """The engine for writers; for migrations and the night lock."""
+        return self._writer
+
+    @property
+    def path(self) -> Path | None:
+        """The file of a SQLite database."""
+        return Path(self.url.database) if self.is_sqlite and self.url.database else None
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction that may write; committed at the end, rolled back on any error."""
+        with _translated(), self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent snapshot."""
+        with _translated(), self._reader.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+
+def parse_url(database_url: str) -> URL:
+    """The URL of a supported database, with our driver.
+
+    Raises:
+        ConfigurationError: not SQLite or PostgreSQL, or a SQLite URL without a file.
+    """
+    try:
+        url = make_url(database_url)
+    except ArgumentError as error:
+        msg = "RECON_DATABASE_URL is not a URL such as sqlite:////var/lib/recon/recon.sqlite"
+        raise ConfigurationError(msg) from error
+    backend = url.get_backend_name()
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return url
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    msg = f"the database must be a SQLite file or PostgreSQL, not {backend!r}"
+    raise ConfigurationError(msg)
+
+
+def open_store(database_url: str) -> Store:
+    """Open and check a database that already has its tables.
+
+    Raises:
+        StoreError: it cannot be reached, is not at the expected migration, or is unsafe for money.
+    """
+    store = Store(parse_url(database_url))
+    try:
+        check_settings(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def check_settings(store: Store) -> None:
+    """Refuse a database whose acknowledged commits can be lost."""
+    if store.path is not None and not store.path.parent.is_dir():
+        msg = f"the folder of the database {store.path} does not exist"
+        raise StoreError(msg)
+    with store.reading() as connection:
+        if store.is_sqlite:
+            _check_sqlite(connection)
+        else:
+            _check_postgresql(connection)
+
+
+def _check_sqlite(connection: Connection) -> None:
+    for pragma, expected in SQLITE_PRAGMAS.items():
+        found = connection.execute(text(f"PRAGMA {pragma}")).scalar()
+        if found != expected:
+            msg = f"SQLite did not take {pragma} = {expected} (it says {found}); money is not safe"
+            raise StoreError(msg)
+
+
+def _check_postgresql(connection: Connection) -> None:
+    for setting in ("fsync", "synchronous_commit"):
+        if connection.execute(text(f"SHOW {setting}")).scalar() == "off":
+            msg = f"PostgreSQL has {setting} off: acknowledged commits can be lost; turn it on"
+            raise StoreError(msg)
+    if connection.execute(text("SHOW transaction_read_only")).scalar() == "on":
+        msg = "PostgreSQL is read-only (a standby, or default_transaction_read_only is on)"
+        raise StoreError(msg)
+
+
+def _sqlite_engine(url: URL, *, begin: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+
+    @event.listens_for(engine, "connect")
+    def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
+        # The driver's own implicit BEGIN runs SELECTs outside any transaction; we begin ourselves.
+        dbapi_connection.isolation_level = None
+        for pragma, value in SQLITE_PRAGMAS.items():
+            dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    return create_engine(
+        url,
+        isolation_level="REPEATABLE READ",
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
+    )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors of the driver as ours, with what a person can do."""
+    try:
+        yield
+    except OperationalError as error:
+        cause = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
+        if "locked" in cause or "busy" in cause:
+            msg = (
+                f"the database is locked by another process (waited {BUSY_TIMEOUT_MS // 1000} s); "
+                "nothing of this step was written: end the other process and start again"
+            )
+            raise StoreLockedError(msg) from error
+        msg = f"the database cannot be used: {cause}"
+        raise StoreError(msg) from error
+    except SQLAlchemyError as error:
+        msg = f"the database refused a statement: {type(error).__name__}"
+        raise StoreError(msg) from error

@@ -1,0 +1,67 @@
+"""One run per account at a time: a lock of ours that dies with its holder.
+
+SQLite: a file lock beside the database. PostgreSQL: a session advisory lock on a connection of its
+own. Neither is a fence against a paused process; that is why a takeover never leads to a resend
+(the rows in flight go to doubt, see `settlement`).
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+from sqlalchemy import text
+
+from recon.errors import NightHeldError, StoreError
+from recon.store.engine import Store
+
+LOCK_SPACE = 7_260_002
+"""First half of the PostgreSQL advisory lock's key; the second is of the account."""
+
+
+@contextmanager
+def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator[None]:
+    """Hold the account while the block runs.
+
+    Raises:
+        NightHeldError: another process holds it.
+    """
+    key = hashlib.sha256(f"{merchant_id}\x1f{account_id}".encode()).digest()
+    if store.is_sqlite:
+        with _file_lock(store, name=key.hex()[:16]):
+            yield
+    else:
+        with _advisory_lock(store, key=int.from_bytes(key[:4], signed=True)):
+            yield
+
+
+@contextmanager
+def _file_lock(store: Store, *, name: str) -> Iterator[None]:
+    lock = FileLock(f"{store.path}.{name}.lock", thread_local=False)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise NightHeldError from error
+    except OSError as error:
+        msg = f"the lock file beside the database cannot be written: {error.strerror}"
+        raise StoreError(msg) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _advisory_lock(store: Store, *, key: int) -> Iterator[None]:
+    # Its own connection, never pooled: a pooler in between would hand the session to others.
+    connection = store.writer.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        taken = connection.execute(
+            text("SELECT pg_try_advisory_lock(:space, :key)"), {"space": LOCK_SPACE, "key": key}
+        ).scalar()
+        if not taken:
+            raise NightHeldError
+        yield
+    finally:
+        connection.detach()
+        connection.close()

@@ -1,0 +1,328 @@
+"""Order files in the database: which content is new, a repeat, or takes the place of another.
+
+An order row takes another's place when its `updated_at` is newer, or when it comes with a newer
+version of the file that brought the other. Everything else that differs stands beside it, and the
+engine calls it a duplicate: nothing is chosen silently.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, func, insert, select, update
+
+from recon.matching.sources import ORDER_COLUMNS, LoadCounts
+from recon.model import Reject, SourceFile, SourceKind
+from recon.store.frames import frame_of_select, rows_of
+from recon.store.runs import Run
+from recon.store.schema import REASON_CHARACTERS, order_action, order_file, order_row, reject
+
+CONTENT_COLUMNS = (
+    "currency",
+    "amount",
+    "status",
+    "ordered_at",
+    "transaction_id",
+    "expected_captured_amount",
+    "refund_amount",
+    "updated_at",
+)
+Key = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class _Current:
+    """One order row that has no successor yet."""
+
+    row_id: int | None
+    content: str
+    updated_at: datetime | None
+    file_name: str
+    cells: dict[str, Any] | None = None
+
+
+def known_file(connection: Connection, run: Run, *, sha256: str) -> SourceFile | None:
+    """The file of this account with this content, if it was read before."""
+    found = connection.execute(
+        select(order_file).where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.sha256 == sha256,
+        )
+    ).mappings()
+    first = found.first()
+    return None if first is None else _source_file(first)
+
+
+def save_file(
+    connection: Connection,
+    run: Run,
+    *,
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    rejects: Sequence[Reject],
+    source: SourceFile,
+    at: datetime,
+) -> LoadCounts:
+    """Store one order file whole: `tables` are its orders and its actions."""
+    orders, actions = tables
+    version = _next_version(connection, run, name=source.name)
+    file_id = _insert_file(connection, run, source=source, version=version, at=at)
+    counts = _merge(connection, rows_of(orders), file_id=file_id, name=source.name)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_new=counts.new, rows_repeat=counts.repeat, rows_superseding=counts.superseding)
+    )
+    _insert_actions(connection, rows_of(actions), file_id=file_id)
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    return counts
+
+
+def current_orders(connection: Connection, run: Run, *, since: datetime) -> pd.DataFrame:
+    """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant."""
+    query = (
+        select(
+            *(order_row.c[name] for name in ORDER_COLUMNS if name != "source"),
+            order_file.c.name.label("source"),
+        )
+        .join(order_file, order_file.c.file_id == order_row.c.file_id)
+        .where(
+            order_row.c.merchant_id == run.merchant_id,
+            order_row.c.account_id == run.account_id,
+            order_row.c.superseded_in.is_(None),
+            order_row.c.ordered_at >= since,
+        )
+        .order_by(order_row.c.row_id)
+    )
+    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
+
+
+def files_of_night(connection: Connection, run: Run) -> list[tuple[SourceFile, LoadCounts]]:
+    """The files first read for this business date, newest version of each name."""
+    found = connection.execute(
+        select(order_file).where(*_of_night(run)).order_by(order_file.c.name, order_file.c.version)
+    ).mappings()
+    newest = {row["name"]: row for row in found}
+    return [
+        (
+            _source_file(row),
+            LoadCounts(
+                accepted=row["rows_accepted"],
+                new=row["rows_new"],
+                repeat=row["rows_repeat"],
+                superseding=row["rows_superseding"],
+            ),
+        )
+        for row in newest.values()
+    ]
+
+
+def rejects_of_night(connection: Connection, run: Run) -> list[Reject]:
+    """Rejected rows of the newest version of each file of this business date, and of the ledger."""
+    newest = (
+        select(func.max(order_file.c.file_id)).where(*_of_night(run)).group_by(order_file.c.name)
+    )
+    found = connection.execute(
+        select(reject)
+        .where(
+            reject.c.file_id.in_(newest)
+            | (reject.c.file_id.is_(None) & (reject.c.run_id == run.run_id))
+        )
+        .order_by(reject.c.reject_id)
+    ).mappings()
+    names = tuple(name for name in Reject.__dataclass_fields__ if name != "kind")
+    return [
+        Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in found
+    ]
+
+
+def insert_rejects(
+    connection: Connection, rejects: Iterable[Reject], *, run_id: str, file_id: int | None
+) -> None:
+    """Keep rows that could not be read; texts are cut to what the columns hold."""
+    rows = [
+        {
+            "file_id": file_id,
+            "run_id": run_id,
+            "kind": item.kind.value,
+            "source": item.source,
+            "line": item.line,
+            "column": item.column[:100],
+            "reason": item.reason[:REASON_CHARACTERS],
+            "value": item.value[:REASON_CHARACTERS],
+            "merchant_id": item.merchant_id[:64],
+            "account_id": item.account_id[:64],
+            "order_no": item.order_no[:64],
+        }
+        for item in rejects
+    ]
+    if rows:
+        connection.execute(insert(reject), rows)
+
+
+def _of_night(run: Run) -> tuple[Any, ...]:
+    return (
+        order_file.c.merchant_id == run.merchant_id,
+        order_file.c.account_id == run.account_id,
+        order_file.c.business_date == run.business_date,
+    )
+
+
+def _next_version(connection: Connection, run: Run, *, name: str) -> int:
+    newest = connection.execute(
+        select(func.max(order_file.c.version)).where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.name == name,
+        )
+    ).scalar()
+    return (newest or 0) + 1
+
+
+def _insert_file(
+    connection: Connection, run: Run, *, source: SourceFile, version: int, at: datetime
+) -> int:
+    inserted = connection.execute(
+        insert(order_file)
+        .values(
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            business_date=run.business_date,
+            run_id=run.run_id,
+            name=source.name,
+            version=version,
+            sha256=source.sha256,
+            size_bytes=source.size_bytes,
+            rows_read=source.rows_read,
+            rows_accepted=source.rows_accepted,
+            rows_rejected=source.rows_rejected,
+            rows_skipped=source.rows_skipped,
+            rows_unassigned=source.rows_unassigned,
+            read_at=at,
+        )
+        .returning(order_file.c.file_id)
+    )
+    return int(inserted.scalar_one())
+
+
+def _merge(
+    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int, name: str
+) -> LoadCounts:
+    """Sort the accepted rows into new, repeat and superseding, and store them."""
+    current = _current_rows(connection, rows)
+    gone: list[int] = []
+    repeat = superseding = 0
+    for row in rows:
+        beside = current.setdefault(_key(row), [])
+        arrived = _Current(None, _content(row), row["updated_at"], name, dict(row))
+        if any(old.content == arrived.content for old in beside):
+            repeat += 1
+            continue
+        older = [old for old in beside if _takes_place(arrived, old)]
+        superseding += bool(older)
+        gone.extend(old.row_id for old in older if old.row_id is not None)
+        beside[:] = [old for old in beside if old not in older] + [arrived]
+    kept = [old for group in current.values() for old in group if old.cells is not None]
+    _insert_rows(connection, kept, file_id=file_id)
+    _mark_superseded(connection, gone, file_id=file_id)
+    accepted = len(rows)
+    return LoadCounts(accepted, accepted - repeat - superseding, repeat, superseding)
+
+
+def _takes_place(arrived: _Current, old: _Current) -> bool:
+    if arrived.updated_at is not None and old.updated_at is not None:
+        return arrived.updated_at > old.updated_at
+    return old.row_id is not None and old.file_name == arrived.file_name
+
+
+def _current_rows(
+    connection: Connection, rows: Sequence[Mapping[str, Any]]
+) -> dict[Key, list[_Current]]:
+    """Rows without a successor of the accounts that the file speaks of, by key."""
+    accounts = {(row["merchant_id"], row["account_id"]) for row in rows}
+    current: dict[Key, list[_Current]] = {}
+    for merchant_id, account_id in sorted(accounts):
+        found = connection.execute(
+            select(
+                order_row.c.row_id,
+                order_row.c.order_no,
+                order_row.c.content_sha256,
+                order_row.c.updated_at,
+                order_file.c.name,
+            )
+            .join(order_file, order_file.c.file_id == order_row.c.file_id)
+            .where(
+                order_row.c.merchant_id == merchant_id,
+                order_row.c.account_id == account_id,
+                order_row.c.superseded_in.is_(None),
+            )
+        )
+        for row in found:
+            beside = current.setdefault((merchant_id, account_id, row.order_no), [])
+            beside.append(_Current(row.row_id, row.content_sha256, row.updated_at, row.name))
+    return current
+
+
+def _insert_rows(connection: Connection, kept: Sequence[_Current], *, file_id: int) -> None:
+    rows = [
+        {
+            **{name: value for name, value in (old.cells or {}).items() if name != "source"},
+            "file_id": file_id,
+            "content_sha256": old.content,
+        }
+        for old in kept
+    ]
+    if rows:
+        connection.execute(insert(order_row), rows)
+
+
+def _mark_superseded(connection: Connection, gone: Sequence[int], *, file_id: int) -> None:
+    statement = update(order_row).values(superseded_in=file_id)
+    for row_id in gone:
+        connection.execute(statement.where(order_row.c.row_id == row_id))
+
+
+def _insert_actions(
+    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int
+) -> None:
+    seen: dict[tuple[Any, ...], int] = {}
+    actions = []
+    for row in rows:
+        same = (*_key(row), row["action"], row["action_amount"], row["request_id"])
+        seen[same] = seen.get(same, 0) + 1
+        wanted = {name: row[name] for name in _ACTION_COLUMNS}
+        actions.append({**wanted, "file_id": file_id, "occurrence": seen[same]})
+    if actions:
+        connection.execute(insert(order_action), actions)
+
+
+_ACTION_COLUMNS = (
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "action",
+    "action_amount",
+    "action_reason",
+    "request_id",
+    "line",
+)
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return (row["merchant_id"], row["account_id"], row["order_no"])
+
+
+def _content(row: Mapping[str, Any]) -> str:
+    text = "\x1f".join("" if row[name] is None else str(row[name]) for name in CONTENT_COLUMNS)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _source_file(row: Mapping[Any, Any]) -> SourceFile:
+    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
+    return SourceFile(kind=SourceKind.ORDERS, **{name: row[name] for name in names})

@@ -1,0 +1,207 @@
+"""The result of a reconciliation in tables: what reports read and later nights carry forward."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, delete, func, insert, select
+
+from recon.matching.result import (
+    AMOUNT_COLUMNS,
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+    UNVERIFIED_COLUMNS,
+    Reconciliation,
+)
+from recon.matching.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT
+from recon.model import ControlTotal, Verdict
+from recon.store.frames import frame_of_select, rows_of
+from recon.store.schema import (
+    control_total,
+    result_effect,
+    result_row,
+    result_summary,
+    run,
+)
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "break": BREAK_COLUMNS,
+    "match": MATCH_COLUMNS,
+    "pending": PENDING_COLUMNS,
+    "unverified": UNVERIFIED_COLUMNS,
+}
+"""Section of `result_row` -> the columns of its frame."""
+
+_ID_NAMES = frozenset({"break_id", "match_id"})
+_TOTAL_COLUMNS = tuple(ControlTotal.__dataclass_fields__)
+
+
+def save(connection: Connection, run_id: str, *, result: Reconciliation) -> None:
+    """Store one result in place of an earlier one of the same run."""
+    for table in (result_row, result_effect, control_total, result_summary):
+        connection.execute(delete(table).where(table.c.run_id == run_id))
+    frames = (result.breaks, result.matches, result.pending, result.unverified)
+    for section, frame in zip(SECTIONS, frames, strict=True):
+        _insert_section(connection, run_id, section=section, frame=frame)
+    effects = [
+        {**row, "run_id": run_id, "position": position}
+        for position, row in enumerate(rows_of(result.effects))
+    ]
+    if effects:
+        connection.execute(insert(result_effect), effects)
+    save_totals(connection, run_id, totals=result.control_totals)
+    connection.execute(insert(result_summary).values(run_id=run_id, document=_summary_of(result)))
+
+
+def save_totals(connection: Connection, run_id: str, *, totals: tuple[ControlTotal, ...]) -> None:
+    """Replace the control totals of a run."""
+    connection.execute(delete(control_total).where(control_total.c.run_id == run_id))
+    rows = [
+        {
+            "run_id": run_id,
+            "position": position,
+            **{name: getattr(total, name) for name in _TOTAL_COLUMNS},
+        }
+        for position, total in enumerate(totals)
+    ]
+    if rows:
+        connection.execute(insert(control_total), rows)
+
+
+def load(connection: Connection, run_id: str) -> Reconciliation | None:
+    """The stored result of a run; None when it never got that far."""
+    document = connection.execute(
+        select(result_summary.c.document).where(result_summary.c.run_id == run_id)
+    ).scalar_one_or_none()
+    if document is None:
+        return None
+    told = json.loads(document)
+    frames = {name: _load_section(connection, run_id, section=name) for name in SECTIONS}
+    effects = select(*(result_effect.c[name] for name in EFFECT_COLUMNS)).where(
+        result_effect.c.run_id == run_id
+    )
+    kinds = {name: _kind(name) for name in EFFECT_COLUMNS}
+    return Reconciliation(
+        as_of=datetime.fromisoformat(told["as_of"]),
+        verdict=Verdict(told["verdict"]),
+        breaks=frames["break"],
+        effects=frame_of_select(
+            connection, effects.order_by(result_effect.c.position), columns=kinds
+        ),
+        matches=frames["match"],
+        pending=frames["pending"],
+        unverified=frames["unverified"],
+        control_totals=load_totals(connection, run_id),
+        sides=pd.DataFrame(told["sides"], columns=told["side_columns"]),
+        unmapped_codes=tuple(told["unmapped_codes"]),
+        not_covered=tuple(told["not_covered"]),
+        scope_of_assurance=tuple(told["scope_of_assurance"]),
+        rules_digest=told["rules_digest"],
+        digest=told["digest"],
+    )
+
+
+def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
+    """The control totals of a run, in order."""
+    found = connection.execute(
+        select(control_total)
+        .where(control_total.c.run_id == run_id)
+        .order_by(control_total.c.position)
+    ).mappings()
+    return tuple(ControlTotal(**{name: row[name] for name in _TOTAL_COLUMNS}) for row in found)
+
+
+def section_counts(connection: Connection, run_id: str) -> dict[str, int]:
+    """Rows per section, counted by the database: the independent side of T13."""
+    found = connection.execute(
+        select(result_row.c.section, func.count().label("count"))
+        .where(result_row.c.run_id == run_id)
+        .group_by(result_row.c.section)
+    )
+    return {row.section: row.count for row in found}
+
+
+def section_sums(connection: Connection, run_id: str, *, column: str) -> dict[tuple[str, str], int]:
+    """(section, currency) -> sum of an amount column, computed by the database."""
+    found = connection.execute(
+        select(
+            result_row.c.section,
+            result_row.c.currency,
+            func.coalesce(func.sum(result_row.c[column]), 0),
+        )
+        .where(result_row.c.run_id == run_id)
+        .group_by(result_row.c.section, result_row.c.currency)
+    )
+    return {(section, currency): int(total) for section, currency, total in found.all()}
+
+
+def open_breaks_by_night(
+    connection: Connection, *, merchant_id: str, account_id: str, before: str
+) -> dict[str, int]:
+    """Business date -> open breaks of its newest finished run, for the trend."""
+    found = connection.execute(
+        select(run.c.business_date, run.c.run_id)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
+        .where(run.c.status == "finished", run.c.business_date < before)
+        .order_by(run.c.started_at)
+    ).all()
+    newest = {row.business_date: row.run_id for row in found}
+    return {
+        date: section_counts(connection, run_id).get("break", 0)
+        for date, run_id in sorted(newest.items())
+    }
+
+
+def _insert_section(
+    connection: Connection, run_id: str, *, section: str, frame: pd.DataFrame
+) -> None:
+    rows = []
+    for position, cells in enumerate(rows_of(frame)):
+        named = {("id" if name in _ID_NAMES else name): cells[name] for name in cells}
+        if "first_seen" in named:
+            named["first_seen"] = (
+                "" if named["first_seen"] is None else str(named["first_seen"])[:10]
+            )
+        rows.append({**named, "run_id": run_id, "section": section, "position": position})
+    if rows:
+        connection.execute(insert(result_row), rows)
+
+
+def _load_section(connection: Connection, run_id: str, *, section: str) -> pd.DataFrame:
+    names = SECTIONS[section]
+    query = (
+        select(
+            *(
+                result_row.c.id.label(name) if name in _ID_NAMES else result_row.c[name]
+                for name in names
+            )
+        )
+        .where(result_row.c.run_id == run_id, result_row.c.section == section)
+        .order_by(result_row.c.position)
+    )
+    return frame_of_select(connection, query, columns={name: _kind(name) for name in names})
+
+
+def _kind(name: str) -> str:
+    if name in AMOUNT_COLUMNS or name == "age_days":
+        return MINOR_UNITS_OR_BLANK
+    return INSTANT if name == "due_at" else TEXT
+
+
+def _summary_of(result: Reconciliation) -> str:
+    told: dict[str, Any] = {
+        "as_of": result.as_of.isoformat(),
+        "verdict": result.verdict.value,
+        "side_columns": list(result.sides.columns),
+        "sides": [list(row.values()) for row in rows_of(result.sides)],
+        "unmapped_codes": [dict(item) for item in result.unmapped_codes],
+        "not_covered": list(result.not_covered),
+        "scope_of_assurance": [dict(item) for item in result.scope_of_assurance],
+        "rules_digest": result.rules_digest,
+        "digest": result.digest,
+    }
+    return json.dumps(told, sort_keys=True, default=int)

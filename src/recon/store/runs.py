@@ -1,0 +1,160 @@
+"""Run rows: who runs which night, how far it got and what it came to."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+from sqlalchemy import Connection, insert, select, update
+
+from recon.errors import Defect
+from recon.model import Mode, NightRequest, Verdict
+from recon.store.history import Event, append
+from recon.store.schema import REASON_CHARACTERS, run
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one night."""
+
+    run_id: str
+    merchant_id: str
+    account_id: str
+    business_date: str
+    mode: Mode
+    status: str
+    step: str
+    owner: str
+    started_at: datetime
+    as_of: datetime
+    verdict: str
+    workbook: str
+
+
+def this_process() -> str:
+    """Host, process and its start, so that a person can find who holds a night."""
+    process = psutil.Process(os.getpid())
+    started = datetime.fromtimestamp(process.create_time(), UTC)
+    return (
+        f"process {process.pid} on {socket.gethostname()}, started {started:%Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def start(
+    connection: Connection, request: NightRequest, *, run_id: str, as_of: datetime, now: datetime
+) -> tuple[str, ...]:
+    """Begin a run; runs of this account that are still active had owners that are gone.
+
+    The caller holds the account's lock, so an active run can only be a dead one: it is closed as
+    stopped. Returns the ids of those runs.
+    """
+    dead = connection.execute(
+        select(run.c.run_id, run.c.owner).where(*_of(request), run.c.status == "active")
+    ).all()
+    for row in dead:
+        connection.execute(
+            update(run).where(run.c.run_id == row.run_id).values(status="stopped", finished_at=now)
+        )
+    connection.execute(
+        insert(run).values(
+            run_id=run_id,
+            merchant_id=request.merchant_id,
+            account_id=request.account_id,
+            business_date=request.business_date,
+            mode=request.mode.value,
+            status="active",
+            owner=this_process(),
+            started_at=now,
+            as_of=as_of,
+        )
+    )
+    events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
+    began = {"business_date": request.business_date, "mode": request.mode.value}
+    append(connection, [*events, Event("run", run_id, "started", began)], at=now)
+    return tuple(row.run_id for row in dead)
+
+
+def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """The active run of an account, for the sentence that names the holder."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
+        .where(run.c.status == "active")
+        .order_by(run.c.started_at.desc())
+    ).mappings()
+    first = found.first()
+    return None if first is None else _run_of(first)
+
+
+def get(connection: Connection, run_id: str) -> Run:
+    """One run by its id."""
+    found = connection.execute(select(run).where(run.c.run_id == run_id)).mappings().one_or_none()
+    if found is None:
+        msg = f"there is no run {run_id}"
+        raise Defect(msg)
+    return _run_of(found)
+
+
+def note_step(connection: Connection, run_id: str, *, step: str) -> None:
+    """Remember the last finished step."""
+    connection.execute(update(run).where(run.c.run_id == run_id).values(step=step))
+
+
+def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
+    """Keep verdict, digests, workbook and the like on the run."""
+    connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
+
+
+def finish(
+    connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
+) -> None:
+    """Close a run as finished, or as stopped with the problem in one sentence."""
+    connection.execute(
+        update(run)
+        .where(run.c.run_id == run_id)
+        .values(status=status, problem=problem[:REASON_CHARACTERS], finished_at=now)
+    )
+    append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
+
+
+def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
+    """The newest finished live run of each business date of an account, by date."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
+        .where(run.c.status == "finished", run.c.verdict != "")
+        .order_by(run.c.started_at)
+    ).mappings()
+    return {row["business_date"]: _run_of(row) for row in found}
+
+
+def unfinished(connection: Connection) -> list[Run]:
+    """Runs that stopped or still run, newest first."""
+    found = connection.execute(
+        select(run).where(run.c.status != "finished").order_by(run.c.started_at.desc())
+    ).mappings()
+    return [_run_of(row) for row in found]
+
+
+def not_proven(
+    connection: Connection, *, merchant_id: str, account_id: str, before: str
+) -> tuple[str, ...]:
+    """Earlier business dates whose newest run is NOT PROVEN; they hold refunds."""
+    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    return tuple(
+        date
+        for date, night in sorted(nights.items())
+        if date < before and night.verdict == Verdict.NOT_PROVEN.value
+    )
+
+
+def _of(request: NightRequest) -> tuple[Any, ...]:
+    return (run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+
+
+def _run_of(row: Mapping[Any, Any]) -> Run:
+    names = Run.__dataclass_fields__
+    return Run(**{name: row[name] for name in names if name != "mode"}, mode=Mode(row["mode"]))
