@@ -16,6 +16,7 @@ from recon.sandbox.records import Payment, Told, effect_of
 from recon.sandbox.request import Call, Reply, Sandbox, merchant_refusal, signature_refusal
 from recon.sandbox.signing import sign, signed_fields
 
+TEMPLATE = "authorise_card"
 SUCCESS = "0000:Success"
 STATUS_SUCCESS = "1"
 STATUS_FAILED = "0"
@@ -24,15 +25,31 @@ CENTURY = 2000
 TEN = 10
 _ORDER_NO = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}", re.ASCII)
 _ELEMENTS = (
-    "merchant_id account_id order_no amount currency transaction_id card order_status result_info "
-    "contract_name recurring_id recurring_deduction_period recurring_deduction_time note token_id "
-    "connector threeds_result risk_action risk_score"
-).split()
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "amount",
+    "currency",
+    "transaction_id",
+    "card",
+    "order_status",
+    "result_info",
+    "contract_name",
+    "recurring_id",
+    "recurring_deduction_period",
+    "recurring_deduction_time",
+    "note",
+    "token_id",
+    "connector",
+    "threeds_result",
+    "risk_action",
+    "risk_score",
+)
 
 
 def answer_authorise(sandbox: Sandbox, call: Call) -> Reply:
     """The XML result of a card payment; payments without a card come with a later operation."""
-    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
+    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call, template=TEMPLATE)
     reason = reason or _field_refusal(call) or _reuse_refusal(sandbox, call)
     if reason:
         return _reply(sandbox, call, info=sandbox.terms.request_refusal(reason), reason=reason)
@@ -46,7 +63,7 @@ def answer_authorise(sandbox: Sandbox, call: Call) -> Reply:
 
 
 def _field_refusal(call: Call) -> str:
-    if not all(call.text(name) for name in signed_fields("authorise")):
+    if not all(call.text(name) for name in signed_fields(TEMPLATE)):
         return "parameters"
     if _ORDER_NO.fullmatch(call.text("order_no")) is None or not _amount(call):
         return "parameters"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.errors import AmountError
-from recon.money import parse_minor_units
 from recon.model import GatewayState
+from recon.money import parse_minor_units
 from recon.sandbox.clock import DAY_SECONDS
 from recon.sandbox.records import Effect, Payment, Told, effect_of
 from recon.sandbox.request import (

@@ -147,6 +147,7 @@ def _open(state: Path | None) -> sqlite3.Connection:
         state or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
     )
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+    connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process
     known = connection.execute("PRAGMA application_id").fetchone()[0]
     if known == APPLICATION_ID:
         return connection

@@ -1,22 +1,24 @@
 """`/_sandbox/*`: health, truth, invariants, faults, clock and reset, for tests and operators."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from recon.errors import ConfigurationError
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
 from recon.sandbox.exchange import run_late_requests
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
+from recon.sandbox.page import overview, timeline
 from recon.sandbox.query import row_of, state_of
 from recon.sandbox.request import Sandbox
 from recon.sandbox.truth import effect_lines, invariants
 
 HTTP_BAD_REQUEST = 400
+HTTP_NOT_FOUND = 404
 JSON_LINES = "application/x-ndjson"
 
 
@@ -24,6 +26,8 @@ def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -
     """The routes under `/_sandbox`."""
     control = _Control(sandbox, repopulate)
     return [
+        Route("/_sandbox/", control.overview),
+        Route("/_sandbox/transactions/{transaction_id}", control.timeline),
         Route("/_sandbox/health", control.health),
         Route("/_sandbox/effects", control.effects),
         Route("/_sandbox/payments", control.payments),
@@ -42,6 +46,18 @@ class _Control:
     def __init__(self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None]) -> None:
         self.sandbox = sandbox
         self.repopulate = repopulate
+
+    async def overview(self, request: Request) -> Response:
+        """The page for people."""
+        page = overview(self.sandbox, searched=request.query_params.get("q", ""))
+        return HTMLResponse(page)
+
+    async def timeline(self, request: Request) -> Response:
+        """One transaction for people."""
+        page = timeline(self.sandbox, transaction_id=request.path_params["transaction_id"])
+        if page is None:
+            return Response("no such transaction", status_code=HTTP_NOT_FOUND)
+        return HTMLResponse(page)
 
     async def health(self, _request: Request) -> Response:
         """Ready, and what stands here."""
@@ -63,14 +79,15 @@ class _Control:
         )
 
     async def effects(self, _request: Request) -> Response:
-        """The truth, as JSON lines in commit order."""
+        """The truth, as JSON lines in commit order; what was due late is part of it."""
+        run_late_requests(self.sandbox)
         return StreamingResponse(effect_lines(self.sandbox.book), media_type=JSON_LINES)
 
     async def payments(self, _request: Request) -> Response:
         """Every payment as a query would show it, as JSON lines; also those without an effect."""
         return StreamingResponse(self._payment_lines(), media_type=JSON_LINES)
 
-    def _payment_lines(self) -> Iterator[bytes]:
+    async def _payment_lines(self) -> AsyncIterator[bytes]:
         now = self.sandbox.clock.now()
         for payment in list(self.sandbox.book.every_payment()):
             row = row_of(self.sandbox, payment, now=now)
@@ -80,6 +97,7 @@ class _Control:
 
     async def invariants(self, _request: Request) -> Response:
         """What must be 0."""
+        run_late_requests(self.sandbox)
         return JSONResponse(invariants(self.sandbox.book))
 
     async def faults(self, _request: Request) -> Response:

@@ -33,7 +33,7 @@ Transports = dict[tuple[str, int], asyncio.Transport]
 class FaultyProtocol(H11Protocol):
     """uvicorn's HTTP/1.1 with its transports within reach, by client address."""
 
-    transports: Transports = {}  # noqa: RUF012 - one per process: an address belongs to one connection
+    transports: Transports
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Remember the transport of a new connection."""
@@ -46,6 +46,11 @@ class FaultyProtocol(H11Protocol):
         if self.client:
             self.transports.pop(self.client, None)
         super().connection_lost(exc)
+
+
+def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
+    """The protocol of one server, with the transports that its application knows."""
+    return type("ServerProtocol", (FaultyProtocol,), {"transports": transports})
 
 
 def delivered(played: Exchange) -> Response:
@@ -95,7 +100,7 @@ class FaultyResponse(Response):
         if kind == "delay" and self.whole is not None:
             await self.whole(scope, receive, send)
             return
-        transport = FaultyProtocol.transports.get(tuple(scope["client"]))
+        transport = scope["app"].state.transports.get(tuple(scope["client"]))
         if transport is not None:
             self._break(transport)
         await _disconnected(receive)

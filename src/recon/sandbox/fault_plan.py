@@ -1,4 +1,4 @@
-"""The fault plan: rules as data that say which call goes wrong, how, and on which side of its commit.
+"""The fault plan: rules as data that say which call goes wrong, how, and before or after commit.
 
 A rule counts the calls it is about (its operation and patterns) from the moment it was installed.
 Chance is drawn from a hash of seed, operation, row and attempt, so that the order in which

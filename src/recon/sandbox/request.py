@@ -80,9 +80,16 @@ def merchant_refusal(sandbox: Sandbox, call: Call) -> str:
     return "" if call.text("account_id") in sandbox.options.accounts else "account"
 
 
-def signature_refusal(sandbox: Sandbox, call: Call, *, rows: list[Fields] | None = None) -> str:
+def signature_refusal(
+    sandbox: Sandbox, call: Call, *, template: str = "", rows: list[Fields] | None = None
+) -> str:
     """`signature` when the request's is wrong or missing, else ""."""
-    expected = sign(call.operation, call.fields, sign_key=sandbox.options.sign_key, rows=rows or ())
+    expected = sign(
+        template or call.operation,
+        call.fields,
+        sign_key=sandbox.options.sign_key,
+        rows=rows or (),
+    )
     return "" if agrees(call.text("encryption_data"), expected=expected) else "signature"
 
 

@@ -21,7 +21,7 @@ CREATE TABLE payment (
     review_flag TEXT NOT NULL,
     reference_no TEXT NOT NULL
 );
-CREATE INDEX payment_order ON payment (account_id, order_no);
+CREATE INDEX payment_order ON payment (order_no);
 
 CREATE TABLE effect (
     position INTEGER PRIMARY KEY AUTOINCREMENT,

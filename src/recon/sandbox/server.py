@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TextIO
 
 import uvicorn
+from starlette.applications import Starlette
 
 from recon.errors import ConfigurationError
 from recon.sandbox.app import create_app
-from recon.sandbox.delivery import FaultyProtocol
+from recon.sandbox.delivery import faulty_protocol
 from recon.sandbox.options import LOOPBACK, SandboxOptions
 
 START_SECONDS_MAX = 60
@@ -68,13 +69,13 @@ def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
         ConfigurationError: the port, state or fault plan cannot be used.
     """
     out = out or sys.stdout
-    with _listening(options.port) as listener:
+    with _listening(options.port) as listener, _application(options) as app:
         lines = start_lines(options, base_url=_base_url(listener))
 
         def ready() -> None:
-            print("\n".join(lines), file=out, flush=True)  # noqa: T201 - it goes to the given stream
+            print("\n".join(lines), file=out, flush=True)
 
-        _server(options, ready=ready).run(sockets=[listener])
+        _server(app, ready=ready).run(sockets=[listener])
 
 
 def start_lines(options: SandboxOptions, *, base_url: str) -> list[str]:
@@ -96,8 +97,8 @@ def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
         ConfigurationError: the port, state or fault plan cannot be used.
     """
     started = threading.Event()
-    with _listening(options.port) as listener:
-        server = _server(options, ready=started.set)
+    with _listening(options.port) as listener, _application(options) as app:
+        server = _server(app, ready=started.set)
         work = threading.Thread(target=_run, args=(server, listener), name="sandbox", daemon=True)
         work.start()
         if not started.wait(START_SECONDS_MAX):
@@ -115,10 +116,10 @@ def _run(server: _Server, listener: socket.socket) -> None:
     asyncio.run(server.serve(sockets=[listener]))
 
 
-def _server(options: SandboxOptions, *, ready: Callable[[], None]) -> _Server:
+def _server(app: Starlette, *, ready: Callable[[], None]) -> _Server:
     config = uvicorn.Config(
-        create_app(options),
-        http=FaultyProtocol,
+        app,
+        http=faulty_protocol(app.state.transports),
         ws="none",
         lifespan="off",
         log_level="critical",
@@ -127,6 +128,16 @@ def _server(options: SandboxOptions, *, ready: Callable[[], None]) -> _Server:
         server_header=False,
     )
     return _Server(config, ready=ready)
+
+
+@contextmanager
+def _application(options: SandboxOptions) -> Iterator[Starlette]:
+    """The application, its database closed at the end."""
+    app = create_app(options)
+    try:
+        yield app
+    finally:
+        app.state.sandbox.book.close()
 
 
 @contextmanager

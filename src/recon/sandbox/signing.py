@@ -1,58 +1,39 @@
 """Signatures as the sandbox computes them, on its own: it never shares code with the client.
 
-A signature is SHA-256, lower-case hex, over the values of an operation's fields in order and the
-sign key, joined without a delimiter, every space removed, a missing field empty.
+A signature is SHA-256, lower-case hex, over the values of a template's fields in order and the
+sign key, joined without a delimiter, every space removed, a missing field empty. The templates are
+those of the bundled signature.toml.
 """
 
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
-ALL_ROWS = "*"
-"""A field of this prefix is taken from every row of the request, in order."""
+from recon.errors import ConfigurationError
+from recon.settings import load_tables
 
-_BATCH = ("merchant_id", "account_id", "*transaction_id")
-_SIGNED: Mapping[str, tuple[str, ...]] = {
-    "authorise": (
-        "merchant_id",
-        "account_id",
-        "order_no",
-        "currency",
-        "amount",
-        "first_name",
-        "last_name",
-        "card",
-        "expiration_year",
-        "expiration_month",
-        "security_code",
-        "shopper_email",
-    ),
-    "retrievalTrans": ("merchant_id", "account_id"),
-    "capture": _BATCH,
-    "cancel": _BATCH,
-    "review": _BATCH,
-    "refund": _BATCH,
-    "payment_reply": (
-        "merchant_id",
-        "account_id",
-        "transaction_id",
-        "order_no",
-        "currency",
-        "amount",
-        "order_status",
-        "result_info",
-    ),
-}
+ALL_ROWS = "[]"
+"""A field of this suffix is taken from every row of the request, in order."""
 
 
-def signed_fields(operation: str) -> tuple[str, ...]:
-    """The names an operation's signature covers, in order."""
-    return _SIGNED[operation]
+@cache
+def signed_fields(template: str) -> tuple[str, ...]:
+    """The names a signature covers, in order, from the bundled signature.toml.
+
+    Raises:
+        ConfigurationError: signature.toml has no such template.
+    """
+    templates = load_tables("signature", config_dir=None).get("base", {}).get("templates", {})
+    if template not in templates:
+        msg = f"signature.toml has no template {template}; the sandbox cannot sign it"
+        raise ConfigurationError(msg)
+    return tuple(templates[template])
 
 
 def sign(
-    operation: str,
+    template: str,
     fields: Mapping[str, Any],
     *,
     sign_key: str,
@@ -60,9 +41,9 @@ def sign(
 ) -> str:
     """The signature of a message: 64 lower-case hexadecimal characters."""
     parts: list[str] = []
-    for name in signed_fields(operation):
-        if name.startswith(ALL_ROWS):
-            parts += [text_of(row.get(name.removeprefix(ALL_ROWS))) for row in rows]
+    for name in signed_fields(template):
+        if name.endswith(ALL_ROWS):
+            parts += [text_of(row.get(name.removesuffix(ALL_ROWS))) for row in rows]
         else:
             parts.append(text_of(fields.get(name)))
     plain = "".join([*parts, sign_key]).replace(" ", "")

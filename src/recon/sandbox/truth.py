@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 from recon.sandbox.book import Book
 from recon.sandbox.clock import iso
@@ -25,7 +25,8 @@ WHERE {left} > {right}
 """
 _WITHOUT_RECORD = """
 SELECT count(*) FROM effect e WHERE e.origin = 'api' AND NOT EXISTS (
-    SELECT 1 FROM request r WHERE r.request_log_id = e.request_log_id)
+    SELECT 1 FROM request_row r
+    WHERE r.request_log_id = e.request_log_id AND r.transaction_id = e.transaction_id)
 """
 
 
@@ -39,8 +40,8 @@ def effect_line(effect: Effect) -> bytes:
     return json.dumps(values, ensure_ascii=False).encode() + b"\n"
 
 
-def effect_lines(book: Book) -> Iterator[bytes]:
-    """All effects in commit order, read a thousand at a time."""
+async def effect_lines(book: Book) -> AsyncIterator[bytes]:
+    """All effects in commit order, a thousand at a time, read on the thread that writes."""
     after = 0
     while found := book.effects(after=after, limit=EFFECTS_PER_READ):
         yield b"".join(effect_line(effect) for _, effect in found)

@@ -65,7 +65,8 @@ def _parse_form(text: str) -> Fields:
 def _parse_xml(text: str) -> Fields:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
     root = etree.fromstring(text.encode(), parser)
-    if root.getroottree().docinfo.doctype:
+    docinfo: Any = root.getroottree().docinfo
+    if docinfo.doctype:
         msg = "a document type is not accepted"
         raise ValueError(msg)
     if len(root) > FIELDS_MAX:
