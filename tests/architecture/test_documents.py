@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel
 
 from recon import cli, model
-from recon.rules import Rules
+from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +22,8 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     AccountSettings,
     LedgerSource,
     Rules,
+    SeverityRules,
+    Tolerance,
     *(
         annotation
         for field in Rules.model_fields.values()
