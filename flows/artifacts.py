@@ -1,0 +1,121 @@
+"""What people see of a night in Prefect's UI: progress, summary, breaks, and where the workbook is.
+
+Keys end in the account, so that each account keeps a history of its own. Artifacts inform and prove
+nothing: what fails here is logged and never stops a night whose money has moved.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+
+from recon.model import NightRequest, StepSummary
+from tasks.running import say
+
+BREAKS_SHOWN_MAX = 100
+"""Rows of the table of breaks; the workbook has all of them."""
+
+Made = TypeVar("Made")
+NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")
+
+
+@contextmanager
+def progress(request: NightRequest, *, steps: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar of the night; call what it yields with a sentence after each step."""
+    done = 0
+    key = artifact_key("progress", request=request)
+    artifact = _published(
+        lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
+    )
+
+    def step_done(sentence: str) -> None:
+        nonlocal done
+        done += 1
+        if isinstance(artifact, UUID):
+            share = 100.0 * done / steps
+            _published(lambda: update_progress_artifact(artifact, share, description=sentence))
+
+    yield step_done
+
+
+def publish_summary(
+    request: NightRequest, *, verdict: str, summaries: Sequence[StepSummary]
+) -> None:
+    """The night in a few lines, one sentence a step."""
+    lines = [
+        f"# {verdict}",
+        "",
+        _night_in_words(request),
+        "",
+        "| step | what it did |",
+        "|---|---|",
+        *(f"| {_cell(summary.step)} | {_cell(summary.sentence)} |" for summary in summaries),
+    ]
+    _published(
+        lambda: create_markdown_artifact(
+            markdown="\n".join(lines),
+            key=artifact_key("summary", request=request),
+            description=f"{request.business_date} {verdict}",
+        )
+    )
+
+
+def publish_breaks(
+    request: NightRequest, *, breaks: Sequence[Mapping[str, str]], total: int
+) -> None:
+    """The open breaks as a table, the first hundred of them."""
+    shown = [dict(row) for row in breaks[:BREAKS_SHOWN_MAX]]
+    _published(
+        lambda: create_table_artifact(
+            table=shown,
+            key=artifact_key("breaks", request=request),
+            description=f"{request.business_date}: {len(shown)} of {total} open breaks; the "
+            "workbook has all",
+        )
+    )
+
+
+def publish_workbook(request: NightRequest, *, workbook: Path) -> None:
+    """Where the workbook lies, as a link; a browser opens it only on the machine that has it."""
+    _published(
+        lambda: create_link_artifact(
+            link=workbook.absolute().as_uri(),
+            link_text=workbook.name,
+            key=artifact_key("workbook", request=request),
+            description=str(workbook),
+        )
+    )
+
+
+def artifact_key(kind: str, *, request: NightRequest) -> str:
+    """A key as Prefect allows it: `breaks-100042001`, lower case letters, digits and dashes."""
+    return NOT_OF_A_KEY.sub("-", f"{kind}-{request.account_id}".lower()).strip("-")
+
+
+def _night_in_words(request: NightRequest) -> str:
+    account = f"Merchant {request.merchant_id}, account {request.account_id}"
+    return f"{account}, business date {request.business_date}, {request.mode}."
+
+
+def _cell(text: str) -> str:
+    """Text that stays inside its cell of a markdown table."""
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+def _published(create: Callable[[], Made]) -> Made | None:
+    """What `create` made; None, and a line in the log, when Prefect would not take it."""
+    try:
+        return create()
+    except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
+        say(f"an artifact could not be published ({type(error).__name__}); the night goes on")
+        return None

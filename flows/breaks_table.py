@@ -1,0 +1,58 @@
+"""The open breaks of a run as rows of text for the UI: the gravest first, amounts written out."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from flows.artifacts import BREAKS_SHOWN_MAX
+from recon.model import Severity
+from recon.money import format_minor_units
+from recon.store import results
+
+if TYPE_CHECKING:
+    from recon.steps.environment import Environment
+
+GRAVEST_FIRST = {severity.value: -place for place, severity in enumerate(Severity)}
+
+
+def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
+    """The first hundred open breaks of a run, and how many there are in all."""
+    with environment.store.reading() as connection:
+        found = results.load(connection, run_id)
+    return ([], 0) if found is None else (rows_of_breaks(found.breaks), len(found.breaks))
+
+
+def rows_of_breaks(breaks: pd.DataFrame) -> list[dict[str, str]]:
+    """Rows for a table: one per break, at most BREAKS_SHOWN_MAX.
+
+    Args:
+        breaks: Frame with `recon.matching.result.BREAK_COLUMNS`, minor units.
+    """
+    rank = breaks["severity"].map(GRAVEST_FIRST)
+    order = breaks.assign(_rank=rank).sort_values(["_rank", "exposure"], ascending=[True, False])
+    return [_row_of(row) for row in order.head(BREAKS_SHOWN_MAX).to_dict("records")]
+
+
+def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
+    currency = str(row["currency"])
+    return {
+        "order": str(row["order_no"]),
+        "code": str(row["code"]),
+        "severity": str(row["severity"]),
+        "currency": currency,
+        "exposure": _amount(row["exposure"], currency=currency),
+        "effect on orders": _amount(row["effect_orders"], currency=currency),
+        "effect on ledger": _amount(row["effect_ledger"], currency=currency),
+        "owed to": str(row["owed_to"]),
+        "age in days": str(row["age_days"]),
+        "reason": str(row["reason"]),
+        "break": str(row["break_id"]),
+    }
+
+
+def _amount(minor_units: Any, *, currency: str) -> str:
+    """Blank where the side is absent."""
+    if pd.isna(minor_units) or not currency:
+        return ""
+    return format_minor_units(int(minor_units), currency=currency)

@@ -1,0 +1,134 @@
+"""The flow `nightly` without any infrastructure: a server of its own, for as long as it runs.
+
+For the command line (`recon demo`). Prefect is imported only after its variables are set, because
+it reads them at import; so nothing here may import Prefect at the top.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
+from recon.errors import Defect, NightHeldError
+from recon.model import NightRequest, Verdict
+
+Progress = Callable[[str], None]
+"""Takes one sentence after each step of the night."""
+
+HAND_OVER_TIMEOUT_SECONDS = 5
+
+NIGHT_LOGGERS = ("prefect.flow_runs.night", "prefect.task_runs.night")
+
+
+def run_nightly(
+    request: NightRequest,
+    *,
+    home: Path,
+    server: PrefectServer | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Run the flow in this process against a Prefect server of its own.
+
+    Args:
+        request: The night.
+        home: Folder of Prefect's state; made when absent.
+        server: One that `flows.prefect_server.prefect_server` already started for the same home,
+            so that it comes up while the caller prepares; None starts and ends one here.
+        progress: Called with a sentence after each step.
+
+    Raises:
+        NightHeldError: another run holds the night.
+        ReconError: what the night could not continue from.
+    """
+    if server is None:
+        with prefect_server(home) as started:
+            return run_nightly(request, home=home, server=started, progress=progress)
+    with _prefect_of(server), _sentences_to(progress):
+        from flows.nightly import nightly
+
+        server.wait()
+        state = nightly(
+            request.merchant_id,
+            request.account_id,
+            date.fromisoformat(request.business_date),
+            request.mode,
+            return_state=True,
+        )
+    return _verdict_of(state)
+
+
+def _verdict_of(state: Any) -> Verdict:
+    """What the last state of the flow means for the caller."""
+    if state.is_cancelled():
+        raise NightHeldError(state.message)
+    if state.name in set(Verdict):
+        return Verdict(state.name)
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, BaseException):
+        raise result
+    msg = f"the night ended in the state {state.name} without a verdict; it counts as NOT PROVEN"
+    raise Defect(msg)
+
+
+@contextmanager
+def _prefect_of(server: PrefectServer) -> Iterator[None]:
+    """Prefect's variables for this server while the block runs, the console kept quiet."""
+    variables = {
+        **prefect_variables(server.home, api_url=server.api_url),
+        # People read our own sentences; Prefect's log still goes to its server.
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    }
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        from prefect.context import refresh_global_settings_context
+
+        refresh_global_settings_context()  # for a process that imported Prefect earlier
+        yield
+        _hand_over_what_waits()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _hand_over_what_waits() -> None:
+    """Send the log lines and events that wait in this process, before the server ends."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogHandler
+
+    APILogHandler().flush()
+    EventsWorker.drain_all(timeout=HAND_OVER_TIMEOUT_SECONDS)
+
+
+class _Sentences(logging.Handler):
+    """Hands the sentences of the night's log to a caller."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__(level=logging.INFO)
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._progress(record.getMessage())
+
+
+@contextmanager
+def _sentences_to(progress: Progress | None) -> Iterator[None]:
+    if progress is None:
+        yield
+        return
+    handler = _Sentences(progress)
+    loggers = [logging.getLogger(name) for name in NIGHT_LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)

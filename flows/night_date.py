@@ -1,0 +1,72 @@
+"""Which business date a run is for, and how the run is called.
+
+A form or a command line names the date. A schedule does not: then it is the last business date
+that had closed when the run was due, in the time zone of the schedule. Never the calendar day on
+which a worker happens to start: a run that is hours late is still the night it was scheduled for.
+"""
+
+import os
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
+
+from recon.business_date import BusinessCalendar
+from recon.errors import ConfigurationError
+from recon.settings import load_rules
+
+
+def run_name() -> str:
+    """The name of a run for people: `nightly 100042/100042001 2026-11-20 live`."""
+    context = FlowRunContext.get()
+    given = (context.parameters if context else None) or {}
+    account = f"{given.get('merchant_id')}/{given.get('account_id')}"
+    # Without a readable calendar the flow itself fails with the sentence; its name must not.
+    try:
+        day = str(given.get("business_date") or business_date_of_run())
+    except ConfigurationError:
+        day = "(no business date)"
+    return f"nightly {account} {day} {given.get('mode')}"
+
+
+def business_date_of_run() -> date:
+    """The business date of a run that was given none.
+
+    Raises:
+        ConfigurationError: not inside a flow run, or the rules cannot be read.
+    """
+    context = FlowRunContext.get()
+    due_at = context.flow_run.expected_start_time if context and context.flow_run else None
+    if due_at is None:
+        msg = "no business date was given and this is no scheduled run: name the business date"
+        raise ConfigurationError(msg)
+    folder = os.environ.get("RECON_CONFIG_DIR", "").strip()
+    calendar = load_rules(config_dir=Path(folder) if folder else None).business_calendar
+    return last_closed_business_date(due_at, calendar=calendar, schedule_zone=_schedule_zone())
+
+
+def last_closed_business_date(
+    due_at: datetime, *, calendar: BusinessCalendar, schedule_zone: str | None
+) -> date:
+    """The newest business date whose cut-off had passed at `due_at`, in the schedule's zone.
+
+    Without a schedule the calendar's own zone counts.
+    """
+    if schedule_zone:
+        calendar = replace(calendar, zone=ZoneInfo(schedule_zone))
+    return calendar.business_date_of(due_at) - timedelta(days=1)
+
+
+def _schedule_zone() -> str | None:
+    """The time zone of the deployment's schedules; None without one or where they differ."""
+    context = FlowRunContext.get()
+    deployment_id = context.flow_run.deployment_id if context and context.flow_run else None
+    if deployment_id is None:
+        return None
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment(deployment_id)
+    zones = {getattr(entry.schedule, "timezone", None) for entry in deployment.schedules}
+    return str(zone) if len(zones) == 1 and (zone := zones.pop()) else None

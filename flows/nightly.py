@@ -1,0 +1,100 @@
+"""Flow `nightly`: one night of one account, step by step, as Prefect shows and schedules it.
+
+The order of the steps is `recon.steps.night.ORDER`, the lock is a row in recon's own database, the
+journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the same steps
+without it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from pydantic import Field
+
+from flows.artifacts import progress, publish_breaks, publish_summary, publish_workbook
+from flows.breaks_table import breaks_of
+from flows.night_date import business_date_of_run, run_name
+from flows.outcome import state_of, state_of_held, verdict_of
+from recon.errors import NightHeldError
+from recon.model import Mode, NightRequest, StepSummary
+from tasks.ingest import ingest
+from tasks.query import query
+from tasks.reconcile import reconcile
+from tasks.report import report
+from tasks.running import opened_environment, sentences_only
+from tasks.settle import settle
+
+GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
+
+TASKS: Mapping[str, Callable[[str], StepSummary]] = {
+    "ingest": ingest,
+    "query": lambda run_id: query(run_id, phase="baseline"),
+    "settle": settle,
+    "query again": lambda run_id: query(run_id, phase="after"),
+    "reconcile": reconcile,
+    "report": report,
+}
+"""The task of each step of `recon.steps.night.ORDER`, by its name there."""
+
+
+@flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
+def nightly(
+    merchant_id: GatewayId,
+    account_id: GatewayId,
+    business_date: date | None = None,
+    mode: Mode = Mode.DRY_RUN,
+) -> State[Any]:
+    """Settle and reconcile one night of one account, and write the workbook finance signs.
+
+    Args:
+        merchant_id: The merchant's number at the gateway, such as 100042.
+        account_id: The account's number at the gateway, such as 100042001.
+        business_date: The day to settle and reconcile. None means the last business date that
+            had closed when the run was due, in the schedule's time zone.
+        mode: dry-run moves no money and only shows what would be sent; live captures and refunds.
+    """
+    with sentences_only("nightly"):
+        day = business_date or business_date_of_run()
+        request = NightRequest(merchant_id, account_id, day.isoformat(), Mode(mode))
+        try:
+            with _held(request) as run_id:
+                summaries = _walk(request, run_id=run_id)
+        except NightHeldError as error:
+            return state_of_held(error)
+        return _ended(request, run_id=run_id, summaries=summaries)
+
+
+@contextmanager
+def _held(request: NightRequest) -> Iterator[str]:
+    """The id of the run that holds the night in recon's database, not in Prefect."""
+    from recon.steps.night import hold
+
+    with opened_environment() as environment, hold(request, environment=environment) as run_id:
+        yield run_id
+
+
+def _walk(request: NightRequest, *, run_id: str) -> list[StepSummary]:
+    from recon.steps.night import ORDER
+
+    summaries = []
+    with progress(request, steps=len(ORDER)) as step_done:
+        for name, _ in ORDER:
+            summaries.append(TASKS[name](run_id))
+            step_done(summaries[-1].sentence)
+    return summaries
+
+
+def _ended(request: NightRequest, *, run_id: str, summaries: list[StepSummary]) -> State[Any]:
+    last = summaries[-1]
+    verdict = verdict_of(last)
+    publish_summary(request, verdict=verdict.value, summaries=summaries)
+    with opened_environment() as environment:
+        breaks, total = breaks_of(run_id, environment=environment)
+    publish_breaks(request, breaks=breaks, total=total)
+    if workbook := last.figures.get("workbook"):
+        publish_workbook(request, workbook=Path(str(workbook)))
+    return state_of(verdict, report=last)

@@ -1,0 +1,174 @@
+"""A Prefect server of our own on this machine, with its state in a folder of its own.
+
+Prefect can start a temporary server by itself, but only once a flow runs: the process that runs
+the flow then imports the whole server first and waits. Started here it comes up beside other work
+(the demo prepares its sample night meanwhile). A new folder costs about six seconds more: Prefect
+creates its tables through all of its migrations.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from recon.errors import OutputError, ReconError
+
+STARTUP_TIMEOUT_SECONDS = 120
+HEALTH_CHECK_TIMEOUT_SECONDS = 2
+HEALTH_CHECK_PAUSE_SECONDS = 0.1
+STOP_TIMEOUT_SECONDS = 10
+LOOPBACK = "127.0.0.1"
+
+SERVER_LOG = "server.log"
+PID_FILE = "server.pid"
+
+
+@dataclass(frozen=True, slots=True)
+class PrefectServer:
+    """A server that was started; `wait` before the first call to it."""
+
+    url: str
+    home: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def api_url(self) -> str:
+        """What PREFECT_API_URL takes."""
+        return f"{self.url}/api"
+
+    def wait(self) -> None:
+        """Return once the server answers.
+
+        Raises:
+            ReconError: it ended, or did not answer within STARTUP_TIMEOUT_SECONDS.
+        """
+        give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
+        while not _answers(f"{self.api_url}/health"):
+            ended = self.process.poll()
+            if ended is not None or time.monotonic() > give_up_at:
+                why = f"ended with code {ended}" if ended is not None else "did not answer in time"
+                msg = (
+                    f"the Prefect server for {self.home} {why}; nothing was started, its own words "
+                    f"are in {self.home / SERVER_LOG}"
+                )
+                raise ReconError(msg)
+            time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
+
+
+@contextmanager
+def prefect_server(
+    home: Path, *, port: int = 0, with_ui: bool = False, variables: Mapping[str, str] | None = None
+) -> Iterator[PrefectServer]:
+    """A server with its state in `home`, ended with the block; it comes up in the background.
+
+    Args:
+        home: Folder of Prefect's database, settings and log; made when absent, kept afterwards.
+        port: 0 takes a free one.
+        with_ui: Whether the server shows its pages to a browser.
+        variables: Further environment variables of the server.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    server = start_server(home, port=port, with_ui=with_ui, variables=variables)
+    try:
+        yield server
+    finally:
+        stop_server(server.process)
+        (home / PID_FILE).unlink(missing_ok=True)
+
+
+def start_server(
+    home: Path, *, port: int = 0, with_ui: bool = False, variables: Mapping[str, str] | None = None
+) -> PrefectServer:
+    """Start a server and return at once; one that a killed run left behind is ended first."""
+    home = home.absolute()
+    port = port or free_port()
+    url = f"http://{LOOPBACK}:{port}"
+    command = [sys.executable, "-m", "prefect", "server", "start"]
+    command += ["--host", LOOPBACK, "--port", str(port), "--ui" if with_ui else "--no-ui"]
+    environment = {
+        **os.environ,
+        **prefect_variables(home, api_url=f"{url}/api"),
+        **(variables or {}),
+    }
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        _end_left_behind(home / PID_FILE)
+        with (home / SERVER_LOG).open("wb") as log:
+            # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter, no foreign argument
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (home / PID_FILE).write_text(_identity(process.pid))
+    except OSError as error:
+        msg = f"Prefect's folder {home} cannot be written ({error.strerror}); nothing was started"
+        raise OutputError(msg) from error
+    return PrefectServer(url, home, process)
+
+
+def stop_server(process: subprocess.Popen[bytes]) -> None:
+    """End a server that this process started; killed when it does not end in time."""
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_TIMEOUT_SECONDS)
+
+
+def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
+    """The environment under which every Prefect process of this folder runs."""
+    return {
+        "PREFECT_HOME": str(home),
+        "PREFECT_API_URL": api_url,
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_TIMEOUT_SECONDS),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - loopback http
+            return bool(reply.status == 200)  # noqa: PLR2004 - HTTP's OK
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+def _identity(pid: int) -> str:
+    """Process id and start time: an id alone may belong to another program by now."""
+    return f"{pid} {psutil.Process(pid).create_time()}"
+
+
+def _end_left_behind(pid_file: Path) -> None:
+    """End the server of this folder that outlived a killed run; nothing else, ever."""
+    with suppress(FileNotFoundError, psutil.NoSuchProcess, ValueError):
+        written = pid_file.read_text()
+        pid = int(written.split()[0])
+        if _identity(pid) == written:
+            process = psutil.Process(pid)
+            process.terminate()
+            process.wait(STOP_TIMEOUT_SECONDS)

@@ -1,0 +1,25 @@
+"""Task `query`: what the gateway knows, before money moves and again after it."""
+
+from typing import Literal
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from recon.model import StepSummary
+from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, worth_another_try
+
+
+@task(
+    name="query",
+    task_run_name="query {phase}",
+    retries=RETRIES_OF_READS,
+    retry_delay_seconds=RETRY_DELAYS_SECONDS,
+    retry_condition_fn=worth_another_try,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
+    """Ask the gateway about the run's orders; safe to repeat, only reads travel."""
+    from recon.steps.query import query as step
+
+    return run_step(step, run_id=run_id, phase=phase)

@@ -1,0 +1,15 @@
+"""Task `reconcile`: orders, gateway and ledger are compared."""
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from recon.model import StepSummary
+from tasks.running import run_step
+
+
+@task(name="reconcile", retries=0, cache_policy=NO_CACHE, persist_result=False)
+def reconcile(run_id: str) -> StepSummary:
+    """Compare the three sources of the run and store breaks, totals and verdict."""
+    from recon.steps.reconcile import reconcile as step
+
+    return run_step(step, run_id=run_id)

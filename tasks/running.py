@@ -1,0 +1,95 @@
+"""How a task runs its step: an environment of its own, ids in, a summary out, no payload ever.
+
+Prefect stores what a task returns and raises, and sends its log to the server. So only the run's
+id and a phase come in, only a `StepSummary` goes out, and an error is one sentence of ours: the
+text of a foreign exception can hold a customer's data or a statement's parameters.
+"""
+
+import logging
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prefect import Task
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_run_logger
+from prefect.logging.loggers import PrefectLogAdapter
+
+from recon.errors import Defect, ReconError, StoreLockedError
+from recon.model import StepSummary
+
+if TYPE_CHECKING:
+    from recon.steps.environment import Environment
+
+RETRIES_OF_READS = 2
+RETRY_DELAYS_SECONDS = [2.0, 10.0]
+"""Only a locked database is worth another try: the gateway's reads have retries of their own."""
+
+NIGHT_LOG = "night"
+"""Child of Prefect's run loggers that carries the sentences for people."""
+
+Step = Callable[..., StepSummary]
+"""`(run_id, *, environment, ...) -> StepSummary`."""
+
+
+def run_step(step: Step, *, run_id: str, **options: object) -> StepSummary:
+    """Run one step of a night in an environment opened from the process's variables.
+
+    Raises:
+        ReconError: what the step could not continue from, one sentence without payload.
+    """
+    with sentences_only(step.__name__), opened_environment() as environment:
+        summary = step(run_id, environment=environment, **options)
+    say(summary.sentence)
+    return summary
+
+
+@contextmanager
+def opened_environment() -> Iterator["Environment"]:
+    """The environment of this process: settings, store, clock and gateway, closed at the end."""
+    from recon.steps.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        yield environment
+
+
+@contextmanager
+def sentences_only(doing: str) -> Iterator[None]:
+    """Let only sentences of ours out: foreign exceptions become a Defect that names the place."""
+    try:
+        yield
+    except ReconError as error:
+        raise error from None
+    except Exception as error:  # noqa: BLE001 - every foreign text must stop here, Prefect stores it
+        msg = (
+            f"{doing} stopped at {_place(error)} with {type(error).__name__}; what was done until "
+            "then is kept: start the night again, and report this if it stops again"
+        )
+        raise Defect(msg) from None
+
+
+def say(sentence: str) -> None:
+    """Put a sentence into the run's log, which the UI and a terminal show."""
+    try:
+        run_log = get_run_logger()
+    except MissingContextError:
+        run_log = logging.getLogger("recon")
+    if isinstance(run_log, PrefectLogAdapter | logging.Logger):
+        run_log.getChild(NIGHT_LOG).info(sentence)
+
+
+def worth_another_try(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:
+    """Whether a failed read may be tried again: only when somebody else held the database."""
+    return isinstance(state.result(raise_on_failure=False), StoreLockedError)
+
+
+def _place(error: BaseException) -> str:
+    """File, line and function where it was raised; never the text of the exception."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "an unknown place"
+    last = frames[-1]
+    return f"{'/'.join(last.filename.split('/')[-3:])}:{last.lineno} ({last.name})"

@@ -1,0 +1,109 @@
+"""One Prefect server for all tests of flows, and a night whose steps are played."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from flows.prefect_server import PrefectServer, prefect_server
+from recon.errors import ReconError
+from recon.model import NightRequest, StepSummary
+
+RUN_ID = "run-1"
+STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """A server of our own with its state in its own folder, its scheduler quick."""
+    home = tmp_path_factory.mktemp("prefect")
+    quick = {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2"}
+    with prefect_server(home, variables=quick) as running:
+        running.wait()
+        yield running
+
+
+@dataclass
+class PlayedNight:
+    """A night that does what a test says: which step fails, which verdict comes out."""
+
+    workbook: Path
+    verdict: str = "RECONCILED"
+    failing: dict[str, BaseException] = field(default_factory=dict)
+    held: ReconError | None = None
+    breaks: list[dict[str, str]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    requests: list[NightRequest] = field(default_factory=list)
+
+    @contextmanager
+    def environment_of(
+        self, _variables: object, *, clock: Callable[[], object]
+    ) -> Iterator[object]:
+        """Stands for recon.steps.environment.environment_of."""
+        assert clock
+        yield self
+
+    @contextmanager
+    def hold(self, request: NightRequest, *, environment: object) -> Iterator[str]:
+        """Stands for recon.steps.night.hold."""
+        assert environment is self
+        self.requests.append(request)
+        if self.held:
+            raise self.held
+        yield RUN_ID
+
+    def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
+        """Stands for flows.breaks_table.breaks_of: what the store has of the run."""
+        assert (run_id, environment) == (RUN_ID, self)
+        return self.breaks, len(self.breaks)
+
+    def step(self, name: str, **figures: str) -> StepSummary:
+        """One step, noted; fails when the test says so."""
+        self.done.append(name)
+        if name in self.failing:
+            raise self.failing[name]
+        return StepSummary(name, f"{name} did its work.", figures)
+
+
+@pytest.fixture
+def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
+    """The steps of recon replaced by played ones, so that a test sees the flow alone."""
+    clock = partial(datetime, 2026, 11, 21, 2, 30, tzinfo=UTC)
+    played = PlayedNight(workbook=tmp_path / "reconciliation.xlsx")
+
+    def put(module: str, **names: object) -> None:
+        stand_in = ModuleType(module)
+        vars(stand_in).update(names)
+        monkeypatch.setitem(sys.modules, module, stand_in)
+
+    def simple(name: str) -> Callable[..., StepSummary]:
+        def step(run_id: str, *, environment: object) -> StepSummary:
+            assert (run_id, environment) == (RUN_ID, played)
+            return played.step(name)
+
+        return step
+
+    def query(_run_id: str, *, phase: str, environment: object) -> StepSummary:
+        assert environment is played
+        return played.step({"baseline": "query", "after": "query again"}[phase])
+
+    def report(_run_id: str, *, environment: object, write_workbook: object) -> StepSummary:
+        assert environment is played
+        assert write_workbook == "writer"
+        return played.step("report", verdict=played.verdict, workbook=str(played.workbook))
+
+    put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
+    put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
+    put("recon.steps.query", query=query)
+    put("recon.steps.report", report=report)
+    for name in ("ingest", "settle", "reconcile"):
+        put(f"recon.steps.{name}", **{name: simple(name)})
+    put("reports.workbook", write_workbook="writer")
+    monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
+    return played
