@@ -53,6 +53,8 @@ class SurelyNotSent:
     """The request did not leave this machine."""
 
     reason: str
+    final: bool = False
+    """Trying again tonight is no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class Sender:
         if isinstance(answer, SurelyNotSent):
             self._journal.release(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=False, left=False, reason=answer.reason)
+            self._circuit.stop_reason = self._circuit.stop_reason or answer.reason * answer.final
             return False
         if isinstance(answer, NoReply):
             self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())

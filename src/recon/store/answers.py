@@ -85,6 +85,22 @@ def counts(connection: Connection, run_id: str, *, phase: str) -> dict[str, int]
     return tally
 
 
+def phase_keys(connection: Connection, run_id: str, *, phase: str) -> set[str]:
+    """All keys of a phase, answered or not."""
+    found = connection.execute(select(query_key.c.order_no).where(*_of(run_id, phase)))
+    return set(found.scalars())
+
+
+def phase_answers(connection: Connection, run_id: str, *, phase: str) -> dict[str, str]:
+    """Key -> final answer of a phase."""
+    found = connection.execute(
+        select(query_key.c.order_no, query_key.c.answer).where(
+            *_of(run_id, phase), query_key.c.answer != ""
+        )
+    )
+    return {row.order_no: row.answer for row in found}
+
+
 def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:
     """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
     found = connection.execute(

@@ -191,6 +191,16 @@ def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
     return [by_id[instruction_id] for instruction_id in wanted]
 
 
+def unfinished_rows(connection: Connection, run: Run) -> list[dict[str, Any]]:
+    """Whole journal rows of the account that are not settled."""
+    found = connection.execute(
+        select(instruction).where(
+            *_of(run), instruction.c.state.in_([state.value for state in UNFINISHED])
+        )
+    ).mappings()
+    return [dict(row) for row in found]
+
+
 def touched(connection: Connection, run: Run) -> list[str]:
     """Orders of the account whose instructions this run sent, resolved or left in doubt."""
     found = connection.execute(
@@ -228,7 +238,12 @@ def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
         "source": order_file.c.name.label("source"),
     }
     query = (
-        select(*(renamed[name] if name in renamed else instruction.c[name] for name in INSTRUCTION_SHEET_COLUMNS))
+        select(
+            *(
+                renamed[name] if name in renamed else instruction.c[name]
+                for name in INSTRUCTION_SHEET_COLUMNS
+            )
+        )
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
         .where(
             *_of(run),

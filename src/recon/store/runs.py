@@ -139,6 +139,44 @@ def unfinished(connection: Connection) -> list[Run]:
     return [_run_of(row) for row in found]
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A finished run with what it left behind."""
+
+    run_id: str
+    business_date: str
+    workbook: str
+    workbook_sha256: str
+    replaced: bool
+    """A later run of the same night wrote its own workbook."""
+
+
+def finished(connection: Connection) -> list[FinishedRun]:
+    """All finished runs, oldest first."""
+    found = connection.execute(
+        select(run).where(run.c.status == "finished").order_by(run.c.started_at)
+    ).mappings()
+    rows = list(found)
+    newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in rows}
+    return [
+        FinishedRun(
+            row["run_id"],
+            row["business_date"],
+            row["workbook"],
+            row["workbook_sha256"],
+            newest[row["merchant_id"], row["account_id"], row["business_date"]] != row["run_id"],
+        )
+        for row in rows
+    ]
+
+
+def newest_of_accounts(connection: Connection) -> list[Run]:
+    """The newest run of every account."""
+    found = connection.execute(select(run).order_by(run.c.started_at)).mappings()
+    newest = {(row["merchant_id"], row["account_id"]): row for row in found}
+    return [_run_of(row) for _, row in sorted(newest.items())]
+
+
 def not_proven(
     connection: Connection, *, merchant_id: str, account_id: str, before: str
 ) -> tuple[str, ...]:

@@ -1,0 +1,164 @@
+"""Our cleared instructions to the client's rows, and its replies to our outcomes.
+
+Implements `settlement.sender.MoneyGateway`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from recon.errors import Defect
+from recon.gateway_adapter.account import GatewayAccount, gateway_account
+from recon.gateway_client import (
+    BatchRow,
+    CancelRow,
+    CaptureRow,
+    CertificateError,
+    InvalidBatchError,
+    MoneyTransport,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    RefundRow,
+    ReviewRow,
+    UnknownOutcomeError,
+    check_rows,
+    prepare,
+    read_batch_reply,
+)
+from recon.gateway_client import Operation as WireOperation
+from recon.model import Clock, InstructionKind, Outcome
+from recon.money import wire_amount
+from recon.settings import Settings
+from recon.settlement.eligibility import Cleared
+from recon.settlement.sender import (
+    BatchResult,
+    NoReply,
+    Prepared,
+    Reply,
+    RowResult,
+    SurelyNotSent,
+)
+
+WIRE_OPERATIONS: Mapping[InstructionKind, WireOperation] = {
+    InstructionKind.CAPTURE: WireOperation.CAPTURE,
+    InstructionKind.REFUND: WireOperation.REFUND,
+    InstructionKind.CANCEL: WireOperation.CANCEL,
+    InstructionKind.REVIEW: WireOperation.REVIEW,
+}
+
+
+class GatewayOfMoney:
+    """The gateway as the sender sees it, for one account and one settle step."""
+
+    def __init__(self, account: GatewayAccount, *, clock: Clock) -> None:
+        settings = account.settings.gateway
+        self._account = account
+        self._policy = settings.reply_signatures
+        self._transport = MoneyTransport(
+            base_url=account.base_url,
+            clock=clock,
+            connect_seconds=settings.connect_timeout_seconds,
+            deadline_seconds=settings.deadline_seconds,
+            ca_file=settings.ca_file,
+        )
+
+    @classmethod
+    def of(cls, settings: Settings, *, account: tuple[str, str], clock: Clock) -> Self:
+        """The gateway of one (merchant, account)."""
+        merchant_id, account_id = account
+        found = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+        return cls(found, clock=clock)
+
+    def problem(self, cleared: Cleared) -> str:
+        """Why this row must not be sent at all; "" when it may."""
+        kind = cleared.instruction.kind
+        if kind not in WIRE_OPERATIONS:
+            return f"{kind} cannot be sent by this version"
+        problems = check_rows(
+            WIRE_OPERATIONS[kind], rows=[_row_of(cleared)], interface=self._account.interface
+        )
+        return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
+
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+        """Canonical bytes of one batch."""
+        try:
+            request = prepare(
+                WIRE_OPERATIONS[kind],
+                [_row_of(row) for row in rows],
+                credentials=self._account.credentials,
+                interface=self._account.interface,
+            )
+        except InvalidBatchError as error:
+            raise Defect(str(error)) from error
+        return Prepared(kind, tuple(rows), request.body, request.body_sha256, request)
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        """One request on a connection of its own, once."""
+        try:
+            raw = await self._transport.send(_request_of(prepared))
+        except CertificateError as error:
+            return SurelyNotSent(
+                f"{error}; name its authority as ca_file in gateway.toml", final=True
+            )
+        except NotSentError as error:
+            return SurelyNotSent(str(error))
+        except UnknownOutcomeError as error:
+            return NoReply(str(error))
+        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at)
+
+    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+        """What the reply says, row by row."""
+        read = read_batch_reply(
+            _request_of(prepared),
+            RawReply(reply.status, reply.headers, reply.body, reply.received_at),
+            interface=self._account.interface,
+            policy=self._policy,
+            credentials=self._account.credentials,
+        )
+        findings = "; ".join(finding.message for finding in read.findings)
+        return BatchResult(
+            rows=tuple(
+                RowResult(
+                    Outcome(row.outcome.value), row.code, row.message, row.refund_reference_id
+                )
+                for row in read.rows
+            ),
+            return_status=read.return_status,
+            message="; ".join(part for part in (read.return_message, findings) if part),
+            stop_reason=read.stop_reason if read.stop_sending else "",
+        )
+
+
+def _request_of(prepared: Prepared) -> PreparedRequest:
+    if not isinstance(prepared.request, PreparedRequest):
+        msg = "a batch was prepared by something other than the gateway client"
+        raise Defect(msg)
+    return prepared.request
+
+
+def _row_of(cleared: Cleared) -> BatchRow:
+    instruction, payment = cleared.instruction, cleared.payment
+    currency = instruction.currency
+    amount = wire_amount(instruction.amount, currency=currency)
+    whole = wire_amount(payment.amount, currency=currency)
+    ids = {
+        "transaction_id": payment.transaction_id,
+        "order_no": instruction.order_no,
+        "currency": currency,
+    }
+    match instruction.kind:
+        case InstructionKind.CAPTURE:
+            return CaptureRow(**ids, amount=amount)
+        case InstructionKind.CANCEL:
+            return CancelRow(**ids, amount=whole)
+        case InstructionKind.REVIEW:
+            return ReviewRow(**ids, amount=whole)
+        case _:
+            return RefundRow(
+                **ids,
+                amount=whole,
+                refund_amount=amount,
+                # The reason comes back in the reply and stands in the portal: ours names the row.
+                refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
+                refund_reference=instruction.instruction_id,
+            )

@@ -1,0 +1,48 @@
+"""The gate before money: proofs that must hold before a single byte is sent.
+
+T0 to T3 and T9 as they stand before settling, the history chain, and no earlier night that is NOT
+PROVEN. A failed total or a broken chain closes the gate for everything; an unproven earlier night
+holds refunds, while captures go on (authorisations lapse).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recon.model import ControlTotal, InstructionKind
+
+HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the gate says tonight."""
+
+    closed_because: str
+    """Not empty: nothing may be sent."""
+    held_because: str
+    """Not empty: refunds and payouts wait."""
+
+    def hold_on(self, kind: InstructionKind) -> str:
+        """Why this kind of instruction waits tonight; "" when it may go."""
+        return self.closed_because or (self.held_because if kind in HELD_KINDS else "")
+
+
+def judge(
+    *, totals: Sequence[ControlTotal], chain_problem: str, unproven_nights: Sequence[str]
+) -> Gate:
+    """The gate from its three proofs."""
+    failed = [total for total in totals if not total.passed]
+    closed = ""
+    if chain_problem:
+        closed = f"the history is broken: {chain_problem}"
+    elif failed:
+        told = "; ".join(
+            f"{total.id} {total.name} {total.account_id}: {total.left} is not {total.right}"
+            for total in failed[:3]
+        )
+        closed = f"a control total before money does not tie: {told}"
+    held = ""
+    if unproven_nights:
+        dates = ", ".join(unproven_nights)
+        held = f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven"
+    return Gate(closed, held)

@@ -1,0 +1,95 @@
+"""`recon doctor`: is everything a night needs there? One line per check, each with what to do."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recon.errors import ReconError
+from recon.gateway_adapter.queries import ask
+from recon.model import Answer
+from recon.settings import Settings, load_settings
+from recon.store.engine import open_store
+from recon.store.migrate import check_revision
+
+DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
+PROBE_ORDER = "recon-doctor-probe"
+"""An order number that no shop uses; the gateway's answer about it moves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    sentence: str
+
+
+def checks(variables: Mapping[str, str]) -> Iterator[Check]:
+    """Look at configuration, database, folders, disk and gateway, in that order."""
+    settings = None
+    try:
+        settings = load_settings(variables)
+        names = ", ".join(sorted(settings.accounts)) or "none: declare them in merchants.toml"
+        yield Check("configuration", bool(settings.accounts), f"accounts: {names}")
+    except ReconError as error:
+        yield Check("configuration", ok=False, sentence=str(error))
+        return
+    yield _checked("database", lambda: _database(settings))
+    for key, account in sorted(settings.accounts.items()):
+        yield _checked(f"inbox {key}", lambda path=account.inbox: _folder(path, os.R_OK))  # type: ignore[misc] # the default binds the loop's value
+        yield _checked(f"reports {key}", lambda path=account.reports: _writable(path))  # type: ignore[misc] # as above
+    for key in sorted(settings.accounts):
+        yield _checked(f"gateway {key}", lambda key=key: _gateway(settings, key=key))  # type: ignore[misc] # as above
+
+
+def _checked(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, ok=True, sentence=look())
+    except ReconError as error:
+        return Check(name, ok=False, sentence=str(error))
+
+
+def _database(settings: Settings) -> str:
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        check_revision(store)
+        where = store.path
+    finally:
+        store.close()
+    return "reachable, safe for money, at the version this program needs" + (
+        f" ({where})" if where else ""
+    )
+
+
+def _folder(path: Path, access: int) -> str:
+    if not path.is_dir():
+        msg = f"{path} does not exist or is not a folder; create it"
+        raise ReconError(msg)
+    if not os.access(path, access):
+        msg = f"{path} is not open to this user; correct its permissions"
+        raise ReconError(msg)
+    return str(path)
+
+
+def _writable(path: Path) -> str:
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    _folder(existing, os.W_OK)
+    free = shutil.disk_usage(existing).free
+    if free < DISK_FREE_MIN_BYTES:
+        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {DISK_FREE_MIN_BYTES // 1024**2}"
+        raise ReconError(msg)
+    return f"{path}, {free // 1024**3} GB free"
+
+
+def _gateway(settings: Settings, *, key: str) -> str:
+    merchant_id, account_id = key.split("/", 1)
+    found = asyncio.run(ask([PROBE_ORDER], account=(merchant_id, account_id), settings=settings))
+    answer, reason = found.answers[PROBE_ORDER]
+    if answer is Answer.FAILED:
+        msg = f"{settings.gateway_base_url}: {reason}"
+        raise ReconError(msg)
+    return f"{settings.gateway_base_url} answers, accepts our signature and knows our address"

@@ -1,0 +1,88 @@
+"""What a step stands on: settings, an open database, a clock, randomness and crash marks.
+
+Made once per process (or per Prefect task) from environment variables; everything that would make
+a night irreproducible is in here and can be replaced.
+"""
+
+import os
+import random
+import signal
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from recon.model import Clock
+from recon.settings import Settings, load_settings
+from recon.store.engine import Store, open_store
+from recon.store.migrate import check_revision
+
+CRASH_VARIABLE = "RECON_CRASH_AT"
+"""`<mark>:<count>` ends the process with SIGKILL at that pass of a mark; for tests of crashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Everything a step may use beside its arguments."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    new_id: Callable[[], str]
+    mark: Callable[[str], None]
+    variables: Mapping[str, str]
+    """The environment variables, for secrets that settings only name."""
+
+
+@contextmanager
+def environment_of(
+    variables: Mapping[str, str], *, clock: Clock, randomness: random.Random | None = None
+) -> Iterator[Environment]:
+    """Open what the variables describe; closed again at the end of the block.
+
+    Raises:
+        ConfigurationError: a variable or file is missing or wrong.
+        StoreError: the database cannot be used, or has tables of another version.
+    """
+    settings = load_settings(variables)
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        check_revision(store)
+        yield Environment(
+            settings=settings,
+            store=store,
+            clock=clock,
+            new_id=id_source(randomness or random.SystemRandom()),
+            mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
+            variables=variables,
+        )
+    finally:
+        store.close()
+
+
+def system_clock() -> datetime:
+    """The one place that reads the machine's clock; handed in by the outermost caller."""
+    return datetime.now(UTC)
+
+
+def id_source(randomness: random.Random) -> Callable[[], str]:
+    """A maker of ids from a source of randomness; the same seed gives the same ids."""
+
+    def new_id() -> str:
+        return uuid.UUID(int=randomness.getrandbits(128), version=4).hex[:20]
+
+    return new_id
+
+
+def crash_mark(wanted: str) -> Callable[[str], None]:
+    """A mark that ends the process at the named pass, or does nothing."""
+    name, _, count = wanted.partition(":")
+    passes: dict[str, int] = {}
+
+    def mark(at: str) -> None:
+        passes[at] = passes.get(at, 0) + 1
+        if at == name and passes[at] == int(count or "1"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return mark

@@ -1,0 +1,109 @@
+"""Step 1: order files from the inbox into tables, each file whole or not at all.
+
+The same content again is a no-op with a clear line; a file that is not what its name says stays in
+the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then).
+"""
+
+import hashlib
+from pathlib import Path
+
+from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.matching.sources import ORDER_COLUMNS, frame_of
+from recon.model import Reject, SourceFile, SourceKind, StepSummary
+from recon.order_file import inbox, read_order_file
+from recon.steps.environment import Environment
+from recon.store import order_rows, runs
+from recon.store.runs import Run
+
+STEP = "ingest"
+WHOLE_FILE = "(whole file)"
+"""Column of a reject that stands for a file which could not be read at all."""
+
+
+def ingest(run_id: str, *, environment: Environment) -> StepSummary:
+    """Read what is new in the account's inbox.
+
+    Raises:
+        SourceMissingError: the inbox folder does not exist.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    if not account.inbox.is_dir():
+        msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
+        raise SourceMissingError(msg)
+    figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
+    for path in inbox(account.inbox).files:
+        source = _ingest_file(path, run=run, environment=environment)
+        if source is None:
+            figures["known_files"] += 1
+            continue
+        figures["files"] += 1
+        figures["rows"] += source.rows_accepted
+        figures["rejected"] += source.rows_rejected
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=STEP)
+    return StepSummary(STEP, _sentence(figures), figures)
+
+
+def _ingest_file(path: Path, *, run: Run, environment: Environment) -> SourceFile | None:
+    """Store one file; None when its content was read before."""
+    try:
+        read = read_order_file(path, rules=environment.settings.rules)
+    except SourceUnreadableError as error:
+        return _keep_unreadable(path, problem=str(error), run=run, environment=environment)
+    with environment.store.writing() as connection:
+        if order_rows.known_file(connection, run, sha256=read.source_file.sha256) is not None:
+            return None
+        order_rows.save_file(
+            connection,
+            run,
+            tables=(read.orders, read.actions),
+            rejects=read.rejects,
+            source=read.source_file,
+            at=environment.clock(),
+        )
+    return read.source_file
+
+
+def _keep_unreadable(
+    path: Path, *, problem: str, run: Run, environment: Environment
+) -> SourceFile | None:
+    """Note a file that could not be read as one rejected row, so that no total forgets it."""
+    size = path.stat().st_size
+    # Its bytes are not trusted to be readable: name, size and time tell versions apart.
+    told = f"unreadable\x1f{path.name}\x1f{size}\x1f{path.stat().st_mtime_ns}"
+    source = SourceFile(
+        kind=SourceKind.ORDERS,
+        name=path.name,
+        sha256=hashlib.sha256(told.encode()).hexdigest(),
+        size_bytes=size,
+        rows_read=1,
+        rows_accepted=0,
+        rows_rejected=1,
+        rows_skipped=0,
+        rows_unassigned=1,
+    )
+    reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
+    nothing = frame_of([], columns=ORDER_COLUMNS)
+    with environment.store.writing() as connection:
+        if order_rows.known_file(connection, run, sha256=source.sha256) is not None:
+            return None
+        order_rows.save_file(
+            connection,
+            run,
+            tables=(nothing, nothing),
+            rejects=[reject],
+            source=source,
+            at=environment.clock(),
+        )
+    return source
+
+
+def _sentence(figures: dict[str, int]) -> str:
+    if not figures["files"] and not figures["known_files"]:
+        return "The inbox is empty: no order file has arrived."
+    return (
+        f"{figures['files']} new order files with {figures['rows']} rows accepted and "
+        f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
+    )

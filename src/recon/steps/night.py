@@ -1,0 +1,138 @@
+"""One night: who may run it, and the order of its steps, held here once.
+
+ingest -> query -> settle -> query again -> reconcile -> report. `hold` takes the account's lock and
+writes the run row; everything between is steps that read and write tables, so that a night which
+was killed is simply started again: what was sent is in the journal and is never sent twice.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+
+from recon.errors import NightHeldError, ReconError, StoreError, UsageError
+from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.steps.environment import Environment
+from recon.steps.ingest import ingest
+from recon.steps.query import query
+from recon.steps.reconcile import reconcile
+from recon.steps.report import Workbooks, report
+from recon.steps.settle import settle
+from recon.store import answers, runs
+from recon.store.night_lock import account_lock
+
+Step = Callable[[str], StepSummary]
+"""A step with its environment bound: takes the run's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStep:
+    """One step of the night under the name that flows, docs and the UI use."""
+
+    name: str
+    run: Step
+
+
+def steps_of(environment: Environment, *, workbooks: Workbooks) -> tuple[NamedStep, ...]:
+    """The steps of a night in order."""
+    bound = {"environment": environment}
+    return (
+        NamedStep("ingest", partial(ingest, **bound)),
+        NamedStep("query", partial(query, phase=answers.BASELINE, **bound)),
+        NamedStep("settle", partial(settle, **bound)),
+        NamedStep("query again", partial(query, phase=answers.AFTER, **bound)),
+        NamedStep("reconcile", partial(reconcile, **bound)),
+        NamedStep("report", partial(report, workbooks=workbooks, **bound)),
+    )
+
+
+def run(
+    request: NightRequest,
+    *,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+) -> Verdict:
+    """A whole night without Prefect; tells `progress` after each step."""
+    with hold(request, environment=environment) as run_id:
+        for step in steps_of(environment, workbooks=workbooks):
+            progress(step.run(run_id))
+        return verdict_of(run_id, environment=environment)
+
+
+def verdict_of(run_id: str, *, environment: Environment) -> Verdict:
+    """What a run came to."""
+    with environment.store.reading() as connection:
+        return Verdict(runs.get(connection, run_id).verdict)
+
+
+@contextmanager
+def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
+    """Hold an account for one night; yields the run's id and closes the run at the end.
+
+    A run whose process is gone is taken over at once: its lock died with it.
+
+    Raises:
+        NightHeldError: another run holds the account; the sentence names it.
+        UsageError: the business date is not a date.
+        ConfigurationError: the account is not declared.
+    """
+    environment.settings.account(request.merchant_id, account_id=request.account_id)
+    closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
+    with ExitStack() as stack:
+        _take_lock(stack, request, environment=environment)
+        now = environment.clock()
+        run_id = f"{request.business_date.replace('-', '')}-{environment.new_id()[:8]}"
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=run_id, as_of=closes_at, now=now)
+        try:
+            yield run_id
+        except BaseException as error:
+            _close(run_id, status="stopped", problem=_told(error), environment=environment)
+            raise
+        _close(run_id, status="finished", problem="", environment=environment)
+
+
+def _date_of(request: NightRequest) -> date:
+    try:
+        return date.fromisoformat(request.business_date)
+    except ValueError as error:
+        msg = f"{request.business_date!r} is not a business date such as 2026-11-20"
+        raise UsageError(msg) from error
+
+
+def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    try:
+        stack.enter_context(account_lock(environment.store, **place))
+    except NightHeldError as error:
+        with environment.store.reading() as connection:
+            holder = runs.active(connection, **place)
+        told = (
+            f"run {holder.run_id} for {holder.business_date}, {holder.owner}"
+            if holder
+            else "a run that is just starting"
+        )
+        account = f"{request.merchant_id}/{request.account_id}"
+        msg = f"account {account} is held by {told}; nothing was done here: wait for it, or end it"
+        raise NightHeldError(msg) from error
+
+
+def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:
+    try:
+        with environment.store.writing() as connection:
+            runs.finish(connection, run_id, status=status, problem=problem, now=environment.clock())
+    except StoreError:
+        # The database itself is the trouble: the next start closes this run when it takes over.
+        if status == "finished":
+            raise
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, ReconError) else type(error).__name__
+
+
+def request_of(*, account: tuple[str, str], business_date: str, live: bool) -> NightRequest:
+    """A request from the words of a command line or a form."""
+    return NightRequest(*account, business_date, Mode.LIVE if live else Mode.DRY_RUN)

@@ -1,0 +1,77 @@
+"""What needs a person: the list of page one and of `recon status`."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from recon.figures import Attention
+from recon.model import InstructionState
+from recon.steps.environment import Environment
+from recon.store import instruction_rows, runs
+from recon.store.runs import Run
+
+ATTENTION_MAX = 10_000
+"""Rows of the list; more than that is one cause, not so many tasks."""
+
+_WORDS = {
+    InstructionState.IN_FLIGHT: "in flight",
+    InstructionState.IN_DOUBT: "in doubt",
+    InstructionState.NEEDS_HUMAN: "undecided",
+    InstructionState.PLANNED: "waiting for approval",
+    InstructionState.APPROVED: "not sent",
+}
+_NEXT = {
+    InstructionState.IN_FLIGHT: "Start the night again: it is never sent twice.",
+    InstructionState.IN_DOUBT: (
+        "Do not send it again. A later night asks the gateway; look it up in the portal if urgent."
+    ),
+    InstructionState.NEEDS_HUMAN: "Look it up in the gateway's portal and record what you find.",
+    InstructionState.PLANNED: "Decide whether it is meant.",
+    InstructionState.APPROVED: "It waits; correct the cause or withdraw it.",
+}
+_URGENT_FIRST = tuple(_WORDS)
+
+
+def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
+    """Unfinished instructions of an account, money in doubt first, then oldest first."""
+    with environment.store.reading() as connection:
+        rows = instruction_rows.unfinished_rows(connection, run)
+    return tuple(_attention_of(row) for row in _sorted(rows))[:ATTENTION_MAX]
+
+
+def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
+    """The newest run of every account with what needs a person there."""
+    with environment.store.reading() as connection:
+        newest = runs.newest_of_accounts(connection)
+    return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def _sorted(rows: Iterable[Any]) -> list[Any]:
+    wanted = [row for row in rows if row["hold"] or row["state"] != InstructionState.APPROVED]
+    return sorted(
+        wanted,
+        key=lambda row: (
+            _URGENT_FIRST.index(InstructionState(row["state"])),
+            _since(row),
+            row["natural_key"],
+        ),
+    )
+
+
+def _since(row: Any) -> datetime:
+    since: datetime = row["in_doubt_since"] or row["sent_at"] or row["planned_at"]
+    return since
+
+
+def _attention_of(row: Any) -> Attention:
+    state = InstructionState(row["state"])
+    reason = row["hold"] or row["message"]
+    return Attention(
+        what=f"{row['kind']} {_WORDS[state]}",
+        order_no=row["order_no"],
+        transaction_id=row["transaction_id"],
+        currency=row["currency"],
+        amount=row["amount"],
+        since=_since(row),
+        next_step=f"{reason[:1].upper()}{reason[1:]}. {_NEXT[state]}" if reason else _NEXT[state],
+    )

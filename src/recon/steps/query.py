@@ -1,0 +1,140 @@
+"""Steps 2 and 4: ask the gateway what it knows, before money moves and after.
+
+The baseline asks for the whole universe: orders in the window, ledger references, unfinished
+instructions and open breaks. Afterwards every order whose money was touched is asked again. A key
+without a usable answer is `failed`, never "not found".
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from recon.gateway_adapter.queries import KeyAnswers, ask
+from recon.ledger import read_ledger
+from recon.model import Answer, StepSummary
+from recon.rules import Rules
+from recon.steps.environment import Environment
+from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
+from recon.store.runs import Run
+
+KEYS_PER_SAVE_MAX = 1_000
+"""Keys asked for between two commits; a restart asks at most these again."""
+
+
+def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
+    """Ask for every key of the phase that has no final answer yet."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    if phase == answers.BASELINE:
+        _keep_ledger(run, environment=environment)
+    with environment.store.writing() as connection:
+        keys = (
+            _universe(run, environment=environment)
+            if phase == answers.BASELINE
+            else instruction_rows.touched(connection, run)
+        )
+        answers.open_phase(connection, run_id, phase=phase, keys=keys)
+        waiting = answers.unanswered(connection, run_id, phase=phase)
+    _ask_all(waiting, run=run, phase=phase, environment=environment)
+    step = "query" if phase == answers.BASELINE else "query again"
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=step)
+        counts = answers.counts(connection, run_id, phase=phase)
+    figures = {name.value: counts.get(name.value, 0) for name in Answer}
+    return StepSummary(step, _sentence(figures), figures)
+
+
+def window_start(run: Run, *, rules: Rules) -> datetime:
+    """Orders before this instant are opening balance, not this night's business."""
+    start = run.as_of - timedelta(days=rules.window.orders_days)
+    if rules.window.opening_date is None:
+        return start
+    opening = datetime.combine(rules.window.opening_date, datetime.min.time(), UTC)
+    return max(start, opening)
+
+
+def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
+    since = window_start(run, rules=environment.settings.rules)
+    keys: set[str] = set()
+    with environment.store.reading() as connection:
+        keys.update(order_rows.current_orders(connection, run, since=since)["order_no"])
+        extract = ledger_rows.load(connection, run.run_id)
+        if extract is not None:
+            entries = extract[0]
+            ours = (entries["merchant_id"] == run.merchant_id) & (
+                entries["account_id"] == run.account_id
+            )
+            keys.update(entries.loc[ours, "order_no"])
+        unfinished = instruction_rows.of_account(
+            connection, run, states=instruction_rows.UNFINISHED
+        )
+        keys.update(item.order_no for item in unfinished)
+        before = previous_night(run, environment=environment)
+        stored = results.load(connection, before.run_id) if before is not None else None
+        if stored is not None:
+            keys.update(stored.breaks["order_no"])
+    return keys - {""}
+
+
+def previous_night(run: Run, *, environment: Environment) -> Run | None:
+    """The newest finished run of the latest business date before this one."""
+    with environment.store.reading() as connection:
+        nights = runs.last_finished(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id
+        )
+    earlier = [date for date in nights if date < run.business_date]
+    return nights[max(earlier)] if earlier else None
+
+
+def _keep_ledger(run: Run, *, environment: Environment) -> None:
+    """Read the ledger once per run and keep the extract, so that both sides see the same."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    if account.ledger is None:
+        return
+    entries, rejects, source = read_ledger(
+        account.ledger, environment=environment.variables, rules=environment.settings.rules
+    )
+    with environment.store.writing() as connection:
+        ledger_rows.save(connection, run.run_id, entries=entries, source=source)
+        order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=None)
+
+
+def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
+    silent_after = 0
+    for start in range(0, len(keys), KEYS_PER_SAVE_MAX):
+        part = keys[start : start + KEYS_PER_SAVE_MAX]
+        if silent_after:
+            found = _not_asked(part, asked=silent_after)
+        else:
+            found = asyncio.run(
+                ask(part, account=(run.merchant_id, run.account_id), settings=environment.settings)
+            )
+        if part and all(answer is Answer.FAILED for answer, _ in found.answers.values()):
+            silent_after = silent_after or start + len(part)
+        with environment.store.writing() as connection:
+            answers.save(
+                connection,
+                run,
+                phase=phase,
+                answers=found.answers,
+                observations=[
+                    {**item, "queried_at": environment.clock()} for item in found.observations
+                ],
+                at=environment.clock(),
+            )
+
+
+def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
+    reason = f"not asked: the gateway answered none of the {asked} keys before"
+    return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, reason)), ())
+
+
+def _sentence(figures: dict[str, int]) -> str:
+    total = sum(figures.values())
+    failed = figures[Answer.FAILED]
+    told = (
+        f"Asked the gateway for {total} orders: {figures[Answer.FOUND]} found, "
+        f"{figures[Answer.NOT_FOUND]} not known to it, {failed} without a usable answer"
+    )
+    unmapped = figures[Answer.UNMAPPED]
+    return f"{told}, {unmapped} with an unmapped code." if unmapped else f"{told}."

@@ -1,0 +1,136 @@
+"""Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from recon.matching.engine import reconcile as compare
+from recon.matching.result import Reconciliation
+from recon.matching.sources import Previous, Sources
+from recon.model import GatewayState, SourceFile, SourceKind, StepSummary, Verdict
+from recon.steps.environment import Environment
+from recon.steps.ingest import WHOLE_FILE
+from recon.steps.query import previous_night, window_start
+from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
+from recon.store.runs import Run
+
+STEP = "reconcile"
+WORST_FIRST = tuple(Verdict)
+
+
+def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
+    """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    sources = sources_of(run, environment=environment)
+    compared = compare(
+        sources,
+        rules=environment.settings.rules,
+        as_of=run.as_of,
+        previous=previous_of(run, environment=environment),
+    )
+    result = with_missing_sources(compared, sources=sources)
+    with environment.store.writing() as connection:
+        results.save(connection, run_id, result=result)
+        runs.note_result(
+            connection,
+            run_id,
+            values={
+                "verdict": result.verdict.value,
+                "rules_digest": result.rules_digest,
+                "result_digest": result.digest,
+            },
+        )
+        runs.note_step(connection, run_id, step=STEP)
+    figures: dict[str, int | str] = {
+        "verdict": result.verdict.value,
+        "matched": len(result.matches),
+        "breaks": len(result.breaks),
+        "pending": len(result.pending),
+        "unverified": len(result.unverified),
+        "totals_failed": sum(not total.passed for total in result.control_totals),
+    }
+    return StepSummary(STEP, _sentence(figures), figures)
+
+
+def sources_of(run: Run, *, environment: Environment) -> Sources:
+    """What the engine compares, from the run's tables."""
+    rules = environment.settings.rules
+    with environment.store.reading() as connection:
+        files = order_rows.files_of_night(connection, run)
+        extract = ledger_rows.load(connection, run.run_id)
+        return Sources(
+            orders=order_rows.current_orders(connection, run, since=window_start(run, rules=rules)),
+            gateway=answers.gateway_frame(connection, run),
+            ledger=_of_account(extract, run=run),
+            instructions=instruction_rows.engine_frame(connection, run),
+            rejects=tuple(order_rows.rejects_of_night(connection, run)),
+            files=(*(source for source, _ in files), *((extract[1],) if extract else ())),
+            universe=answers.universe(connection, run),
+            merged_rows={source.name: counts for source, counts in files},
+        )
+
+
+def previous_of(run: Run, *, environment: Environment) -> Previous | None:
+    """What the night before left open."""
+    before = previous_night(run, environment=environment)
+    if before is None:
+        return None
+    codes = [
+        code
+        for code, state in environment.settings.rules.payment_status.items()
+        if state == GatewayState.CHARGEBACK
+    ]
+    with environment.store.reading() as connection:
+        stored = results.load(connection, before.run_id)
+        if stored is None:
+            return None
+        return Previous(
+            as_of=before.as_of,
+            breaks=stored.breaks,
+            chargebacks=answers.chargeback_keys(connection, run, codes=codes),
+        )
+
+
+def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:
+    """INCOMPLETE at best when no order file came, or one could not be read at all."""
+    missing = missing_sources(sources)
+    if not missing:
+        return result
+    verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
+    return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
+
+
+def missing_sources(sources: Sources) -> tuple[str, ...]:
+    """Sources that should have been there, each in one sentence."""
+    missing = [
+        f"order file {item.source} could not be read: {item.reason}"
+        for item in sources.rejects
+        if item.column == WHOLE_FILE
+    ]
+    if not any(file.kind is SourceKind.ORDERS for file in sources.files):
+        missing.append("no order file has arrived for this business date")
+    return tuple(missing)
+
+
+def worse(one: Verdict, *, than: Verdict) -> Verdict:
+    """The worse of two verdicts."""
+    return min(one, than, key=WORST_FIRST.index)
+
+
+def _of_account(
+    extract: tuple[pd.DataFrame, SourceFile] | None, *, run: Run
+) -> pd.DataFrame | None:
+    if extract is None:
+        return None
+    entries = extract[0]
+    ours = (entries["merchant_id"] == run.merchant_id) & (entries["account_id"] == run.account_id)
+    return entries.loc[ours].reset_index(drop=True)
+
+
+def _sentence(figures: dict[str, int | str]) -> str:
+    return (
+        f"{figures['verdict']}: {figures['matched']} matched, {figures['breaks']} breaks, "
+        f"{figures['pending']} pending, {figures['unverified']} unverified; "
+        f"{figures['totals_failed']} control totals failed."
+    )

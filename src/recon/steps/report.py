@@ -1,0 +1,231 @@
+"""Step 6: the figures of a night into a workbook, and the proof that the sheets are the database.
+
+The workbook writer and reader are arguments (`reports` stands above this package). The workbook is
+written, read back and compared with sums that the database computes (T13); when they differ the
+night is NOT PROVEN and the workbook is written again saying so.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from recon.errors import Defect, OutputError
+from recon.figures import NightFigures, TrendPoint
+from recon.matching.result import Reconciliation
+from recon.model import ControlTotal, StepSummary, Verdict
+from recon.steps.environment import Environment
+from recon.steps.people import attention
+from recon.steps.reconcile import sources_of, worse
+from recon.store import history, instruction_rows, results, runs
+from recon.store.runs import Run
+
+STEP = "report"
+TREND_NIGHTS = 14
+SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
+"""Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
+in minor units, as read back from the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workbooks:
+    """How a workbook is written and read back; `reports` provides both."""
+
+    write: Callable[[NightFigures, Path], Path]
+    """Figures and wanted path -> the path that was written."""
+    totals: Callable[[Path], SheetTotals]
+
+
+def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
+    """Write the night's workbook and prove it against the database.
+
+    Raises:
+        OutputError: the reports folder cannot be written; everything else of the night is kept.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = results.load(connection, run_id)
+    if result is None:
+        msg = f"run {run_id} has no result to report"
+        raise Defect(msg)
+    expected = _database_totals(run_id, environment=environment)
+    proven = _with_totals(result, totals=_t13(run, expected=expected, found=expected))
+    figures = figures_of(run, result=proven, environment=environment)
+    path = _write(figures, environment=environment, workbooks=workbooks)
+    checked = _t13(run, expected=expected, found=workbooks.totals(path))
+    if not all(total.passed for total in checked):
+        proven = _with_totals(result, totals=checked)
+        figures = figures_of(run, result=proven, environment=environment)
+        path = _write(figures, environment=environment, workbooks=workbooks)
+    _keep(run, result=proven, path=path, environment=environment)
+    figure_values = {"workbook": str(path), "verdict": proven.verdict.value}
+    return StepSummary(STEP, f"The workbook is at {path}.", figure_values)
+
+
+def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
+    """Everything the workbook shows, from the tables."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    sources = sources_of(run, environment=environment)
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+        trend = results.open_breaks_by_night(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            before=run.business_date,
+        )
+        instructions = instruction_rows.sheet_frame(connection, run)
+        batches = instruction_rows.batch_frame(connection, run)
+    points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
+    return NightFigures(
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        merchant_name=account.name,
+        business_date=date.fromisoformat(run.business_date),
+        run_id=run.run_id,
+        mode=run.mode.value,
+        as_of=run.as_of,
+        generated_at=run.started_at,
+        timezone=environment.settings.rules.calendar.timezone,
+        verdict=result.verdict,
+        breaks=result.breaks,
+        effects=result.effects,
+        matches=result.matches,
+        pending=result.pending,
+        unverified=result.unverified,
+        sides=result.sides,
+        control_totals=result.control_totals,
+        instructions=instructions,
+        batches=batches,
+        files=sources.files,
+        rejects=sources.rejects,
+        attention=attention(run, environment=environment),
+        trend=tuple(points[-TREND_NIGHTS:]),
+        opening_breaks=points[-1].open_breaks if points else None,
+        not_covered=result.not_covered,
+        unmapped_codes=result.unmapped_codes,
+        scope_of_assurance=result.scope_of_assurance,
+        rules_digest=result.rules_digest,
+        history_head=f"{head.sequence}:{head.hash}",
+        ledger_covered=sources.ledger is not None,
+        notes=_notes(run, environment=environment),
+    )
+
+
+def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:
+    """Write the workbook of a finished run again, from the tables alone."""
+    summary = report(run_id, environment=environment, workbooks=workbooks)
+    return Path(str(summary.figures["workbook"]))
+
+
+def workbook_path(run: Run, *, environment: Environment) -> Path:
+    """Where a night's workbook belongs."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    name = f"reconciliation-{run.merchant_id}-{run.account_id}-{run.business_date}.xlsx"
+    return account.reports / name
+
+
+def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbooks) -> Path:
+    with environment.store.reading() as connection:
+        run = runs.get(connection, figures.run_id)
+    wanted = workbook_path(run, environment=environment)
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        return workbooks.write(figures, wanted)
+    except OSError as error:
+        msg = (
+            f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
+            f"result of the night are kept: make the folder writable, then run "
+            f"`recon report --run {figures.run_id}`"
+        )
+        raise OutputError(msg) from error
+
+
+def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with environment.store.writing() as connection:
+        head = history.append(
+            connection,
+            [history.Event("run", run.run_id, "reported", {"workbook_sha256": digest})],
+            at=environment.clock(),
+        )
+        results.save_totals(connection, run.run_id, totals=result.control_totals)
+        runs.note_result(
+            connection,
+            run.run_id,
+            values={
+                "workbook": str(path),
+                "workbook_sha256": digest,
+                "verdict": result.verdict.value,
+                "history_head": f"{head.sequence}:{head.hash}",
+            },
+        )
+        runs.note_step(connection, run.run_id, step=STEP)
+
+
+def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:
+    with environment.store.reading() as connection:
+        counts = results.section_counts(connection, run_id)
+        sums = results.section_sums(connection, run_id, column="effect_orders")
+    return {
+        section: (
+            counts.get(section, 0),
+            {currency: total for (name, currency), total in sums.items() if name == section},
+        )
+        for section in results.SECTIONS
+    }
+
+
+def _t13(run: Run, *, expected: SheetTotals, found: SheetTotals) -> tuple[ControlTotal, ...]:
+    """Sheets = database, by count and by amount per currency."""
+    totals = []
+    for section, (count, sums) in expected.items():
+        seen_count, seen_sums = found.get(section, (0, {}))
+        totals.append(_total(run, section, currency="", sides=(seen_count, count)))
+        for currency in sorted({*sums, *seen_sums}):
+            sides = (seen_sums.get(currency, 0), sums.get(currency, 0))
+            totals.append(_total(run, section, currency=currency, sides=sides))
+    return tuple(totals)
+
+
+def _total(run: Run, section: str, *, currency: str, sides: tuple[int, int]) -> ControlTotal:
+    return ControlTotal(
+        id="T13",
+        name=f"sheet = database, {section}",
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        currency=currency,
+        measure="amount" if currency else "count",
+        left=sides[0],
+        right=sides[1],
+    )
+
+
+def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
+    others = tuple(total for total in result.control_totals if total.id != "T13")
+    failed = any(not total.passed for total in totals)
+    verdict = worse(result.verdict, than=Verdict.NOT_PROVEN) if failed else result.verdict
+    return replace(result, control_totals=(*others, *totals), verdict=verdict)
+
+
+def _notes(run: Run, *, environment: Environment) -> tuple[str, ...]:
+    notes = []
+    gateway = environment.settings.gateway
+    if gateway.reply_signatures != "enforce":
+        notes.append(
+            f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
+            "proven to be the gateway's."
+        )
+    if run.mode.value != "live":
+        notes.append("Dry run: nothing was sent to the gateway.")
+    with environment.store.reading() as connection:
+        unproven = runs.not_proven(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            before=run.business_date,
+        )
+    if unproven:
+        notes.append(f"Refunds are held: the night of {', '.join(unproven)} is NOT PROVEN.")
+    return tuple(notes)

@@ -1,0 +1,225 @@
+"""Step 3: move the money that was instructed, once.
+
+Sweep what an interrupted run left open, end doubts by evidence, plan what the order files ask for,
+pass the gate, clear each instruction against the baseline, then send (mode live) or only tell what
+would be sent (dry-run). Holds the account's night lock through its caller; there is one sender.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recon.errors import ConfigurationError
+from recon.gateway_adapter.money import GatewayOfMoney
+from recon.model import Answer, InstructionKind, InstructionState, Mode, StepSummary
+from recon.money import format_minor_units
+from recon.settlement import gate as gates
+from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.gate import Gate
+from recon.settlement.instruction import Instruction
+from recon.settlement.planning import plan
+from recon.settlement.sender import Sender, Sent
+from recon.steps import doubt
+from recon.steps.environment import Environment
+from recon.store import answers, history, instruction_rows, proofs, runs
+from recon.store.journal import StoredJournal
+from recon.store.runs import Run
+
+STEP = "settle"
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Approved instructions after the gate and the baseline."""
+
+    cleared: tuple[Cleared, ...]
+    refused: tuple[Refused, ...]
+
+
+def settle(run_id: str, *, environment: Environment) -> StepSummary:
+    """Carry out the account's approved instructions.
+
+    Raises:
+        ConfigurationError: live money without verified replies was not allowed in gateway.toml.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    _refuse_unverified_live(run, environment=environment)
+    gateway = GatewayOfMoney.of(
+        environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
+    )
+    journal = StoredJournal(
+        environment.store,
+        run_id=run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+    )
+    swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
+    resolved = doubt.resolve_doubts(run, environment=environment)
+    planned = _plan(run, environment=environment)
+    gate = _gate(run, environment=environment)
+    waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
+    sent = Sent()
+    if run.mode is Mode.LIVE and waiting.cleared:
+        sender = Sender(
+            gateway=gateway,
+            journal=journal,
+            clock=environment.clock,
+            new_id=environment.new_id,
+            mark=environment.mark,
+        )
+        sent = asyncio.run(sender.send_all(waiting.cleared))
+    with environment.store.writing() as connection:
+        _note_holds(connection, waiting)
+        runs.note_step(connection, run_id, step=STEP)
+    figures: dict[str, int | str] = {
+        "planned": planned,
+        "cleared": len(waiting.cleared),
+        "waiting": len(waiting.refused),
+        "batches": sent.batches,
+        "sent": sent.rows,
+        "swept": swept,
+        "resolved": sum(resolved.values()),
+        "stopped": sent.stop_reason or gate.closed_because,
+    }
+    return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:
+    gateway = environment.settings.gateway
+    verified = gateway.reply_signatures == "enforce" or gateway.allow_unverified_replies
+    if run.mode is Mode.LIVE and not verified:
+        msg = (
+            f"gateway.toml has reply_signatures = {gateway.reply_signatures!r}: replies are not "
+            'proven to be the gateway\'s; nothing was sent. Set it to "enforce", or set '
+            "allow_unverified_replies = true if you accept that"
+        )
+        raise ConfigurationError(msg)
+
+
+def _plan(run: Run, *, environment: Environment) -> int:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    with environment.store.writing() as connection:
+        made = plan(
+            instruction_rows.unplanned_actions(connection, run),
+            known=instruction_rows.known(connection, run),
+            new_id=environment.new_id,
+            auto_approve=account.auto_approve,
+        )
+        instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
+    return len(made.new)
+
+
+def _gate(run: Run, *, environment: Environment) -> Gate:
+    with environment.store.reading() as connection:
+        asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
+        totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
+        _, problem = history.verify(connection)
+        unproven = runs.not_proven(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            before=run.business_date,
+        )
+    return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
+
+
+def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
+    with environment.store.reading() as connection:
+        approved = instruction_rows.of_account(connection, run, states=(InstructionState.APPROVED,))
+        orders = [item.order_no for item in approved]
+        baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
+        others = instruction_rows.of_orders(connection, run, order_nos=orders)
+    judged = [
+        _judge(
+            item,
+            holds=(gate, gateway),
+            baseline=baselines.get(item.order_no, Baseline(Answer.FAILED)),
+            others=others.get(item.order_no, []),
+        )
+        for item in approved
+    ]
+    return _Waiting(
+        tuple(item for item in judged if isinstance(item, Cleared)),
+        tuple(item for item in judged if isinstance(item, Refused)),
+    )
+
+
+def _judge(
+    item: Instruction,
+    *,
+    holds: tuple[Gate, GatewayOfMoney],
+    baseline: Baseline,
+    others: Sequence[Instruction],
+) -> Cleared | Refused:
+    """Gate, then the baseline and the journal, then the gateway's own grammar."""
+    gate, gateway = holds
+    held = gate.hold_on(item.kind)
+    if held:
+        return Refused(item, held)
+    judged = clear(item, baseline=baseline, others=others)
+    if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
+        return Refused(item, f"the gateway could not take it: {problem}")
+    return judged
+
+
+def _baselines(
+    connection: Any, run: Run, *, order_nos: set[str], environment: Environment
+) -> Mapping[str, Baseline]:
+    """What the baseline query showed of each order."""
+    rules = environment.settings.rules
+    payments: dict[str, list[Payment]] = {}
+    for row in answers.observations_of(connection, run):
+        if row["phase"] == answers.BASELINE and row["order_no"] in order_nos:
+            payments.setdefault(row["order_no"], []).append(
+                Payment(
+                    transaction_id=row["transaction_id"],
+                    state=rules.state_of(row["payment_status"]),
+                    payment_status=row["payment_status"],
+                    currency=row["currency"],
+                    amount=row["amount"],
+                )
+            )
+    return {
+        key: Baseline(Answer(answer), tuple(payments.get(key, ())))
+        for key, answer in answers.phase_answers(
+            connection, run.run_id, phase=answers.BASELINE
+        ).items()
+        if key in order_nos
+    }
+
+
+def _note_holds(connection: Any, waiting: _Waiting) -> None:
+    for refused in waiting.refused:
+        instruction_rows.note_hold(
+            connection, refused.instruction.instruction_id, hold=refused.reason
+        )
+
+
+def would_send(cleared: Sequence[Cleared]) -> str:
+    """What a dry run would send, in words: count and sum per kind and currency."""
+    sums: dict[tuple[InstructionKind, str], tuple[int, int]] = {}
+    for item in cleared:
+        key = (item.instruction.kind, item.instruction.currency)
+        count, amount = sums.get(key, (0, 0))
+        sums[key] = (count + 1, amount + item.instruction.amount)
+    return ", ".join(
+        f"{count} {kind}s of {format_minor_units(amount, currency=currency)} {currency}"
+        for (kind, currency), (count, amount) in sorted(sums.items())
+    )
+
+
+def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:
+    told = f"{figures['planned']} new instructions; "
+    if run.mode is Mode.DRY_RUN:
+        told += f"dry run, would send {would_send(waiting.cleared) or 'nothing'}"
+    else:
+        told += f"{figures['sent']} sent in {figures['batches']} batches"
+    if waiting.refused:
+        told += f"; {len(waiting.refused)} wait"
+    if figures["stopped"]:
+        told += f"; sending stopped: {figures['stopped']}"
+    elif gate.held_because:
+        told += f"; {gate.held_because}"
+    return f"{told}."

@@ -1,0 +1,87 @@
+"""`recon verify`: does what is stored still hold? Chain, totals and the workbooks of finished runs.
+
+The verdicts themselves are not judged; a night with breaks verifies as well as a clean one.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recon.errors import SourceMissingError
+from recon.steps.environment import Environment
+from recon.store import history, results, runs
+from recon.store.runs import FinishedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at and what does not hold."""
+
+    checked_runs: int
+    history_head: str
+    problems: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    """Runs that stopped or still run: listed, not failures."""
+
+
+def verify(environment: Environment, *, workbook: Path | None = None) -> Verification:
+    """Check the whole store, or one workbook against it.
+
+    Raises:
+        SourceMissingError: the named workbook does not exist.
+    """
+    if workbook is not None and not workbook.is_file():
+        msg = f"the workbook {workbook} does not exist"
+        raise SourceMissingError(msg)
+    with environment.store.reading() as connection:
+        head, broken = history.verify(connection)
+        finished = runs.finished(connection)
+        problems = [broken] if broken else []
+        if workbook is not None:
+            problems += _one_workbook(finished, workbook=workbook)
+        else:
+            for run in finished:
+                problems += _run_problems(connection, run)
+        unfinished = tuple(
+            f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
+            for run in runs.unfinished(connection)
+        )
+    return Verification(len(finished), f"{head.sequence}:{head.hash}", tuple(problems), unfinished)
+
+
+def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:
+    yield from _stored_totals(connection, run)
+    if run.replaced or not run.workbook:
+        return
+    path = Path(run.workbook)
+    if not path.is_file():
+        yield f"run {run.run_id}: its workbook {path} is gone (`recon report --run {run.run_id}`)"
+    elif _sha256(path) != run.workbook_sha256:
+        yield f"run {run.run_id}: {path} is not the workbook that was written that night"
+
+
+def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:
+    """The stored T13 counts against the rows that are stored now."""
+    counts = results.section_counts(connection, run.run_id)
+    for total in results.load_totals(connection, run.run_id):
+        if total.id != "T13" or total.measure != "count":
+            continue
+        section = total.name.rsplit(" ", 1)[1]
+        if counts.get(section, 0) != total.right:
+            yield (
+                f"run {run.run_id}: {total.right} {section} rows were stored, "
+                f"{counts.get(section, 0)} are there now"
+            )
+
+
+def _one_workbook(finished: list[FinishedRun], *, workbook: Path) -> list[str]:
+    digest = _sha256(workbook)
+    if any(run.workbook_sha256 == digest for run in finished):
+        return []
+    return [f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,106 @@
+"""Control totals that must tie before money moves, counted by the database itself.
+
+T1 file, T2 load, T3 query and T9 bounds, each against what the readers and the sender reported.
+The engine computes its own totals from frames; these are the ones the gate asks for.
+"""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Column, ColumnElement, Connection, Select, func, select
+
+from recon.model import ControlTotal, InstructionKind, InstructionState
+from recon.store.runs import Run
+from recon.store.schema import instruction, order_file, order_row, query_key, reject
+
+MAY_HAVE_MOVED = (
+    InstructionState.CONFIRMED,
+    InstructionState.RESOLVED_APPLIED,
+    InstructionState.IN_FLIGHT,
+    InstructionState.IN_DOUBT,
+    InstructionState.NEEDS_HUMAN,
+)
+
+
+def before_money(
+    connection: Connection, run: Run, *, universe: int, phase: str
+) -> tuple[ControlTotal, ...]:
+    """T1, T2, T3 and T9 as they stand; `universe` is the number of keys that were to be asked."""
+    return (
+        *_files(connection, run),
+        _query(connection, run, universe=universe, phase=phase),
+        _bounds(connection, run),
+    )
+
+
+def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
+    """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
+    mine = (
+        order_file.c.merchant_id == run.merchant_id,
+        order_file.c.account_id == run.account_id,
+        order_file.c.business_date == run.business_date,
+    )
+    told = connection.execute(
+        select(
+            _sum(order_file.c.rows_read),
+            _sum(order_file.c.rows_accepted),
+            _sum(order_file.c.rows_skipped),
+            _sum(order_file.c.rows_repeat),
+        ).where(*mine)
+    ).one()
+    read, accepted, skipped, repeat = (int(value) for value in told)
+    files = select(order_file.c.file_id).where(*mine)
+    rejected = _count(connection, select(func.count()).where(reject.c.file_id.in_(files)))
+    stored = _count(connection, select(func.count()).where(order_row.c.file_id.in_(files)))
+    yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
+    yield _total("T2", "rows stored", run, left=accepted, right=stored + repeat)
+
+
+def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:
+    """T3: every key of the universe has exactly one final answer."""
+    answered = _count(
+        connection,
+        select(func.count()).where(
+            query_key.c.run_id == run.run_id,
+            query_key.c.phase == phase,
+            query_key.c.answer != "",
+        ),
+    )
+    return _total("T3", "keys answered", run, left=universe, right=answered)
+
+
+def _bounds(connection: Connection, run: Run) -> ControlTotal:
+    """T9: payments whose captures or refunds, in doubt counted, exceed the payment."""
+    moved = (
+        select(instruction.c.transaction_id)
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
+            instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
+        )
+        .group_by(instruction.c.transaction_id, instruction.c.kind)
+        .having(func.sum(instruction.c.amount) > func.max(instruction.c.payment_amount))
+    )
+    beyond = _count(connection, select(func.count()).select_from(moved.subquery()))
+    return _total("T9", "payments out of bounds", run, left=beyond, right=0)
+
+
+def _total(number: str, name: str, run: Run, *, left: int, right: int) -> ControlTotal:
+    return ControlTotal(
+        id=number,
+        name=name,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        currency="",
+        measure="count",
+        left=left,
+        right=right,
+    )
+
+
+def _sum(column: Column[int]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(column), 0)
+
+
+def _count(connection: Connection, query: Select[tuple[int]]) -> int:
+    return int(connection.execute(query).scalar_one())
