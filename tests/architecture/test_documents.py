@@ -75,6 +75,11 @@ GLOSSARY_TERMS = [
 ]
 
 
+def from_root(path: Path) -> str:
+    """The path as people name it."""
+    return str(path.relative_to(ROOT))
+
+
 def text_of(name: str) -> str:
     """One document, whole."""
     return (ROOT / name).read_text(encoding="utf-8")
@@ -178,13 +183,13 @@ def test_every_make_target_is_documented_and_real() -> None:
     )
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_links_lead_somewhere(document: Path) -> None:
     """A link inside the repository has its target."""
     assert list(broken_links(document)) == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_documents_name_no_machine(document: Path) -> None:
     """No path of somebody's machine and no registry's host stands in a document."""
     found = re.findall(
@@ -195,9 +200,7 @@ def test_documents_name_no_machine(document: Path) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "document", sorted((ROOT / "docs/adr").glob("*.md")), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("document", sorted((ROOT / "docs/adr").glob("*.md")), ids=from_root)
 def test_a_decision_is_short_and_whole(document: Path) -> None:
     """Context, decision and consequences, on two screens at most."""
     text = document.read_text(encoding="utf-8")

@@ -21,6 +21,19 @@ FUNCTION_LINES_MAX = 50
 MODULE_LINES_MAX = 400
 
 MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/serve", "flows/serve", "benchmarks/")
+MAY_ASK_THE_MACHINE = (
+    "src/recon/cli/",
+    "src/recon/steps/environment.py",
+    "src/recon/sandbox/clock.py",
+    "flows/",
+    "tasks/",
+)
+"""Where clock, randomness and environment enter; below, they are arguments."""
+MACHINE_CALLS = re.compile(
+    r"(datetime|date)\.(now|today|utcnow)|time\.time|uuid\.uuid[14]|uuid[14]|secrets\.\w+"
+    r"|random\.(random|choice|choices|shuffle|randint|uniform|sample)|Random|random\.Random"
+    r"|os\.(urandom|getenv)|os\.environ\.\w+"
+)
 MONEY_PATHS = (
     "src/recon/money",
     "src/recon/matching/",
@@ -193,6 +206,19 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or enum_member
 
 
+def machine_calls(path: str, tree: ast.Module) -> Iterator[str]:
+    """A night can be replayed: nobody below the outermost callers asks clock, chance or shell."""
+    if path.startswith(MAY_ASK_THE_MACHINE):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        asked = MACHINE_CALLS.fullmatch(ast.unparse(node.func))
+        seeded = ast.unparse(node.func).endswith("Random") and node.args
+        if asked and not seeded:
+            yield f"{path}:{node.lineno} calls {asked.group()}"
+
+
 def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
     """A file of flows/ or tasks/ never bears the name of another module.
 
@@ -218,6 +244,7 @@ RULES: tuple[Rule, ...] = (
     floats_on_money,
     unverified_connections,
     leaky_comparisons,
+    machine_calls,
     shadowing_files,
 )
 
@@ -245,6 +272,10 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (unverified_connections, "src/recon/a.py", "context.verify_mode = ssl.CERT_NONE\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == expected\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = expected != row['x'].encryption_data\n"),
+    (machine_calls, "src/recon/a.py", "at = datetime.now(UTC)\n"),
+    (machine_calls, "src/recon/a.py", "run_id = uuid.uuid4().hex\n"),
+    (machine_calls, "src/recon/a.py", "source = random.Random()\n"),
+    (machine_calls, "src/recon/a.py", "url = os.environ.get('RECON_DATABASE_URL')\n"),
     (shadowing_files, "flows/recon.py", ""),
     (shadowing_files, "flows/calendar.py", ""),
     (shadowing_files, "tasks/prefect.py", ""),
@@ -260,6 +291,8 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (floats_on_money, "src/recon/settings.py", "deadline_seconds: float = 60\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == 'valid'\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),
+    (machine_calls, "src/recon/a.py", "source = random.Random(seed)\n"),
+    (machine_calls, "src/recon/cli/a.py", "at = datetime.now(UTC)\n"),
     (shadowing_files, "flows/nightly.py", ""),
 )
 
