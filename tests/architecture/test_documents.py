@@ -9,7 +9,7 @@ import pytest
 import typer
 from pydantic import BaseModel
 
-from recon import cli, model
+from recon import cli, errors, model
 from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
@@ -181,6 +181,29 @@ def test_every_make_target_is_documented_and_real() -> None:
     assert (
         missing_words([f"make {name}" for name in make_targets()], text_of("CONTRIBUTING.md")) == []
     )
+
+
+def test_the_proof_runs_what_the_readme_promises() -> None:
+    """`.ci/run` is what a reader does: the checks, then the README's own test command."""
+    script = ROOT / ".ci/run"
+    lines = script.read_text(encoding="utf-8").splitlines()
+    (promised,) = re.findall(r"^(make test)\b", text_of("README.md"), re.MULTILINE)
+
+    assert script.stat().st_mode & 0o111 == 0o111
+    assert "set -eu" in lines
+    assert lines[-3:] == ["export RECON_REQUIRE_ALL=1", "make check", promised]
+
+
+def test_every_exit_code_is_documented() -> None:
+    """A script's author finds each code in the table of docs/OPERATIONS.md and nowhere another."""
+    raised = {error.exit_code for error in vars(errors).values() if hasattr(error, "exit_code")}
+    given = raised | {verdict.exit_code for verdict in model.Verdict}
+    (table,) = re.findall(
+        r"^## Exit codes\n(.*?)^## ", text_of("docs/OPERATIONS.md"), re.MULTILINE | re.DOTALL
+    )
+    documented = [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)]
+
+    assert documented == sorted(given)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
