@@ -1,0 +1,113 @@
+"""The answer key: every planted finding, written down from the truth, not by the engine."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from recon.cli.sample_night.night import SampleNight
+from recon.cli.sample_night.records import Effect, Expectation
+from recon.model import BreakCode
+from recon.money import format_minor_units
+
+_NO_SOURCE = "the sample night has no source for it (payouts, settlement files, rates, reviews)"
+_NO_FAULT = "the sandbox answers every call here; it takes a fault plan to leave a doubt"
+_NOT_SENT = "what the gateway would refuse is seen before it is sent, and waits for a person"
+_NO_AMOUNT = "the query shows neither captured nor refunded sums"
+_ONE_PAYMENT = "an order number is used once at the gateway"
+
+NOT_SHOWN: Mapping[BreakCode, str] = {
+    BreakCode.DUPLICATE_PAYMENT: _ONE_PAYMENT,
+    BreakCode.SPLIT_INCOMPLETE: _ONE_PAYMENT,
+    BreakCode.AMBIGUOUS_MATCH: _ONE_PAYMENT,
+    BreakCode.OVER_REFUND: _NO_AMOUNT,
+    BreakCode.OVER_CAPTURE: _NO_AMOUNT,
+    BreakCode.PARTIAL_CAPTURE_UNEXPECTED: _NO_AMOUNT,
+    BreakCode.CAPTURE_UNCONFIRMED: _NO_FAULT,
+    BreakCode.CANCEL_UNCONFIRMED: _NO_FAULT,
+    BreakCode.REFUND_UNCONFIRMED: _NO_FAULT,
+    BreakCode.CAPTURE_REJECTED: _NOT_SENT,
+    BreakCode.CANCEL_REJECTED: _NOT_SENT,
+    BreakCode.REFUND_REJECTED: _NOT_SENT,
+    BreakCode.REFUND_FAILED_AFTER_ACCEPT: "an accepted refund fails only on a later night",
+    BreakCode.CHARGEBACK_REVERSED_NOT_BOOKED: "it takes an earlier night",
+    BreakCode.CHARGEBACK_AFTER_REFUND: "no seeded payment is both refunded and charged back",
+    BreakCode.STATUS_UNMAPPED: "the sample's rules map every code of the sandbox",
+    BreakCode.STALE_PENDING: "the truth lists no payment that is pending at the gateway",
+    BreakCode.FX_DIFFERENCE: _NO_SOURCE,
+    BreakCode.PAYOUT_UNCONFIRMED: _NO_SOURCE,
+    BreakCode.PAYOUT_FAILED: _NO_SOURCE,
+    BreakCode.PAYOUT_NOT_BOOKED: _NO_SOURCE,
+    BreakCode.PAYOUT_AMOUNT_MISMATCH: _NO_SOURCE,
+    BreakCode.LEDGER_PAYOUT_ONLY: _NO_SOURCE,
+    BreakCode.SETTLEMENT_MISSING: _NO_SOURCE,
+    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: _NO_SOURCE,
+    BreakCode.FEE_VARIANCE: _NO_SOURCE,
+    BreakCode.UNEXPECTED_RECEIPT: _NO_SOURCE,
+    BreakCode.REVIEW_STUCK: _NO_SOURCE,
+}
+"""Codes that a sample night cannot show, and why."""
+
+
+def answer_key(night: SampleNight) -> dict[str, Any]:
+    """The expectations as plain values; amounts as text with the currency's decimals."""
+    expected = [story.expected for story in night.stories if story.expected is not None]
+    expected.sort(key=lambda one: (one.account_id, one.order_no))
+    return {
+        "business_date": night.business_date.isoformat(),
+        "seed": night.seed,
+        "merchant_id": night.account.merchant_id,
+        "account_id": night.account.account_id,
+        "instructions": _instructions(night),
+        "breaks": [_break(one) for one in expected if one.code],
+        "unverified": [
+            _place(one) | {"reason": one.unverified} for one in expected if one.unverified
+        ],
+        "matched_with_flag": [_place(one) | {"flag": one.flag} for one in expected if one.flag],
+        "pending": [_place(one) for one in expected if one.pending],
+        "not_shown": {code.value: why for code, why in NOT_SHOWN.items()},
+        "payments_left_out": night.left_out,
+    }
+
+
+def _instructions(night: SampleNight) -> dict[str, int]:
+    """How many instructions of each kind the files carry, repeats counted once."""
+    waiting = ("cancel of a captured", "refund of a payment not captured")
+    asked = [
+        (line.action, story) for story in night.stories for line in story.orders if line.action
+    ]
+    held = sum(1 for _, s in asked if s.expected and s.expected.why.startswith(waiting))
+    counts = Counter(action for action, _ in asked)
+    return dict(sorted(counts.items())) | {"of_these_waiting": held}
+
+
+def _place(one: Expectation) -> dict[str, Any]:
+    return {
+        "merchant_id": one.merchant_id,
+        "account_id": one.account_id,
+        "order_no": one.order_no,
+        "transaction_id": one.transaction_id,
+        "why": one.why,
+    }
+
+
+def _break(one: Expectation) -> dict[str, Any]:
+    entry = _place(one) | {"code": one.code, "effects": [_effect(e) for e in one.effects]}
+    if one.alone:
+        entry["in_a_night_of_one_account"] = [
+            {
+                "account_id": alone.account_id,
+                "code": alone.code,
+                "effects": [_effect(effect) for effect in alone.effects],
+            }
+            for alone in one.alone
+        ]
+    return entry
+
+
+def _effect(effect: Effect) -> dict[str, str]:
+    return {
+        "leg": effect.leg,
+        "account_id": effect.account_id,
+        "currency": effect.currency,
+        "amount": format_minor_units(effect.amount, currency=effect.currency),
+    }

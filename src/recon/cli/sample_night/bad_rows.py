@@ -1,0 +1,98 @@
+"""Rows that cannot be read, one of each kind, as shops really send them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from recon.cli.sample_night.records import ORDER_HEADER, OrderLine, cells_of
+
+Cells = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """One unreadable row: its cells as written, and what is wrong with it."""
+
+    cells: tuple[str, ...]
+    column: str
+    """The first bad column; "" when the whole row has the wrong shape."""
+    kind: str
+    line: OrderLine
+    """What the row was meant to say."""
+    key_readable: bool
+    """Merchant, account and order number can still be read: the order is in quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    kind: str
+    column: str
+    written: str
+    """What stands in the column instead."""
+    key_readable: bool = True
+
+
+_MISTAKES = (
+    _Mistake("decimal comma", "amount", "12,50"),
+    _Mistake("too few decimals", "amount", "10.5"),
+    _Mistake("too many decimals", "amount", "10.505"),
+    _Mistake("negative amount", "amount", "-5.00"),
+    _Mistake("scientific notation", "amount", "1e3"),
+    _Mistake("grouped thousands", "amount", "1 250.00"),
+    _Mistake("unknown currency", "currency", "EUX"),
+    _Mistake("lower-case currency", "currency", "eur"),
+    _Mistake("unknown status", "status", "shipped"),
+    _Mistake("no such date", "ordered_at", "2026-02-30T10:00:00+00:00"),
+    _Mistake("blank date", "ordered_at", ""),
+    _Mistake("space in the order number", "order_no", "SO 42", key_readable=False),
+    _Mistake("blank order number", "order_no", "", key_readable=False),
+    _Mistake("unknown action", "action", "void"),
+)
+
+
+def bad_rows(lines: Sequence[OrderLine]) -> list[BadRow]:
+    """One row of each kind; every row needs a line that nobody else uses."""
+    rows = [_mistaken(mistake, line) for mistake, line in zip(_MISTAKES, lines, strict=False)]
+    rest = lines[len(rows) :]
+    return rows + [make(line) for make, line in zip(_MISSHAPEN, rest, strict=False)]
+
+
+def rows_needed() -> int:
+    """How many lines `bad_rows` can spoil."""
+    return len(_MISTAKES) + len(_MISSHAPEN)
+
+
+def _mistaken(mistake: _Mistake, line: OrderLine) -> BadRow:
+    cells = {**_cells(line), mistake.column: mistake.written}
+    return BadRow(tuple(cells.values()), mistake.column, mistake.kind, line, mistake.key_readable)
+
+
+def _short(line: OrderLine) -> BadRow:
+    cells = tuple(_cells(line).values())[:5]
+    return BadRow(cells, "", "row cut short", line, key_readable=True)
+
+
+def _long(line: OrderLine) -> BadRow:
+    cells = (*_cells(line).values(), "surplus")
+    return BadRow(cells, "", "one cell too many", line, key_readable=True)
+
+
+def _header_again(line: OrderLine) -> BadRow:
+    return BadRow(ORDER_HEADER, "", "header repeated", line, key_readable=False)
+
+
+def _part_without_amount(line: OrderLine) -> BadRow:
+    cells = {**_cells(line), "status": "partially_refunded", "refund_amount": ""}
+    kind = "refunded in part without an amount"
+    return BadRow(tuple(cells.values()), "refund_amount", kind, line, key_readable=True)
+
+
+_MISSHAPEN: tuple[Callable[[OrderLine], BadRow], ...] = (
+    _short,
+    _long,
+    _header_again,
+    _part_without_amount,
+)
+
+
+def _cells(line: OrderLine) -> Cells:
+    return dict(zip(ORDER_HEADER, cells_of(line), strict=True))

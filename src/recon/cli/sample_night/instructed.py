@@ -1,0 +1,75 @@
+"""Order lines that ask for money to move: captures, cancels, refunds in part and in full."""
+
+from dataclasses import replace
+from random import Random
+
+from recon.cli.sample_night.expecting import pending
+from recon.cli.sample_night.plain_orders import entries_of, order_of, plain_story
+from recon.cli.sample_night.records import Story
+from recon.cli.sample_night.truth import Payment
+from recon.model import InstructionKind, OrderStatus
+
+REFUND_REASONS = ("returned goods", "price correction", "late delivery", "damaged on arrival")
+
+
+def capture(payment: Payment, _rng: Random) -> Story:
+    """Goods have left: capture the authorised payment in full."""
+    line = replace(order_of(payment), action=InstructionKind.CAPTURE)
+    return Story((line,), ())
+
+
+def cancel(payment: Payment, _rng: Random) -> Story:
+    """The shopper changed their mind: let the authorisation go."""
+    line = replace(
+        order_of(payment),
+        status=OrderStatus.CANCELLED,
+        action=InstructionKind.CANCEL,
+        action_reason="cancelled by shopper",
+    )
+    return Story((line,), ())
+
+
+def refund_in_full(payment: Payment, rng: Random) -> Story:
+    """Everything goes back; a blank amount means the whole order."""
+    return _refund(payment, amount=None, rng=rng)
+
+
+def refund_in_part(payment: Payment, rng: Random) -> Story:
+    """A part goes back."""
+    return _refund(payment, amount=rng.randint(1, payment.captured - 1), rng=rng)
+
+
+def refund_repeated(payment: Payment, rng: Random) -> Story:
+    """The same refund, with its request id, comes again in another file: it moves money once."""
+    story = refund_in_part(payment, rng)
+    return replace(story, later=story.orders)
+
+
+def late_cancel(payment: Payment, _rng: Random) -> Story:
+    """A cancel of a payment that is captured already: it is not sent, and waits for a person."""
+    line = replace(order_of(payment), action=InstructionKind.CANCEL)
+    expected = pending(payment, "cancel of a captured payment waits for a person")
+    return Story((line,), entries_of(payment), expected)
+
+
+def early_refund(payment: Payment, rng: Random) -> Story:
+    """A refund of a payment that is not captured yet: it is not sent, and waits."""
+    reason = rng.choice(REFUND_REASONS)
+    line = replace(
+        order_of(payment),
+        action=InstructionKind.REFUND,
+        action_reason=reason,
+        request_id=f"RF-{payment.order_no}",
+    )
+    return Story((line,), (), pending(payment, "refund of a payment not captured yet waits"))
+
+
+def _refund(payment: Payment, *, amount: int | None, rng: Random) -> Story:
+    line = replace(
+        order_of(payment),
+        action=InstructionKind.REFUND,
+        action_amount=amount,
+        action_reason=rng.choice(REFUND_REASONS),
+        request_id=f"RF-{payment.order_no}",
+    )
+    return replace(plain_story(payment), orders=(line,))

@@ -1,0 +1,35 @@
+"""The truth of a seeded sandbox, without starting one."""
+
+import json
+from functools import cache
+
+import pytest
+
+from recon.sandbox.options import CLOCK_START, SandboxOptions
+from recon.sandbox.population import populate
+from recon.sandbox.terms import load_terms
+from recon.sandbox.truth import effect_line
+
+ORDERS = 2_000
+
+Effects = tuple[dict[str, str], ...]
+
+
+@cache
+def seeded_effects(orders: int, seed: int) -> Effects:
+    """Lines of `GET /_sandbox/effects` right after a start."""
+    options = SandboxOptions(orders=orders, seed=seed)
+    _, effects = populate(options, terms=load_terms(), now=int(CLOCK_START.timestamp()))
+    return tuple(json.loads(effect_line(effect)) for effect in effects)
+
+
+@pytest.fixture
+def effects() -> Effects:
+    """The truth of the demo's sandbox."""
+    return seeded_effects(ORDERS, 42)
+
+
+@pytest.fixture
+def few_effects() -> Effects:
+    """The truth of a very small sandbox."""
+    return seeded_effects(20, 42)
