@@ -19,10 +19,14 @@ CANARY = "4929 1234 5678 9012"
 def last_run(server: PrefectServer) -> Any:
     """The newest flow run as the server stored it."""
     from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort
 
+    ended = FlowRunFilter(state={"type": {"any_": ["COMPLETED", "FAILED", "CANCELLED"]}})
     with SyncPrefectClient(server.api_url) as client:
-        return client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)[0]
+        return client.read_flow_runs(
+            flow_run_filter=ended, sort=FlowRunSort.START_TIME_DESC, limit=1
+        )[0]
 
 
 def log_of(server: PrefectServer, run_id: UUID) -> str:

@@ -1,0 +1,70 @@
+"""What people see of a night in the UI."""
+
+from typing import Any
+
+import pytest
+
+from flows.artifacts import artifact_key, publish_summary
+from flows.local import run_nightly
+from flows.prefect_server import PrefectServer
+from recon.model import Mode, NightRequest, StepSummary, Verdict
+
+REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+
+
+@pytest.mark.flow
+def test_a_night_leaves_progress_summary_breaks_and_a_link(
+    server: PrefectServer, night: Any
+) -> None:
+    """Four artifacts per night, keyed by account: history accrues per account."""
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.sorting import ArtifactSort
+
+    night.breaks = [{"order": "A-1", "code": "CAPTURE_DUE"}] * 250
+    run_nightly(REQUEST, home=server.home, server=server)
+
+    with SyncPrefectClient(server.api_url) as client:
+        reply = client.request(
+            "POST", "/artifacts/latest/filter", json={"sort": ArtifactSort.CREATED_DESC.value}
+        )
+    found = {artifact["key"]: artifact for artifact in reply.json()}
+    assert found["progress-100042001"]["data"] == 100.0
+    assert "| settle | settle did its work. |" in found["summary-100042001"]["data"]
+    assert found["breaks-100042001"]["data"].count("CAPTURE_DUE") == 100
+    assert "100 of 250 open breaks" in found["breaks-100042001"]["description"]
+    assert night.workbook.as_uri() in found["workbook-100042001"]["data"]
+
+
+@pytest.mark.flow
+def test_an_artifact_that_prefect_refuses_never_stops_the_night(
+    server: PrefectServer, night: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Money has moved by then: the night goes to its end, the artifact is missing."""
+
+    def refuse(**_given: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("flows.artifacts.create_progress_artifact", refuse)
+    monkeypatch.setattr("flows.artifacts.create_table_artifact", refuse)
+
+    assert run_nightly(REQUEST, home=server.home, server=server) is Verdict.RECONCILED
+    assert night.done[-1] == "report"
+
+
+def test_a_key_holds_only_what_prefect_allows() -> None:
+    """Keys are lower case letters, digits and dashes, whatever the account is called."""
+    odd = NightRequest("M", "Acc_01/B", "2026-11-20", Mode.LIVE)
+
+    assert artifact_key("breaks", request=odd) == "breaks-acc-01-b"
+
+
+def test_text_of_a_step_stays_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar or a line break in a sentence does not tear the summary's table."""
+    shown: list[str] = []
+    monkeypatch.setattr(
+        "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
+    )
+
+    publish_summary(REQUEST, verdict="RECONCILED", summaries=[StepSummary("ingest", "a | b\nc")])
+
+    assert shown[0].splitlines()[-1] == r"| ingest | a \| b c |"

@@ -1,0 +1,49 @@
+"""Which business date a scheduled night is for."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from flows.night_date import business_date_of_run, last_closed_business_date
+from recon.business_date import BusinessCalendar
+from recon.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("due_at", "zone", "expected"),
+    [
+        # 02:30 in London, winter and summer: the day before has closed.
+        (datetime(2026, 11, 21, 2, 30, tzinfo=UTC), "Europe/London", date(2026, 11, 20)),
+        (datetime(2026, 7, 2, 1, 30, tzinfo=UTC), "Europe/London", date(2026, 7, 1)),
+        # Still the evening before in UTC, already the next day where the merchant is.
+        (datetime(2026, 7, 1, 23, 30, tzinfo=UTC), "Europe/London", date(2026, 7, 1)),
+        (datetime(2026, 7, 1, 23, 30, tzinfo=UTC), None, date(2026, 6, 30)),
+        (datetime(2026, 11, 20, 16, 0, tzinfo=UTC), "Asia/Tokyo", date(2026, 11, 20)),
+        # 25 October 2026, when clocks change: 01:30 in summer time and 01:30 in winter time.
+        (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), "Europe/London", date(2026, 10, 24)),
+        (datetime(2026, 10, 25, 1, 30, tzinfo=UTC), "Europe/London", date(2026, 10, 24)),
+    ],
+)
+def test_a_night_is_for_the_last_date_closed_in_the_zone_of_its_schedule(
+    due_at: datetime, zone: str | None, expected: date
+) -> None:
+    """The schedule's zone decides; without one the zone of the business calendar."""
+    calendar = BusinessCalendar.of(timezone="UTC")
+
+    assert last_closed_business_date(due_at, calendar=calendar, schedule_zone=zone) == expected
+
+
+def test_an_early_cut_off_closes_the_same_day() -> None:
+    """With an 18:00 cut-off, a night at 20:00 is for the day itself."""
+    calendar = BusinessCalendar.of(cut_off="18:00")
+    due_at = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
+
+    assert last_closed_business_date(due_at, calendar=calendar, schedule_zone=None) == date(
+        2026, 11, 20
+    )
+
+
+def test_outside_a_run_nobody_guesses_a_date() -> None:
+    """Without a scheduled run there is no date; today is never one."""
+    with pytest.raises(ConfigurationError, match="name the business date"):
+        business_date_of_run()
