@@ -1,6 +1,5 @@
 """One request from its bytes to its reply: faults drawn, operation run, log written, one commit."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,15 +54,22 @@ def exchange(sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str) -
     with sandbox.book.transaction():
         log_id = f"RL{sandbox.book.next_number('requests'):08d}"
         call = Call(operation, fields or {}, client_ip, log_id, sandbox.clock.now())
-        faults = draw(
-            sandbox.book, operation=operation, rows=row_keys(call), seed=sandbox.options.seed
-        )
+        faults = _drawn(sandbox, call)
         if fields is None:
             played = _wire_faulted(faults, unreadable(sandbox, why))
         else:
-            played = _played(sandbox, call, faults=faults)
+            played = _played(sandbox, call, faults=faults, body=body)
         _log(sandbox, call, reply=played.reply, faults=faults)
     return played
+
+
+def _drawn(sandbox: Sandbox, call: Call) -> list[Fault]:
+    """The faults of this call; only a batch can be late: a payment would be kept with its card."""
+    drawn = draw(
+        sandbox.book, operation=call.operation, rows=row_keys(call), seed=sandbox.options.seed
+    )
+    can_be_late = bool(OPERATIONS[call.operation].rows_key)
+    return [fault for fault in drawn if fault.rule.kind != "late" or can_be_late]
 
 
 def row_keys(call: Call) -> list[RowKey]:
@@ -81,10 +87,10 @@ def _row_key(fields: Mapping[str, object]) -> RowKey:
     return text_of(fields.get("transaction_id")), text_of(fields.get("order_no"))
 
 
-def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault]) -> Exchange:
+def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault], body: bytes) -> Exchange:
     wire = next((fault.rule for fault in faults if fault.rule.kind in WIRE_KINDS), None)
     if wire is not None and wire.kind == "late":
-        _put_off(sandbox, call, rule=wire)
+        _put_off(sandbox, call, rule=wire, body=body)
         return Exchange(NO_REPLY, wire)
     if wire is not None and wire.when == "before" and wire.kind != "delay":
         return Exchange(NO_REPLY, wire)
@@ -119,15 +125,15 @@ def _log(sandbox: Sandbox, call: Call, *, reply: Reply, faults: list[Fault]) -> 
     sandbox.book.write_request(logged, told=reply.told)
 
 
-def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule) -> None:
-    """Keep a request so that it takes effect after its client has gone."""
+def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
+    """Keep a batch so that it takes effect after its client has gone."""
     since = real_seconds() if rule.on_real_clock else call.now
     sandbox.book.execute(
         "INSERT INTO late_request VALUES (?, ?, ?, ?, ?, ?)",
         (
             call.request_log_id,
             call.operation,
-            json.dumps(call.fields, default=str),
+            body.decode(),
             call.client_ip,
             since + rule.seconds,
             int(rule.on_real_clock),
@@ -138,14 +144,15 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule) -> None:
 def run_late_requests(sandbox: Sandbox) -> int:
     """Let the requests whose time has come take effect; returns how many."""
     due = sandbox.book.select(
-        "SELECT request_log_id, operation, fields, client_ip, due_at, on_real_clock"
+        "SELECT request_log_id, operation, body, client_ip, due_at, on_real_clock"
         " FROM late_request WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END"
         " ORDER BY due_at, request_log_id",
         (real_seconds(), sandbox.clock.now()),
     )
-    for log_id, operation, fields, client_ip, due_at, on_real_clock in due:
+    for log_id, operation, body, client_ip, due_at, on_real_clock in due:
         at = sandbox.clock.now() if on_real_clock else int(due_at)
-        call = Call(operation, json.loads(fields), client_ip, log_id, at)
+        fields, _ = parse_body(body.encode())
+        call = Call(operation, fields or {}, client_ip, log_id, at)
         with sandbox.book.transaction():
             reply = OPERATIONS[operation].answer(sandbox, call)
             logged = LoggedRequest(

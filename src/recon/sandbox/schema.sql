@@ -78,7 +78,7 @@ CREATE TABLE draw (
 CREATE TABLE late_request (
     request_log_id TEXT PRIMARY KEY,
     operation TEXT NOT NULL,
-    fields TEXT NOT NULL,
+    body TEXT NOT NULL,
     client_ip TEXT NOT NULL,
     due_at REAL NOT NULL,
     on_real_clock INTEGER NOT NULL

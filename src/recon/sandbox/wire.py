@@ -35,6 +35,9 @@ def parse_body(body: bytes) -> tuple[Fields | None, str]:
 
 def _parser(text: str) -> Any:
     first = text[:1]
+    if not first:
+        msg = "the body is empty"
+        raise ValueError(msg)
     return {"{": _parse_json, "[": _parse_json, "<": _parse_xml}.get(first, _parse_form)
 
 

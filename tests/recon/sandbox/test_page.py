@@ -1,0 +1,50 @@
+from typing import Any
+
+import httpx
+import pytest
+
+
+def test_the_page_finds_an_order_by_a_part_of_its_number(gateway: Any) -> None:
+    """Search shows the payment with its state and a link to its story."""
+    row = gateway.authorised()[0]
+    page = gateway.http.get("/_sandbox/", params={"q": row["order_no"]}).text
+    assert row["order_no"] in page
+    assert f"/_sandbox/transactions/{row['transaction_id']}" in page
+    assert "Every invariant holds" in page
+    other = gateway.http.get("/_sandbox/", params={"q": "%"}).text
+    assert row["order_no"] not in other
+
+
+def test_a_timeline_shows_truth_beside_what_was_told(gateway: Any) -> None:
+    """A capture whose reply was cut stands in the truth with its fault beside it."""
+    row = gateway.authorised()[0]
+    gateway.faults({"operation": "capture", "kind": "fin"})
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.batch("capture", [row])
+    page = gateway.http.get(f"/_sandbox/transactions/{row['transaction_id']}").text
+    assert "What is true" in page
+    assert "capture" in page
+    assert "fin-after" in page
+
+
+def test_what_a_client_sent_is_text_on_the_page(gateway: Any) -> None:
+    """Markup in a search or a row never becomes markup of the page."""
+    page = gateway.http.get("/_sandbox/", params={"q": '"><script>x</script>'}).text
+    assert "<script>" not in page
+    row = gateway.authorised()[0] | {"order_no": "<script>x</script>"}
+    gateway.row("capture", row)
+    story = gateway.http.get(f"/_sandbox/transactions/{row['transaction_id']}").text
+    assert "<script>" not in story
+
+
+def test_broken_invariants_stand_on_the_page(gateway: Any) -> None:
+    """An equal refund twice is named on the first page."""
+    row = gateway.captured()[0] | {"refund_amount": "1.00", "refund_reason": "x"}
+    row["refund_amount"] = "1.00" if row["currency"] != "KWD" else "0.010"
+    gateway.batch("refund", [row, row])
+    assert "double_effects 1" in gateway.http.get("/_sandbox/").text
+
+
+def test_an_unknown_transaction_is_not_found(gateway: Any) -> None:
+    """404 for a story that does not exist."""
+    assert gateway.http.get("/_sandbox/transactions/0").status_code == 404

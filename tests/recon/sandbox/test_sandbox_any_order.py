@@ -1,0 +1,120 @@
+import json
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from recon.sandbox.app import fill
+from recon.sandbox.book import Book
+from recon.sandbox.clock import VirtualClock
+from recon.sandbox.exchange import exchange
+from recon.sandbox.options import SandboxOptions
+from recon.sandbox.request import Sandbox
+from recon.sandbox.signing import sign
+from recon.sandbox.terms import load_terms
+from recon.sandbox.truth import invariants
+
+OPTIONS = SandboxOptions(orders=12)
+TERMS = load_terms()
+AMOUNTS = ("own", "0.01", "1.00", "100.00", "0.001", "999999.00", "x")
+FAULTS = ("reset", "drop_row", "status", "late")
+"""Kinds that leave a client without a word."""
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Operations in any order, with and without faults, on payments of any state."""
+
+    operations_seen: ClassVar[set[str]] = set()
+    """What took effect in any run: a machine that changes nothing proves nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book = Book(None)
+        self.sandbox = Sandbox(OPTIONS, TERMS, self.book, VirtualClock())
+
+    @initialize()
+    def populate(self) -> None:
+        """Begin with a small population."""
+        with self.book.transaction():
+            fill(self.book, options=OPTIONS, terms=TERMS)
+        self.payments = list(self.book.every_payment())
+
+    def send(self, operation: str, rows: list[dict[str, str]]) -> None:
+        """Send a signed batch."""
+        body: dict[str, Any] = {"merchant_id": OPTIONS.merchant, "account_id": OPTIONS.account}
+        body["encryption_data"] = sign(operation, body, sign_key=OPTIONS.sign_key, rows=rows)
+        body[f"{operation}_orders"] = rows
+        sent = json.dumps(body).encode()
+        exchange(self.sandbox, operation=operation, body=sent, client_ip="127.0.0.1")
+
+    @rule(
+        operation=st.sampled_from(("capture", "cancel", "refund", "review")),
+        picks=st.lists(st.integers(0, 11), min_size=1, max_size=4),
+        amount=st.sampled_from(AMOUNTS),
+        refund=st.sampled_from(AMOUNTS),
+    )
+    def batch(self, operation: str, picks: list[int], amount: str, refund: str) -> None:
+        """Any rows with any amounts."""
+        rows = []
+        for pick in picks:
+            payment = self.payments[pick]
+            row = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+            row |= {"currency": payment.currency, "review_flag": "1", "refund_reason": "r"}
+            row["amount"] = payment.amount if amount == "own" else amount
+            row["refund_amount"] = payment.amount if refund == "own" else refund
+            rows.append(row)
+        self.send(operation, rows)
+
+    @rule(kind=st.sampled_from(FAULTS), when=st.sampled_from(("before", "after")))
+    def plan(self, kind: str, when: str) -> None:
+        """The next call of some operation goes wrong."""
+        planned = [{"rule": {"kind": kind, "when": when, "seconds": 60, "times": 1}}]
+        with self.book.transaction():
+            self.book.write_note("fault_plan", value=json.dumps(planned))
+
+    @rule(days=st.integers(0, 4))
+    def wait(self, days: int) -> None:
+        """The clock moves."""
+        self.sandbox.clock.moved += days * 86_400
+
+    @invariant()
+    def money_is_bounded(self) -> None:
+        """Nothing is captured or cancelled twice, nor more moved than there is."""
+        counted = invariants(self.book)
+        statement = (
+            "SELECT count(*) FROM effect WHERE operation IN ('capture', 'cancel')"
+            " GROUP BY transaction_id HAVING count(*) > 1"
+        )
+        assert self.book.select(statement) == []
+        assert counted["over_captured"] == counted["over_refunded"] == 0
+        assert counted["effects_without_client_record"] == 0
+
+    @invariant()
+    def states_follow_from_the_truth(self) -> None:
+        """What a payment says of its captured and refunded sums is the sum of its effects."""
+        for payment in self.book.every_payment():
+            for name in ("capture", "refund"):
+                statement = "SELECT sum(amount) FROM effect WHERE transaction_id=? AND operation=?"
+                ((total,),) = self.book.select(statement, (payment.transaction_id, name))
+                kept = payment.captured if name == "capture" else payment.refunded
+                assert Decimal(total or 0) == kept
+
+    def teardown(self) -> None:
+        """Let the database go."""
+        rows = self.book.select("SELECT operation FROM effect WHERE origin = 'api'")
+        self.operations_seen.update(row[0] for row in rows)
+        self.book.close()
+
+
+def test_any_order_of_operations_keeps_the_invariants() -> None:
+    """Whatever is sent, in whatever order and under faults: money stays within its bounds."""
+    run_state_machine_as_test(AnyOrder, settings=settings(max_examples=30, stateful_step_count=20))
+    assert AnyOrder.operations_seen == {"capture", "cancel", "refund", "review"}

@@ -1,0 +1,26 @@
+import hashlib
+
+import pytest
+
+from recon.errors import ConfigurationError
+from recon.sandbox.signing import agrees, sign, signed_fields
+
+
+def test_a_signature_joins_fields_rows_and_key_without_spaces() -> None:
+    """SHA-256 over merchant, account, every transaction in order and the key; nothing between."""
+    rows = [{"transaction_id": "1 3"}, {}, {"transaction_id": 79}]
+    got = sign("refund", {"merchant_id": " 1", "account_id": "2"}, sign_key="k y", rows=rows)
+    assert got == hashlib.sha256(b"121379ky").hexdigest()
+
+
+def test_comparison_ignores_case_only() -> None:
+    """Upper and lower hex are one signature; foreign characters are none."""
+    assert agrees("AB", expected="ab")
+    assert not agrees("é", expected="ab")
+    assert not agrees("", expected="ab")
+
+
+def test_a_template_that_is_not_there_is_named() -> None:
+    """An operation without a rule cannot be signed."""
+    with pytest.raises(ConfigurationError, match="no template nothing"):
+        signed_fields("nothing")

@@ -1,0 +1,84 @@
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recon.sandbox import SandboxOptions, serving
+
+PLANTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"
+COLUMNS = (
+    "operation, origin, merchant_id, account_id, order_no, transaction_id, currency, {amount},"
+    " committed_at, refund_reference_id, refund_reason, refund_reference, request_id, {log}"
+)
+SOUND = {
+    "double_effects": 0,
+    "over_captured": 0,
+    "over_refunded": 0,
+    "effects_without_client_record": 0,
+}
+
+
+def plant(state: Path, *, amount: str = "amount", log: str = "request_log_id") -> None:
+    """Repeat the first effect of the API in the ledger, behind the sandbox's back."""
+    columns = COLUMNS.format(amount=amount, log=log)
+    connection = sqlite3.connect(state)
+    connection.execute(PLANTED.format(columns=columns))
+    connection.commit()
+    connection.close()
+
+
+def invariants_after(state: Path, caller: Any, *, operation: str, plan: dict[str, str]) -> Any:
+    """The invariants of a sandbox in whose ledger something was planted after one call."""
+    with serving(SandboxOptions(orders=60, state=state)) as sandbox:
+        client = caller(sandbox.base_url)
+        with client.http:
+            row = (client.captured() if operation == "refund" else client.authorised())[0]
+            client.row(operation, row | {"refund_amount": row["amount"]})
+            assert client.invariants() == SOUND
+            plant(state, **plan)
+            return client.invariants()
+
+
+@pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
+def test_a_planted_double_effect_is_counted(gateway: Any, tmp_path: Path, operation: str) -> None:
+    """The same capture, cancel or refund a second time in the truth is one double effect."""
+    counted = invariants_after(tmp_path / "s.sqlite", type(gateway), operation=operation, plan={})
+    assert counted["double_effects"] == 1
+
+
+def test_planted_excess_is_counted(gateway: Any, tmp_path: Path) -> None:
+    """Captures above the authorised and refunds above the captured amount are counted."""
+    caller = type(gateway)
+    captured = invariants_after(tmp_path / "a", caller, operation="capture", plan={"amount": "1"})
+    assert (captured["over_captured"], captured["over_refunded"]) == (1, 0)
+    refunded = invariants_after(tmp_path / "b", caller, operation="refund", plan={"amount": "1"})
+    assert (refunded["over_captured"], refunded["over_refunded"]) == (0, 1)
+    assert refunded["double_effects"] == 0
+
+
+def test_an_effect_that_no_request_explains_is_counted(gateway: Any, tmp_path: Path) -> None:
+    """An effect whose request the log does not have is without a client's record."""
+    counted = invariants_after(
+        tmp_path / "s.sqlite", type(gateway), operation="cancel", plan={"log": "'RL99999999'"}
+    )
+    assert counted["effects_without_client_record"] == 1
+
+
+def test_seeded_effects_break_no_invariant(gateway: Any) -> None:
+    """A sandbox at its beginning has nothing to explain."""
+    assert gateway.invariants() == SOUND
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM effect", "UPDATE effect SET amount = 1"])
+def test_the_ledger_is_append_only(tmp_path: Path, statement: str) -> None:
+    """The database itself refuses to change or lose an effect."""
+    state = tmp_path / "s.sqlite"
+    with serving(SandboxOptions(orders=10, state=state)) as sandbox:
+        before = httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content
+        connection = sqlite3.connect(state)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+        connection.close()
+        assert httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content == before
