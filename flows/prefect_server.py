@@ -114,7 +114,7 @@ def start_server(
                 stderr=log,
                 start_new_session=True,
             )
-        (home / PID_FILE).write_text(_identity(process.pid))
+        (home / PID_FILE).write_text(identity_of(process.pid))
     except OSError as error:
         msg = f"Prefect's folder {home} cannot be written ({error.strerror}); nothing was started"
         raise OutputError(msg) from error
@@ -158,7 +158,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _identity(pid: int) -> str:
+def identity_of(pid: int) -> str:
     """Process id and start time: an id alone may belong to another program by now."""
     return f"{pid} {psutil.Process(pid).create_time()}"
 
@@ -167,8 +167,16 @@ def _end_left_behind(pid_file: Path) -> None:
     """End the server of this folder that outlived a killed run; nothing else, ever."""
     with suppress(FileNotFoundError, psutil.NoSuchProcess, ValueError):
         written = pid_file.read_text()
-        pid = int(written.split()[0])
-        if _identity(pid) == written:
-            process = psutil.Process(pid)
-            process.terminate()
-            process.wait(STOP_TIMEOUT_SECONDS)
+        pid = int(written.partition(" ")[0])
+        if identity_of(pid) == written:
+            end_process(psutil.Process(pid))
+
+
+def end_process(process: psutil.Process) -> None:
+    """Ask a process to end, and kill it when it does not in time."""
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_SECONDS)
+    except psutil.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_TIMEOUT_SECONDS)

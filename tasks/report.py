@@ -17,7 +17,10 @@ from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, wort
 )
 def report(run_id: str) -> StepSummary:
     """Write the workbook of the run; figures `workbook` (path) and `verdict`."""
+    from recon.steps.report import Workbooks
     from recon.steps.report import report as step
     from reports.workbook import write_workbook
+    from reports.workbook_check import sheet_totals
 
-    return run_step(step, run_id=run_id, write_workbook=write_workbook)
+    workbooks = Workbooks(write=write_workbook, totals=sheet_totals)
+    return run_step(step, run_id=run_id, workbooks=workbooks)

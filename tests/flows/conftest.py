@@ -93,17 +93,18 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
         assert environment is played
         return played.step({"baseline": "query", "after": "query again"}[phase])
 
-    def report(_run_id: str, *, environment: object, write_workbook: object) -> StepSummary:
+    def report(_run_id: str, *, environment: object, workbooks: dict[str, object]) -> StepSummary:
         assert environment is played
-        assert write_workbook == "writer"
+        assert workbooks == {"write": "writer", "totals": "reader"}
         return played.step("report", verdict=played.verdict, workbook=str(played.workbook))
 
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
     put("recon.steps.query", query=query)
-    put("recon.steps.report", report=report)
+    put("recon.steps.report", report=report, Workbooks=dict)
     for name in ("ingest", "settle", "reconcile"):
         put(f"recon.steps.{name}", **{name: simple(name)})
     put("reports.workbook", write_workbook="writer")
+    put("reports.workbook_check", sheet_totals="reader")
     monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
     return played

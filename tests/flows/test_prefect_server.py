@@ -1,0 +1,87 @@
+"""A Prefect server of our own: who ends it, and what people read when it does not start."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from flows import prefect_server as module
+from flows.prefect_server import PrefectServer, prefect_variables, start_server, stop_server
+from recon.errors import OutputError, ReconError
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that would live on by itself."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    stop_server(process)
+
+
+def test_a_server_that_a_killed_run_left_behind_is_ended(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """The PID file names it by process and start time, so it is surely ours."""
+    pid_file = tmp_path / "server.pid"
+    pid_file.write_text(module.identity_of(sleeper.pid))
+
+    module._end_left_behind(pid_file)
+
+    assert not psutil.pid_exists(sleeper.pid)
+
+
+@pytest.mark.parametrize("written", ["{pid} 1.0", "{pid}", "words", "", "999999999 1.0"])
+def test_a_process_that_is_not_surely_ours_is_left_alone(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, written: str
+) -> None:
+    """The same number may belong to another program by now."""
+    pid_file = tmp_path / "server.pid"
+    pid_file.write_text(written.format(pid=sleeper.pid))
+
+    module._end_left_behind(pid_file)
+
+    assert psutil.pid_exists(sleeper.pid)
+    assert sleeper.poll() is None
+
+
+def test_a_server_that_ends_at_start_says_where_its_words_are(tmp_path: Path) -> None:
+    """The sentence has the folder, the code, that nothing ran, and the log to read."""
+    dead = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    dead.wait()
+    server = PrefectServer(f"http://127.0.0.1:{module.free_port()}", tmp_path, dead)
+
+    with pytest.raises(ReconError, match=r"ended with code 3; nothing was started.*server\.log"):
+        server.wait()
+
+
+def test_a_server_that_stays_silent_is_given_up(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a limit to waiting."""
+    monkeypatch.setattr(module, "STARTUP_TIMEOUT_SECONDS", 0)
+    server = PrefectServer(f"http://127.0.0.1:{module.free_port()}", tmp_path, sleeper)
+
+    with pytest.raises(ReconError, match="did not answer in time"):
+        server.wait()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A file where the folder should be: one sentence, nothing started."""
+    (tmp_path / "home").write_text("not a folder")
+
+    with pytest.raises(OutputError, match=r"Prefect's folder .*home cannot be written"):
+        start_server(tmp_path / "home")
+
+
+def test_state_stays_in_its_folder_and_nothing_is_told_to_others(tmp_path: Path) -> None:
+    """Own database, own home, analytics off, two minutes to start."""
+    variables = prefect_variables(tmp_path, api_url="http://127.0.0.1:4200/api")
+
+    assert variables["PREFECT_HOME"] == str(tmp_path)
+    assert str(tmp_path) in variables["PREFECT_SERVER_DATABASE_CONNECTION_URL"]
+    assert variables["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
+    assert variables["DO_NOT_TRACK"] == "1"
+    assert variables["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] == "120"
