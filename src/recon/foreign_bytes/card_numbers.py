@@ -1,0 +1,81 @@
+"""Card numbers in foreign text: never shown, and refused where an id should be.
+
+`scrubbed` cuts every number that passes the check digit of cards. `card_cells` is stricter, since
+one long id in ten passes that check by chance: only what an issuer could have given counts, and
+only in a column that is not simply numbered that way.
+"""
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.foreign_bytes.limits import SHOWN_CHARACTERS_MAX
+
+SHOWN_FIRST = 6
+SHOWN_LAST = 4
+DIGITS_MIN = 13
+DIGITS_MAX = 19
+
+_DIGITS_WITH_GAPS = re.compile(r"(?<![0-9])[0-9](?:[ -]?[0-9]){12,}(?![0-9])", re.ASCII)
+_ISSUED = (
+    r"\A(?:4[0-9]{12}(?:[0-9]{3}){0,2}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]"
+    r"|720)[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35[0-9]{14}"
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12,15})\z"
+)
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+def has_check_digit(digits: str) -> bool:
+    """Whether the last digit is the one that cards carry (Luhn)."""
+    total = sum(
+        _DOUBLED[int(digit)] if place % 2 else int(digit)
+        for place, digit in enumerate(reversed(digits))
+    )
+    return total % 10 == 0
+
+
+def scrubbed(text: str) -> str:
+    """The text on one line, of bounded length, with the middle of every card number cut out."""
+    shown = _DIGITS_WITH_GAPS.sub(_scrub_run, text)
+    shown = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in shown)
+    if len(shown) <= SHOWN_CHARACTERS_MAX:
+        return shown
+    return f"{shown[:SHOWN_CHARACTERS_MAX]}… ({len(text)} characters)"
+
+
+def card_cells(cells: pa.Array) -> list[int]:
+    """Row numbers of cells that are a card number; none in a column numbered like cards."""
+    found: Any = pc.indices_nonzero(pc.match_substring_regex(cells, _ISSUED))
+    rows = found.to_pylist()
+    hits = [row for row in rows if has_check_digit(cells[row].as_py())]
+    return hits if len(hits) > len(rows) - len(hits) else []
+
+
+def _scrub_run(found: re.Match[str]) -> str:
+    """A run of digits with every card number inside it cut; gaps are dropped where it is cut."""
+    digits = re.sub(r"[ -]", "", found[0])
+    spans = _card_spans(digits)
+    if not spans:
+        return found[0]
+    shown = list(digits)
+    for start, end in spans:
+        shown[start + SHOWN_FIRST : end - SHOWN_LAST] = "*" * (
+            end - start - SHOWN_FIRST - SHOWN_LAST
+        )
+    return "".join(shown)
+
+
+def _card_spans(digits: str) -> list[tuple[int, int]]:
+    """The whole run when it has a card's length, else the windows of a longer one."""
+    if len(digits) <= DIGITS_MAX:
+        return [(0, len(digits))] if has_check_digit(digits) else []
+    last = len(digits) - DIGITS_MIN + 1
+    windows = [
+        (start, start + length)
+        for start in range(min(last, SHOWN_CHARACTERS_MAX))
+        for length in (16, 15, 19, 14, 13)
+        if start + length <= len(digits) and has_check_digit(digits[start : start + length])
+    ]
+    return windows

@@ -1,0 +1,34 @@
+"""How much of a foreign file is read before it is refused; nothing is without a bound."""
+
+FILE_BYTES_MAX = 1024 * 1024 * 1024
+"""One GiB: about five million order rows of CSV."""
+
+ROWS_MAX = 5_000_000
+"""Rows of one file."""
+
+COLUMNS_MAX = 256
+"""Columns of one file, known and unknown."""
+
+CELL_CHARACTERS_MAX = 32_767
+"""Characters of one cell; what Excel holds."""
+
+SHOWN_CHARACTERS_MAX = 120
+"""Characters of a foreign value that a reject or a message shows."""
+
+ARCHIVE_ENTRIES_MAX = 1_000
+"""Parts of a workbook."""
+
+ARCHIVE_BYTES_MAX = 200 * 1024 * 1024
+"""Unpacked bytes of a whole workbook."""
+
+ARCHIVE_RATIO_MAX = 100
+"""Unpacked bytes per packed byte of one part; spreadsheets pack to about 1:15."""
+
+ARCHIVE_RATIO_FREE_BYTES = 1024 * 1024
+"""Parts below this unpacked size are harmless whatever their ratio."""
+
+SHEET_CELLS_MAX = 20_000_000
+"""Rows times columns that a sheet spans; its reader holds the whole rectangle."""
+
+PARQUET_BYTES_MAX = 2 * FILE_BYTES_MAX
+"""Unpacked bytes that a Parquet file declares."""

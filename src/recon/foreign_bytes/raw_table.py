@@ -1,0 +1,82 @@
+"""What every reader of bytes hands on: named columns of trimmed text, and where each row stood."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.errors import SourceUnreadableError
+from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.limits import COLUMNS_MAX, ROWS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A record whose cells cannot be told apart."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """A file as text: one entry of `lines` and of each column per well-formed row."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+    header: tuple[str, ...]
+    """All column names of the file."""
+    columns: Mapping[str, pa.Array]
+    """Those that were wanted, trimmed; "" is a blank cell."""
+    lines: npt.NDArray[np.int64]
+    """Physical line (CSV) or row (XLSX, Parquet) where each row starts; 1 is the header."""
+    bad_rows: tuple[BadRow, ...] = ()
+    numbers: Mapping[str, pa.Array] = field(default_factory=dict)
+    """Of columns with cells that were exact numbers, not text: which ones (booleans)."""
+    last_line_open: bool = False
+    """The last line has no line end, so it may have been cut."""
+
+    @property
+    def rows_read(self) -> int:
+        """Rows of the file, bad ones included."""
+        return len(self.lines) + len(self.bad_rows)
+
+
+def refuse(name: str, problem: str) -> NoReturn:
+    """Give up on a whole file."""
+    msg = f"{name} {problem}"
+    raise SourceUnreadableError(msg)
+
+
+def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
+    """The column names of a file, each given once."""
+    header = tuple(cell.strip() for cell in cells)
+    if len(header) > COLUMNS_MAX:
+        refuse(name, f"has {len(header)} columns; at most {COLUMNS_MAX} are read")
+    for place, column in enumerate(header, start=1):
+        if not column:
+            refuse(name, f"has no name for column {place} in its header")
+        if column in header[: place - 1]:
+            refuse(name, f"has the column {scrubbed(column)!r} twice in its header")
+    return header
+
+
+def refuse_too_many_rows(rows: int, *, name: str) -> None:
+    """Bound the work of everything that follows."""
+    if rows > ROWS_MAX:
+        refuse(name, f"has more than {ROWS_MAX} rows; split it")
+
+
+def trimmed(cells: Any) -> pa.Array:
+    """One array of text without white space around it."""
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    if isinstance(cells, pa.ChunkedArray):  # of no or several arrays after all
+        cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
+    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))

@@ -1,0 +1,53 @@
+"""Columns of ids, codes and words: what does not fit its grammar, and why."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.foreign_bytes.card_numbers import card_cells
+from recon.foreign_bytes.table_schema import Grammar
+
+NUMBER_DIGITS_MAX = 15
+"""Digits that a spreadsheet's number holds exactly."""
+
+_WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
+_WORDS_SHOWN_MAX = 20
+
+
+def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) -> dict[int, str]:
+    """Problems of filled cells by row number; blank cells are nobody's problem here."""
+    pattern, sentence = grammar.value
+    filled = pc.not_equal(cells, "")
+    wrong = pc.and_(filled, pc.invert(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z")))
+    problems = {
+        row: f"is not {sentence}{_foreign_mark(cells[row].as_py())}" for row in _rows(wrong)
+    }
+    if numbers is not None:
+        odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
+        why = f"is a number that is not whole or has over {NUMBER_DIGITS_MAX} digits; make it text"
+        problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
+    for row in card_cells(cells):
+        problems[row] = "looks like a card number, which does not belong here"
+    return problems
+
+
+def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
+    """Problems of filled cells that are none of the words."""
+    known = pa.array(["", *sorted(words)], pa.large_string())
+    shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
+    wrong = pc.invert(pc.is_in(cells, value_set=known))
+    return dict.fromkeys(_rows(wrong), f"is none of {shown}")
+
+
+def _rows(mask: Any) -> list[int]:
+    return np.flatnonzero(np.array(mask, dtype=bool)).tolist()
+
+
+def _foreign_mark(text: str) -> str:
+    """Which character is foreign: look-alikes and invisible ones cannot be seen on a screen."""
+    for place, mark in enumerate(text, start=1):
+        if not (mark.isascii() and mark.isprintable()):
+            return f" (character {place} is U+{ord(mark):04X})"
+    return ""

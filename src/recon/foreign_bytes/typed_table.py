@@ -1,0 +1,311 @@
+"""From text columns to typed frames, and one reject for every row that cannot be read.
+
+Per row the first bad column in the order of the contract counts. Values that are shown are scrubbed
+of card numbers, one line each, of bounded length.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.business_date import zone_of
+from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amounts
+from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.instants import InstantColumn, read_instants
+from recon.foreign_bytes.raw_reader import read_raw
+from recon.foreign_bytes.raw_table import RawTable, refuse
+from recon.foreign_bytes.row_rules import relations
+from recon.foreign_bytes.table_schema import (
+    SIGNED_ENTRY_TYPES,
+    Cell,
+    Column,
+    Grammar,
+    TableSchema,
+    schema_of,
+)
+from recon.foreign_bytes.text_cells import read_text, read_words
+from recon.model import Answer, Reject, SourceFile, SourceKind
+from recon.rules import Rules
+
+WHOLE_ROW = "(row)"
+"""Column of a reject whose cells cannot be told apart."""
+
+_KEY = ("merchant_id", "account_id", "order_no")
+_ALWAYS_NEEDED = frozenset({*_KEY, "query_result"})
+"""What a gateway row without a payment must still say."""
+
+
+class Table(NamedTuple):
+    """One file, read: a frame of `recon.matching.sources`, the rows that are not in it, counts."""
+
+    frame: pd.DataFrame
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    ignored_columns: tuple[str, ...]
+    """Columns of the file that recon does not know; nothing was read from them."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One table while its columns are checked, in order."""
+
+    raw: RawTable
+    columns: Mapping[str, pa.Array]
+    typed: dict[str, Any]
+    problems: dict[int, tuple[str, str]]
+    """Row number -> (column, reason): the first only."""
+
+    def note(self, column: str, problems: Mapping[int, str]) -> None:
+        for row, reason in problems.items():
+            self.problems.setdefault(row, (column, reason))
+
+
+def read_table(
+    path: Path,
+    *,
+    kind: SourceKind,
+    rules: Rules,
+    columns: Mapping[str, str] | None = None,
+    zone: ZoneInfo | None = None,
+    schema: TableSchema | None = None,
+) -> Table:
+    """A CSV, XLSX or Parquet file as a typed frame and its rejects.
+
+    Args:
+        path: the file; its ending says what it is.
+        kind: which table it is.
+        rules: how the gateway's fields are to be read.
+        columns: our column name -> theirs; absent means the same name.
+        zone: of timestamps without an offset; the rules' for the gateway, else UTC.
+        schema: another layout of this kind, such as the inbox file's.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it is not what its name says, or columns are missing.
+    """
+    layout = schema or schema_of(kind)
+    theirs = {name: (columns or {}).get(name, name) for name in layout.names}
+    raw = read_raw(path, wanted=frozenset(theirs.values()))
+    return type_table(raw, schema=layout, rules=rules, theirs=theirs, zone=zone)
+
+
+def type_table(
+    raw: RawTable,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    theirs: Mapping[str, str] | None = None,
+    zone: ZoneInfo | None = None,
+) -> Table:
+    """As `read_table`, from text columns that somebody else brought.
+
+    Raises:
+        SourceUnreadableError: a required column is missing.
+    """
+    names = theirs or {name: name for name in schema.names}
+    _refuse_missing(raw, schema=schema, theirs=names)
+    reading = _Reading(raw, _columns(raw, schema=schema, theirs=names), {}, {})
+    if schema.needs_line_end and raw.last_line_open and len(raw.lines):
+        reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
+    without_payment = _without_payment(reading, schema=schema, rules=rules)
+    local = zone or zone_of(rules.gateway.timezone if schema.kind is SourceKind.GATEWAY else "UTC")
+    for column in schema.columns:
+        problems = _read_column(reading, column, theirs=names, kind=schema.kind, zone=local)
+        problems |= _blanks(reading, column, excused=without_payment)
+        if column.name not in _ALWAYS_NEEDED and without_payment is not None:
+            problems = {row: why for row, why in problems.items() if not without_payment[row]}
+        reading.note(column.name, problems)
+        for place, found in relations(schema, column.name, reading.columns, reading.typed):
+            reading.note(place, found)
+    _drop_values(reading, schema=schema, rows=without_payment)
+    return _table(reading, schema=schema, theirs=names)
+
+
+def _refuse_missing(raw: RawTable, *, schema: TableSchema, theirs: Mapping[str, str]) -> None:
+    missing = [theirs[name] for name in schema.required if theirs[name] not in raw.header]
+    mapped = [theirs[name] for name in schema.names if theirs[name] != name]
+    missing += [name for name in mapped if name not in raw.header and name not in missing]
+    if missing:
+        seen = ", ".join(scrubbed(name) for name in raw.header[:40])
+        word = "column" if len(missing) == 1 else "columns"
+        refuse(raw.name, f"lacks the {word} {', '.join(missing)}; it has {seen}")
+
+
+def _columns(
+    raw: RawTable, *, schema: TableSchema, theirs: Mapping[str, str]
+) -> Mapping[str, pa.Array]:
+    """Every column of the table, blank where the file has none."""
+    blank = pa.array([""] * len(raw.lines), pa.large_string())
+    return {name: raw.columns.get(theirs[name], blank) for name in schema.names}
+
+
+def _without_payment(
+    reading: _Reading, *, schema: TableSchema, rules: Rules
+) -> npt.NDArray[np.bool_] | None:
+    """Gateway rows that answer without showing a payment: only their key must be filled."""
+    if schema.kind is not SourceKind.GATEWAY:
+        return None
+    codes = reading.columns["query_result"]
+    answers = {code: rules.answer_of(code) for code in pc.unique(codes).to_pylist()}
+    words = [str(answers[code]) for code in codes.to_pylist()]
+    reading.typed["answer"] = pa.array(words, pa.large_string())
+    answered = pc.and_(pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], Answer.FOUND))
+    return np.array(answered, dtype=bool)
+
+
+def _read_column(
+    reading: _Reading,
+    column: Column,
+    *,
+    theirs: Mapping[str, str],
+    kind: SourceKind,
+    zone: ZoneInfo,
+) -> dict[int, str]:
+    """Put the column's values into the reading; what is wrong with its filled cells."""
+    cells = reading.columns[column.name]
+    numbers = reading.raw.numbers.get(theirs[column.name])
+    match column.cell:
+        case Cell.AMOUNT:
+            amounts = read_amounts(
+                cells,
+                currencies=reading.columns[column.currency],
+                signed=_signed(reading, kind=kind),
+                numbers=numbers,
+            )
+            reading.typed[column.name] = amounts
+            return amounts.problems
+        case Cell.INSTANT:
+            instants = read_instants(cells, zone=zone, compact=kind is SourceKind.GATEWAY)
+            reading.typed[column.name] = instants
+            return instants.problems
+        case Cell.CURRENCY:
+            reading.typed[column.name] = cells
+            problems = known_currencies(cells)
+            return {
+                row: problems[code]
+                for row, code in enumerate(cells.to_pylist() if any(problems.values()) else ())
+                if code and problems[code]
+            }
+        case Grammar() as grammar:
+            reading.typed[column.name] = cells
+            return read_text(cells, grammar=grammar, numbers=numbers)
+    reading.typed[column.name] = cells
+    return read_words(cells, words=column.cell)
+
+
+def _signed(reading: _Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
+    if kind is not SourceKind.LEDGER:
+        return None
+    words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
+    return np.array(pc.is_in(reading.columns["entry_type"], value_set=words), dtype=bool)
+
+
+def _blanks(
+    reading: _Reading, column: Column, *, excused: npt.NDArray[np.bool_] | None
+) -> dict[int, str]:
+    blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
+    if column.name == "order_no" and excused is not None:
+        blank &= excused  # an answer without a payment has nothing but its key
+    elif column.may_be_blank:
+        return {}
+    return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
+
+
+def _drop_values(
+    reading: _Reading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
+) -> None:
+    """An answer without a payment shows no amount, whatever stands in its cells."""
+    if rows is None:
+        return
+    for column in schema.columns:
+        value = reading.typed[column.name]
+        if isinstance(value, AmountColumn):
+            value.given &= ~rows
+
+
+def _table(reading: _Reading, *, schema: TableSchema, theirs: Mapping[str, str]) -> Table:
+    raw = reading.raw
+    rejects = _rejects(reading, schema=schema)
+    keep = np.ones(len(raw.lines), dtype=bool)
+    keep[list(reading.problems)] = False
+    names = list(schema.names)
+    if "answer" in reading.typed:
+        names.insert(names.index("query_result") + 1, "answer")
+    optional = {
+        c.name for c in schema.columns if c.may_be_blank or schema.kind is SourceKind.GATEWAY
+    }
+    frame = {
+        name: _series(reading.typed[name], keep=keep, nullable=name in optional) for name in names
+    }
+    frame["source"] = pd.Series([raw.name] * int(keep.sum()), dtype="str")
+    frame["line"] = pd.Series(raw.lines[keep], dtype="int64")
+    known = frozenset(theirs.values())
+    return Table(
+        frame=pd.DataFrame(frame),
+        rejects=rejects,
+        source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
+        ignored_columns=tuple(name for name in raw.header if name not in known),
+    )
+
+
+def _series(value: Any, *, keep: npt.NDArray[np.bool_], nullable: bool) -> "pd.Series[Any]":
+    match value:
+        case AmountColumn() if nullable:
+            array = pd.arrays.IntegerArray(value.minor_units[keep], ~value.given[keep])
+            return pd.Series(array)
+        case AmountColumn():
+            return pd.Series(value.minor_units[keep], dtype="int64")
+        case InstantColumn():
+            moments = pd.Series(value.microseconds[keep].view("datetime64[us]"))
+            return moments.dt.tz_localize("UTC")
+    texts: pd.Series[Any] = value.filter(pa.array(keep)).to_pandas().astype("str")
+    return texts.rename(None)
+
+
+def _rejects(reading: _Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
+    raw = reading.raw
+    rejects = [
+        Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
+        for bad in raw.bad_rows
+    ]
+    for row, (column, reason) in reading.problems.items():
+        key = {name: _key_cell(reading, name, row=row) for name in _KEY}
+        value = "" if column == WHOLE_ROW else scrubbed(reading.columns[column][row].as_py())
+        line = int(raw.lines[row])
+        rejects.append(Reject(schema.kind, raw.name, line, column, scrubbed(reason), value, **key))
+    return tuple(sorted(rejects, key=lambda reject: reject.line))
+
+
+def _key_cell(reading: _Reading, name: str, *, row: int) -> str:
+    """The cell where it can be trusted, else blank."""
+    cell = reading.columns[name].slice(row, 1)
+    grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
+    text: str = cell[0].as_py()
+    bad_column, _ = reading.problems[row]
+    if bad_column == name or read_text(cell, grammar=grammar, numbers=None):
+        return ""
+    return text if scrubbed(text) == text else ""
+
+
+def _source_file(
+    raw: RawTable, rejects: tuple[Reject, ...], *, kind: SourceKind, accepted: int
+) -> SourceFile:
+    return SourceFile(
+        kind=kind,
+        name=raw.name,
+        sha256=raw.sha256,
+        size_bytes=raw.size_bytes,
+        rows_read=raw.rows_read,
+        rows_accepted=accepted,
+        rows_rejected=len(rejects),
+        rows_skipped=0,
+        rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
+    )
