@@ -80,7 +80,8 @@ def _writable(path: Path) -> str:
     _folder(existing, os.W_OK)
     free = shutil.disk_usage(existing).free
     if free < DISK_FREE_MIN_BYTES:
-        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {DISK_FREE_MIN_BYTES // 1024**2}"
+        needed = DISK_FREE_MIN_BYTES // 1024**2
+        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {needed} MB"
         raise ReconError(msg)
     return f"{path}, {free // 1024**3} GB free"
 

@@ -7,9 +7,8 @@ was killed is simply started again: what was sent is in the journal and is never
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from typing import Protocol
 
 from recon.errors import NightHeldError, ReconError, StoreError, UsageError
 from recon.model import Mode, NightRequest, StepSummary, Verdict
@@ -22,29 +21,34 @@ from recon.steps.settle import settle
 from recon.store import answers, runs
 from recon.store.night_lock import account_lock
 
-Step = Callable[[str], StepSummary]
-"""A step with its environment bound: takes the run's id."""
+
+class Step(Protocol):
+    """A step of the night; only the report uses the workbook writer."""
+
+    def __call__(
+        self, run_id: str, *, environment: Environment, workbooks: Workbooks
+    ) -> StepSummary:
+        """Do the step for one run."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class NamedStep:
-    """One step of the night under the name that flows, docs and the UI use."""
+def _without_workbooks(step: Callable[..., StepSummary], **options: str) -> Step:
+    def run_step(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
+        del workbooks
+        return step(run_id, environment=environment, **options)
 
-    name: str
-    run: Step
+    return run_step
 
 
-def steps_of(environment: Environment, *, workbooks: Workbooks) -> tuple[NamedStep, ...]:
-    """The steps of a night in order."""
-    bound = {"environment": environment}
-    return (
-        NamedStep("ingest", partial(ingest, **bound)),
-        NamedStep("query", partial(query, phase=answers.BASELINE, **bound)),
-        NamedStep("settle", partial(settle, **bound)),
-        NamedStep("query again", partial(query, phase=answers.AFTER, **bound)),
-        NamedStep("reconcile", partial(reconcile, **bound)),
-        NamedStep("report", partial(report, workbooks=workbooks, **bound)),
-    )
+ORDER: tuple[tuple[str, Step], ...] = (
+    ("ingest", _without_workbooks(ingest)),
+    ("query", _without_workbooks(query, phase=answers.BASELINE)),
+    ("settle", _without_workbooks(settle)),
+    ("query again", _without_workbooks(query, phase=answers.AFTER)),
+    ("reconcile", _without_workbooks(reconcile)),
+    ("report", report),
+)
+"""The steps of a night, in order, under the names that flows, docs and the UI use."""
 
 
 def run(
@@ -56,8 +60,8 @@ def run(
 ) -> Verdict:
     """A whole night without Prefect; tells `progress` after each step."""
     with hold(request, environment=environment) as run_id:
-        for step in steps_of(environment, workbooks=workbooks):
-            progress(step.run(run_id))
+        for _, step in ORDER:
+            progress(step(run_id, environment=environment, workbooks=workbooks))
         return verdict_of(run_id, environment=environment)
 
 

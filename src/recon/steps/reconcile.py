@@ -79,7 +79,7 @@ def previous_of(run: Run, *, environment: Environment) -> Previous | None:
     codes = [
         code
         for code, state in environment.settings.rules.payment_status.items()
-        if state == GatewayState.CHARGEBACK
+        if state == GatewayState.CHARGEBACK.value
     ]
     with environment.store.reading() as connection:
         stored = results.load(connection, before.run_id)

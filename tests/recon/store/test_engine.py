@@ -1,0 +1,138 @@
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from recon.errors import ConfigurationError, StoreError, StoreLockedError
+from recon.store import engine
+from recon.store.engine import Store, check_settings, open_store, parse_url
+from recon.store.migrate import upgrade
+
+
+def test_a_lost_update_is_impossible(store: Store) -> None:
+    """Read-modify-write in `writing()` loses no update, however many threads do it at once."""
+    with store.writing() as connection:
+        connection.execute(text("CREATE TABLE counter (n INTEGER)"))
+        connection.execute(text("INSERT INTO counter VALUES (0)"))
+    lost: list[str] = []
+
+    def add() -> None:
+        for _ in range(25):
+            try:
+                with store.writing() as connection:
+                    n = connection.execute(text("SELECT n FROM counter")).scalar_one()
+                    connection.execute(text("UPDATE counter SET n = :n"), {"n": n + 1})
+            except StoreError:
+                # PostgreSQL refuses one of two; a refusal is not a loss.
+                lost.append("refused")
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with store.reading() as connection:
+        n = connection.execute(text("SELECT n FROM counter")).scalar_one()
+    with store.writing() as connection:
+        connection.execute(text("DROP TABLE counter"))
+
+    assert n + len(lost) == 100
+    assert not store.is_sqlite or not lost
+
+
+def test_settings_of_money_took_effect(tmp_path: Path) -> None:
+    """A SQLite database is in WAL with full synchronisation, on writers and readers."""
+    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
+    upgrade(url)
+    store = open_store(url)
+    with store.writing() as writer, store.reading() as reader:
+        found = {
+            (name, connection.execute(text(f"PRAGMA {name}")).scalar())
+            for connection in (writer, reader)
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    store.close()
+
+    assert found == {("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)}
+
+
+def test_a_setting_that_did_not_take_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that does not take a setting is not used for money."""
+    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
+    upgrade(url)
+    store = Store(parse_url(url))
+    monkeypatch.setattr(engine, "SQLITE_PRAGMAS", {"journal_mode": "never"})
+
+    with pytest.raises(StoreError, match="did not take journal_mode"):
+        check_settings(store)
+    store.close()
+
+
+@pytest.mark.postgresql
+def test_postgresql_that_forgets_commits_is_refused(postgresql_url: str) -> None:
+    """PostgreSQL with synchronous_commit off is refused in words."""
+    store = Store(parse_url(postgresql_url + "&options=-c%20synchronous_commit%3Doff"))
+
+    with pytest.raises(StoreError, match="synchronous_commit off"):
+        check_settings(store)
+    store.close()
+
+
+@pytest.mark.postgresql
+def test_postgresql_that_is_read_only_is_refused(postgresql_url: str) -> None:
+    """A standby or read-only PostgreSQL is refused at the start, not in mid-night."""
+    store = Store(parse_url(postgresql_url + "&options=-c%20default_transaction_read_only%3Don"))
+
+    with pytest.raises(StoreError, match="read-only"):
+        check_settings(store)
+    store.close()
+
+
+@pytest.mark.process
+def test_a_locked_database_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that meets another process's lock says so, and that nothing was written."""
+    path = tmp_path / "r.sqlite"
+    url = f"sqlite:///{path}"
+    upgrade(url)
+    holding = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
+    )
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 200)
+    monkeypatch.setitem(engine.SQLITE_PRAGMAS, "busy_timeout", 200)
+    with subprocess.Popen(
+        [sys.executable, "-c", holding, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        store = open_store(url)
+        with pytest.raises(StoreLockedError, match="locked by another process"):
+            with store.writing():
+                pytest.fail("the lock was not there")
+        store.close()
+        holder.kill()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("not a url", "not a URL"),
+        ("sqlite://", "SQLite file or PostgreSQL"),
+        ("mysql://h/d", "SQLite file or PostgreSQL"),
+    ],
+)
+def test_other_databases_are_refused(url: str, words: str) -> None:
+    """Only a SQLite file or PostgreSQL is accepted."""
+    with pytest.raises(ConfigurationError, match=words):
+        parse_url(url)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """A database in a folder that does not exist is refused with the folder's name."""
+    with pytest.raises(StoreError, match="missing"):
+        upgrade(f"sqlite:///{tmp_path / 'missing' / 'r.sqlite'}")

@@ -1,0 +1,75 @@
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+
+from recon.errors import StoreError
+from recon.store import history
+from recon.store.engine import Store
+from recon.store.history import GENESIS, Event
+
+AT = datetime(2026, 11, 21, 2, 0, 0, 123456, tzinfo=UTC)
+
+
+def _grown(store: Store, *, events: int = 5) -> None:
+    with store.writing() as connection:
+        for number in range(events):
+            history.append(
+                connection, [Event("run", f"r{number}", "started", {"n": number})], at=AT
+            )
+
+
+def test_an_untouched_chain_closes(store: Store) -> None:
+    """A chain that nobody touched verifies up to its head."""
+    _grown(store)
+    with store.reading() as connection:
+        head, problem = history.verify(connection)
+
+        assert (head, problem) == (history.head(connection), "")
+    assert head.sequence == 5
+    assert head.hash != GENESIS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE history SET data = '{\"n\":9}' WHERE sequence = 3",
+        "UPDATE history SET entity_id = 'other' WHERE sequence = 3",
+        "UPDATE history SET previous_hash = hash WHERE sequence = 3",
+        "DELETE FROM history WHERE sequence = 3",
+    ],
+)
+def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
+    """Whatever is edited or cut out past the triggers, verify names link 3 or its gap."""
+    _grown(store)
+    with store.writing() as connection:
+        if store.is_sqlite:
+            connection.execute(text("DROP TRIGGER history_no_update"))
+            connection.execute(text("DROP TRIGGER history_no_delete"))
+        else:
+            connection.execute(text("ALTER TABLE history DISABLE TRIGGER ALL"))
+        connection.exec_driver_sql(change)
+    with store.reading() as connection:
+        _, problem = history.verify(connection)
+
+    assert "history 3" in problem
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE history SET event = 'x'", "DELETE FROM history WHERE sequence = 5"]
+)
+def test_the_database_itself_refuses_changes(store: Store, change: str) -> None:
+    """UPDATE and DELETE of the history are refused by triggers."""
+    _grown(store)
+
+    with pytest.raises(StoreError), store.writing() as connection:
+        connection.execute(text(change))
+
+
+def test_an_event_exists_only_with_its_transaction(store: Store) -> None:
+    """What is rolled back leaves no event behind."""
+    with pytest.raises(ZeroDivisionError), store.writing() as connection:
+        history.append(connection, [Event("run", "r", "started", {})], at=AT)
+        raise ZeroDivisionError
+    with store.reading() as connection:
+        assert history.head(connection).sequence == 0
