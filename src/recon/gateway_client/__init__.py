@@ -1,1 +1,74 @@
-"""The HTTP client of the payment gateway. A leaf: imports nothing else of recon."""
+"""The HTTP client of the payment gateway. A leaf: imports nothing else of recon.
+
+Money in three phases, because the caller journals between them: `prepare` (pure, exact bytes),
+`MoneyTransport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every row).
+Reads through `QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
+"""
+
+from recon.gateway_client.batch_reply import read_batch_reply, without_reply
+from recon.gateway_client.errors import (
+    AddressError,
+    AddressNotRegisteredError,
+    CertificateError,
+    GatewayClientError,
+    InterfaceError,
+    InvalidBatchError,
+    MerchantRefusedError,
+    NotSentError,
+    QueryRefusedError,
+    RowProblem,
+    SignatureRefusedError,
+    UnknownOutcomeError,
+)
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
+from recon.gateway_client.prepare import PreparedRequest, prepare
+from recon.gateway_client.rows import (
+    BatchRow,
+    CancelRow,
+    CaptureRow,
+    Credentials,
+    Operation,
+    RefundRow,
+    ReviewRow,
+    check_rows,
+)
+from recon.gateway_client.signing import SignatureState
+from recon.gateway_client.transport import MoneyTransport, RawReply
+
+__all__ = [
+    "AddressError",
+    "AddressNotRegisteredError",
+    "BatchReply",
+    "BatchRow",
+    "CancelRow",
+    "CaptureRow",
+    "CertificateError",
+    "Credentials",
+    "Finding",
+    "FindingKind",
+    "GatewayClientError",
+    "GatewayInterface",
+    "InterfaceError",
+    "InvalidBatchError",
+    "MerchantRefusedError",
+    "MoneyTransport",
+    "NotSentError",
+    "Operation",
+    "Outcome",
+    "PreparedRequest",
+    "QueryRefusedError",
+    "RawReply",
+    "RefundRow",
+    "ReplyPolicy",
+    "ReviewRow",
+    "RowOutcome",
+    "RowProblem",
+    "SignatureRefusedError",
+    "SignatureState",
+    "UnknownOutcomeError",
+    "check_rows",
+    "prepare",
+    "read_batch_reply",
+    "without_reply",
+]

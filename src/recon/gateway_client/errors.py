@@ -1,0 +1,88 @@
+"""What a caller of the gateway client cannot continue from.
+
+Messages carry ids and codes only, never payloads or keys. The tree:
+
+    GatewayClientError
+    ├── InterfaceError             profiles, signature or status map are wrong
+    ├── AddressError               the base URL is not one that may be called
+    ├── InvalidBatchError          rows that must not be sent; nothing was sent
+    ├── NotSentError               surely not sent: the only errors after which a resend is safe
+    │   └── CertificateError       the gateway's certificate was not accepted; never retried
+    ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
+    └── QueryRefusedError          no query can succeed until a person changes something
+        ├── AddressNotRegisteredError   the gateway does not know the address we call from
+        ├── SignatureRefusedError       the gateway did not accept our signature
+        └── MerchantRefusedError        the gateway does not know the merchant or account
+"""
+
+from dataclasses import dataclass
+
+
+class GatewayClientError(Exception):
+    """Something went wrong that the caller must deal with."""
+
+
+class InterfaceError(GatewayClientError):
+    """The description of the gateway's interface is wrong."""
+
+
+class AddressError(GatewayClientError):
+    """The base URL is not one that may be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """Why one row of a batch must not be sent."""
+
+    position: int
+    """0-based, in the batch."""
+    field: str
+    reason: str
+
+
+class InvalidBatchError(GatewayClientError):
+    """The batch holds rows that must not be sent; nothing was sent."""
+
+    def __init__(self, message: str, *, problems: tuple[RowProblem, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class NotSentError(GatewayClientError):
+    """The request was surely not sent; sending it again cannot double anything."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        """The class of the failure underneath, such as ConnectError."""
+
+
+class CertificateError(NotSentError):
+    """The gateway's certificate was not accepted; the request was not sent."""
+
+
+class UnknownOutcomeError(GatewayClientError):
+    """The request may have taken effect, or may yet; only a later query can tell."""
+
+    def __init__(self, message: str, *, kind: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        """The class of the failure underneath, such as ReadTimeout."""
+        self.status = status
+        """The HTTP status, when it arrived before the failure."""
+
+
+class QueryRefusedError(GatewayClientError):
+    """The gateway refuses queries for a cause that repeating cannot cure."""
+
+
+class AddressNotRegisteredError(QueryRefusedError):
+    """The gateway does not know the address we call from."""
+
+
+class SignatureRefusedError(QueryRefusedError):
+    """The gateway did not accept our signature."""
+
+
+class MerchantRefusedError(QueryRefusedError):
+    """The gateway does not know the merchant or account."""

@@ -1,0 +1,315 @@
+"""HTTP to the gateway: the one module that knows httpx.
+
+Money goes over a fresh connection per batch, once, with one deadline around all of it; reads keep
+one connection. Neither follows redirects, keeps cookies, reads proxy variables or unpacks coded
+replies. What surely was not sent is told apart from everything else by the class of the error
+*and* by having watched that no byte of the request was written.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from recon.gateway_client.errors import (
+    AddressError,
+    CertificateError,
+    NotSentError,
+    UnknownOutcomeError,
+)
+from recon.gateway_client.prepare import PreparedRequest
+from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX
+
+CONNECT_SECONDS = 5.0
+DEADLINE_SECONDS = 60.0
+HEADERS_KEPT = ("content-type", "date", "retry-after", "x-request-id")
+HEADER_CHARACTERS_MAX = 200
+USER_AGENT = "recon"
+
+Clock = Callable[[], datetime]
+
+_SURELY_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.InvalidURL,
+    httpx.LocalProtocolError,
+    httpx.ProxyError,
+)
+"""Only together with a wire on which nothing was written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """What came back, before anybody read it."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Only HEADERS_KEPT, lower case."""
+    body: bytes
+    received_at: datetime
+
+
+@dataclass(slots=True)
+class _Wire:
+    """What one request did to its connection so far."""
+
+    written: bool = False
+    status: int | None = None
+
+    async def trace(self, event: str, details: Mapping[str, Any]) -> None:
+        # The headers are the first bytes. From `started` on everything counts as written, but for
+        # a request that h11 itself refused: it does so before it hands any byte to the socket.
+        if event.endswith("send_request_headers.started"):
+            self.written = True
+        elif event.endswith("send_request_headers.failed"):
+            self.written = type(details["exception"]).__name__ != "LocalProtocolError"
+
+
+class MoneyTransport:
+    """Sends prepared batches, each at most once.
+
+    Args:
+        base_url: https, or http to a loopback literal.
+        clock: Gives the time of receipt.
+        connect_seconds: For the connection alone, TLS included.
+        deadline_seconds: For the whole call.
+        ca_file: Certificates to trust instead of the system's.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        clock: Clock,
+        connect_seconds: float = CONNECT_SECONDS,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        ca_file: Path | None = None,
+    ) -> None:
+        self._caller = _Caller(
+            base_url=checked_base_url(base_url),
+            clock=clock,
+            connect_seconds=connect_seconds,
+            deadline_seconds=deadline_seconds,
+        )
+        self._trust = trust(base_url, ca_file=ca_file)
+
+    async def send(self, prepared: PreparedRequest) -> RawReply:
+        """Send one batch over a connection of its own and give back what came.
+
+        Raises:
+            NotSentError: surely nothing was sent; a resend is safe.
+            UnknownOutcomeError: anything else that is not a whole reply; never resend.
+        """
+        async with _connection(self._trust, keep_alive=False) as connection:
+            return await self._caller.call(
+                connection,
+                path=prepared.path,
+                content_type=prepared.content_type,
+                body=prepared.body,
+            )
+
+
+class ReadConnection:
+    """One kept connection for reads; one worker uses it at a time."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        clock: Clock,
+        connect_seconds: float,
+        deadline_seconds: float,
+        trusted: ssl.SSLContext,
+    ) -> None:
+        self._caller = _Caller(
+            base_url=checked_base_url(base_url),
+            clock=clock,
+            connect_seconds=connect_seconds,
+            deadline_seconds=deadline_seconds,
+        )
+        self._connection = _connection(trusted, keep_alive=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._connection.aclose()
+
+    async def call(self, *, path: str, content_type: str, body: bytes) -> RawReply:
+        """One read; it may be repeated after NotSentError and after UnknownOutcomeError."""
+        return await self._caller.call(
+            self._connection, path=path, content_type=content_type, body=body
+        )
+
+
+def checked_base_url(base_url: str) -> str:
+    """The base URL without a trailing slash.
+
+    Raises:
+        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1].
+    """
+    try:
+        parts = urlsplit(base_url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        msg = f"the gateway's base URL is not a URL: {error}"
+        raise AddressError(msg) from error
+    if parts.username or parts.password or parts.query or parts.fragment or not host:
+        msg = "the gateway's base URL must be scheme, host, port and path only"
+        raise AddressError(msg)
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
+        msg = (
+            f"the gateway's base URL must be https (http is allowed to 127.0.0.1 or [::1] only),"
+            f" not {parts.scheme or 'nothing'} to {host}"
+        )
+        raise AddressError(msg)
+    return base_url.rstrip("/")
+
+
+def trust(base_url: str, *, ca_file: Path | None) -> ssl.SSLContext:
+    """Whom to trust: the system's certificates, or those of `ca_file` alone.
+
+    Raises:
+        AddressError: the certificate file cannot be read.
+    """
+    if urlsplit(base_url).scheme == "http":
+        # Loopback without TLS: a context that trusts nobody costs nothing to build.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    except OSError as error:
+        msg = f"the certificates in {ca_file} cannot be read: {error.strerror or error}"
+        raise AddressError(msg) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """One HTTP call within one deadline, with every failure put into one of two classes."""
+
+    base_url: str
+    clock: Clock
+    connect_seconds: float
+    deadline_seconds: float
+    timeouts: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        connect = min(self.connect_seconds, self.deadline_seconds)
+        timeouts = {"connect": connect, "pool": connect}
+        timeouts |= {"read": self.deadline_seconds, "write": self.deadline_seconds}
+        object.__setattr__(self, "timeouts", timeouts)
+
+    async def call(
+        self, connection: httpx.AsyncHTTPTransport, *, path: str, content_type: str, body: bytes
+    ) -> RawReply:
+        wire = _Wire()
+        try:
+            request = httpx.Request(
+                "POST",
+                self.base_url + path,
+                content=body,
+                headers={
+                    "Content-Type": content_type,
+                    "Accept": "*/*",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": USER_AGENT,
+                },
+                extensions={"timeout": self.timeouts, "trace": wire.trace},
+            )
+            async with asyncio.timeout(self.deadline_seconds):
+                return await self._exchange(connection, request=request, wire=wire)
+        except (NotSentError, UnknownOutcomeError):
+            raise
+        except Exception as error:  # noqa: BLE001 - an outcome nobody foresaw is an unknown outcome
+            _give_up(error, wire=wire, deadline_seconds=self.deadline_seconds)
+
+    async def _exchange(
+        self, connection: httpx.AsyncHTTPTransport, *, request: httpx.Request, wire: _Wire
+    ) -> RawReply:
+        response = await connection.handle_async_request(request)
+        wire.status = response.status_code
+        try:
+            body = await _bounded_body(response)
+        finally:
+            await response.aclose()
+        kept = {
+            name: response.headers[name][:HEADER_CHARACTERS_MAX]
+            for name in HEADERS_KEPT
+            if name in response.headers
+        }
+        return RawReply(response.status_code, kept, body, self.clock())
+
+
+def _connection(trusted: ssl.SSLContext, *, keep_alive: bool) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(
+        verify=trusted,
+        trust_env=False,
+        http2=False,
+        retries=0,
+        limits=httpx.Limits(max_connections=1, max_keepalive_connections=1 if keep_alive else 0),
+    )
+
+
+async def _bounded_body(response: httpx.Response) -> bytes:
+    """The body as it came; coded or oversized ones are not worth a bomb."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"", "identity"}:
+        msg = f"the gateway answered HTTP {response.status_code} in a coding nobody asked for"
+        raise UnknownOutcomeError(msg, kind="CodedReply", status=response.status_code)
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_raw():
+        size += len(part)
+        if size > REPLY_BYTES_MAX:
+            msg = f"the gateway's reply is larger than {REPLY_BYTES_MAX} bytes"
+            raise UnknownOutcomeError(msg, kind="OversizedReply", status=response.status_code)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _give_up(error: Exception, *, wire: _Wire, deadline_seconds: float) -> NoReturn:
+    kind = type(error).__name__
+    if isinstance(error, _SURELY_NOT_SENT) and not wire.written:
+        if _is_certificate(error):
+            msg = "the gateway's certificate was not accepted; nothing was sent"
+            raise CertificateError(msg, kind=kind) from error
+        msg = f"the gateway could not be reached ({kind}); nothing was sent"
+        raise NotSentError(msg, kind=kind) from error
+    if isinstance(error, TimeoutError):
+        kind = "Deadline"
+        msg = f"no whole reply within {deadline_seconds:g} seconds; the outcome is not known"
+    else:
+        msg = f"the connection failed ({kind}); the outcome is not known"
+    raise UnknownOutcomeError(msg, kind=kind, status=wire.status) from error
+
+
+def _is_certificate(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

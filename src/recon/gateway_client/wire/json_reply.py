@@ -1,0 +1,112 @@
+"""JSON replies, hardened: anything ambiguous is refused, never repaired.
+
+Duplicate keys, NaN and Infinity, numbers as floats, too much depth or size are what `json.loads`
+accepts by default and money must not. Values become str, int, Decimal, bool, None, list and dict.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+REPLY_BYTES_MAX = 2 * 1024 * 1024
+DEPTH_MAX = 32
+NUMBER_CHARACTERS_MAX = 40
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+
+
+class UnreadableReplyError(ValueError):
+    """The bytes are not one JSON object that can be trusted."""
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object a reply consists of; a UTF-8 byte order mark is tolerated.
+
+    Raises:
+        UnreadableReplyError: anything else, with the reason.
+    """
+    if len(body) > REPLY_BYTES_MAX:
+        msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+    _refuse_depth(body)
+    try:
+        value = json.loads(
+            body.decode("utf-8-sig"),
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_float=_decimal,
+            parse_int=_integer,
+        )
+    except UnreadableReplyError:
+        raise
+    except (ValueError, RecursionError) as error:
+        msg = f"not JSON ({type(error).__name__})"
+        raise UnreadableReplyError(msg) from error
+    if not isinstance(value, dict):
+        msg = "not a JSON object"
+        raise UnreadableReplyError(msg)
+    return value
+
+
+def text_of(value: object) -> str | None:
+    """The text of a field: null and missing are "", numbers their digits; None for other types."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return str(value)
+
+
+def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a list field and the count of elements that are not rows.
+
+    A single object stands for a list of one; null, "" and missing for an empty list.
+    """
+    value = reply.get(field)
+    if value is None or value == "":
+        return [], 0
+    elements = value if isinstance(value, list) else [value]
+    rows = [element for element in elements if isinstance(element, dict)]
+    return rows, len(elements) - len(rows)
+
+
+def _refuse_depth(body: bytes) -> None:
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            msg = f"nested deeper than {DEPTH_MAX}"
+            raise UnreadableReplyError(msg)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        msg = "the same key twice in one object"
+        raise UnreadableReplyError(msg)
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    msg = f"{name} is not a JSON number"
+    raise UnreadableReplyError(msg)
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(_short(text))
+
+
+def _integer(text: str) -> int:
+    return int(_short(text))
+
+
+def _short(text: str) -> str:
+    if len(text) > NUMBER_CHARACTERS_MAX:
+        msg = f"a number of more than {NUMBER_CHARACTERS_MAX} characters"
+        raise UnreadableReplyError(msg)
+    return text
