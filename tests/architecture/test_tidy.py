@@ -48,6 +48,8 @@ MONEY_PATHS = (
 NOT_MONEY_SUFFIXES = ("_seconds", "_width", "_height", "_points", "_share", "_ratio")
 """Names that end so are measures, never amounts; a float is right for them."""
 
+FLOAT_DTYPES = frozenset({"float", "float16", "float32", "float64", "double"})
+
 BANNED_FILE_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "base", "common"})
 BANNED_WORDS = frozenset(
     {"util", "utils", "helper", "helpers", "manager", "misc", "chunk", "chunks", "diff", "sync"}
@@ -146,21 +148,30 @@ def banned_names(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def floats_on_money(path: str, tree: ast.Module) -> Iterator[str]:
-    """Where amounts are, nothing is a float: no call, no dtype, no annotation."""
+    """Where amounts are, nothing is a float: no call, no dtype, no annotation.
+
+    To ask whether a foreign value is one (`isinstance`) is how it is refused, and allowed.
+    """
     if not path.startswith(MONEY_PATHS):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and terminal_name(node.func) in {"float", "to_numeric"}:
+        if not isinstance(node, ast.Call) or terminal_name(node.func) == "isinstance":
+            continue
+        if terminal_name(node.func) in {"float", "to_numeric"}:
             yield f"{path}:{node.lineno} makes a float"
-        if isinstance(node, ast.Call) and any(
-            isinstance(argument, ast.Name) and argument.id == "float" for argument in node.args
-        ):
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if any(_is_float_type(argument) for argument in given):
             yield f"{path}:{node.lineno} hands float on as a type"
-        if isinstance(node, ast.Constant) and node.value in {"float", "float32", "float64"}:
-            yield f"{path}:{node.lineno} names a float dtype"
     for name, annotation in annotations(tree):
         if "float" in ast.unparse(annotation) and not name.endswith(NOT_MONEY_SUFFIXES):
             yield f"{path}:{annotation.lineno} {name} is annotated as a float"
+
+
+def _is_float_type(node: ast.expr) -> bool:
+    named = isinstance(node, ast.Name) and node.id == "float"
+    text = isinstance(node, ast.Constant) and str(node.value).lower() in FLOAT_DTYPES
+    inside = isinstance(node, ast.Dict) and any(_is_float_type(value) for value in node.values)
+    return named or text or inside or terminal_name(node) in FLOAT_DTYPES - {"float"}
 
 
 def annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -265,6 +276,8 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (floats_on_money, "src/recon/matching/a.py", "def f(amount: float) -> None: ...\n"),
     (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype('float64')\n"),
     (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype(float)\n"),
+    (floats_on_money, "src/recon/matching/a.py", "pd.Series(values, dtype='Float64')\n"),
+    (floats_on_money, "src/recon/matching/a.py", "frame.astype({'amount': np.float64})\n"),
     (floats_on_money, "src/recon/ledger/a.py", "pd.to_numeric(frame['amount'])\n"),
     (floats_on_money, "reports/a.py", "total: float | None = None\n"),
     (floats_on_money, "reports/a.py", "def total() -> dict[str, float]: ...\n"),
@@ -288,6 +301,7 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (banned_names, "src/recon/a.py", "def transaction_id(): ...\n"),
     (banned_names, "src/recon/a.py", "def transaction(self): ...\n"),
     (floats_on_money, "reports/a.py", "def column(text_width: float) -> None: ...\n"),
+    (floats_on_money, "src/recon/foreign_bytes/a.py", "refused = isinstance(cell, float)\n"),
     (floats_on_money, "src/recon/settings.py", "deadline_seconds: float = 60\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == 'valid'\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),
