@@ -52,7 +52,7 @@ class PrefectServer:
             ReconError: it ended, or did not answer within STARTUP_TIMEOUT_SECONDS.
         """
         give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-        while not _answers(f"{self.api_url}/health"):
+        while not answers(f"{self.api_url}/health"):
             ended = self.process.poll()
             if ended is not None or time.monotonic() > give_up_at:
                 why = f"ended with code {ended}" if ended is not None else "did not answer in time"
@@ -150,7 +150,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether an address of this machine answers 200."""
     try:
         with urllib.request.urlopen(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - loopback http
             return bool(reply.status == 200)  # noqa: PLR2004 - HTTP's OK

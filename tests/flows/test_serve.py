@@ -1,0 +1,74 @@
+"""The programs of `make serve`: what is started is written down, and only that is ended."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from flows import serve
+from flows.prefect_server import identity_of, stop_server
+
+
+@pytest.fixture
+def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two processes that would live on by themselves."""
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    processes = [subprocess.Popen(command) for _ in range(2)]
+    yield processes
+    for process in processes:
+        stop_server(process)
+
+
+def test_stop_ends_exactly_what_was_written_down(
+    sleepers: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """A process with a reused number, and one that is not in the file, live on."""
+    ours, other = sleepers
+    entries = [
+        {"name": "worker", "process": identity_of(ours.pid)},
+        {"name": "server", "process": f"{other.pid} 1.0"},
+        {"name": "gone", "process": "999999999 1.0"},
+    ]
+    (tmp_path / serve.PROCESSES).write_text(json.dumps(entries))
+
+    assert serve.stop(tmp_path) == 1
+    assert not psutil.pid_exists(ours.pid)
+    assert other.poll() is None
+    assert serve.stop(tmp_path) == 0
+
+
+def test_a_second_start_is_refused_while_the_first_runs(
+    sleepers: list[subprocess.Popen[bytes]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Usage error with the way out; what runs is not touched."""
+    entries = [{"name": "worker", "process": identity_of(sleepers[0].pid)}]
+    (tmp_path / serve.PROCESSES).write_text(json.dumps(entries))
+
+    assert serve.main(["start", "--dir", str(tmp_path)]) == 2
+    assert "run already: `make stop` ends them" in capsys.readouterr().err
+    assert sleepers[0].poll() is None
+
+
+# The programs are meant to outlive their handles: ending goes by what was written down.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_start_that_fails_ends_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No half of it stays behind, and the sentence names the command and its log."""
+    monkeypatch.setattr(serve, "RECON", (sys.executable, "-c", "raise SystemExit(7)"))
+
+    assert serve.main(["start", "--dir", str(tmp_path), "--port", "0"]) == 1
+    assert f"ended with code 7; see {tmp_path / 'commands.log'}" in capsys.readouterr().err
+    assert not (tmp_path / serve.PROCESSES).exists()
+    assert serve.stop(tmp_path) == 0
+
+
+def test_variables_are_read_as_plain_lines(tmp_path: Path) -> None:
+    """KEY=VALUE, no expansion; a value may hold an equals sign, a comment is none."""
+    (tmp_path / "env").write_text("# demo\nRECON_A=one=two\n\nRECON_B=$HOME\n")
+
+    assert serve.read_env(tmp_path / "env") == {"RECON_A": "one=two", "RECON_B": "$HOME"}
