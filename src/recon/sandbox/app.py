@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -47,16 +48,22 @@ def open_sandbox(options: SandboxOptions) -> Sandbox:
         raise ConfigurationError(msg)
     terms = load_terms()
     book = Book(options.state)
-    clock = VirtualClock(
-        moved=int(book.note("clock_moved") or 0), real=real_seconds if options.real_clock else None
-    )
-    sandbox = Sandbox(options, terms, book, clock)
     with book.transaction():
         if not book.note("merchant"):
             fill(book, options=options, terms=terms)
-        _check_merchant(sandbox)
-        _install_plan(sandbox)
-    return sandbox
+        _check_merchant(book, options=options)
+        _install_plan(book, options=options)
+    as_populated = replace(options, seed=int(book.note("seed")), orders=int(book.note("orders")))
+    return Sandbox(as_populated, terms, book, _clock(book, runs=options.real_clock))
+
+
+def _clock(book: Book, *, runs: bool) -> VirtualClock:
+    """The clock where it stood; one that ran by itself is never earlier than the last request."""
+    moved = int(book.note("clock_moved") or 0)
+    last = book.select("SELECT coalesce(max(received_at), 0) FROM request")[0][0]
+    if runs:
+        moved = max(moved, last - VirtualClock().now())
+    return VirtualClock(moved=moved, real=real_seconds if runs else None)
 
 
 def fill(book: Book, *, options: SandboxOptions, terms: Terms) -> None:
@@ -80,12 +87,11 @@ def repopulate(sandbox: Sandbox) -> None:
     with sandbox.book.transaction():
         sandbox.book.clear()
         fill(sandbox.book, options=sandbox.options, terms=sandbox.terms)
-        _install_plan(sandbox)
+        _install_plan(sandbox.book, options=sandbox.options)
     sandbox.clock.moved = 0
 
 
-def _check_merchant(sandbox: Sandbox) -> None:
-    book, options = sandbox.book, sandbox.options
+def _check_merchant(book: Book, *, options: SandboxOptions) -> None:
     known = (book.note("merchant"), book.note("account"))
     if known != (options.merchant, options.account):
         msg = (
@@ -95,16 +101,16 @@ def _check_merchant(sandbox: Sandbox) -> None:
         raise ConfigurationError(msg)
 
 
-def _install_plan(sandbox: Sandbox) -> None:
+def _install_plan(book: Book, *, options: SandboxOptions) -> None:
     """Install the plan of the options, unless the state was already started with this very plan."""
-    path = sandbox.options.fault_plan
+    path = options.fault_plan
     if path is None:
         return
     rules = read_plan(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if sandbox.book.note("plan_digest") != digest:
-        install(sandbox.book, rules, append=False)
-        sandbox.book.write_note("plan_digest", value=digest)
+    if book.note("plan_digest") != digest:
+        install(book, rules, append=False)
+        book.write_note("plan_digest", value=digest)
 
 
 def _endpoint(sandbox: Sandbox, operation: str) -> Callable[[Request], Awaitable[Response]]:

@@ -47,6 +47,11 @@ class FaultyProtocol(H11Protocol):
             self.transports.pop(self.client, None)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """End also the connections that a fault keeps open: nobody waits out a silence."""
+        super().shutdown()
+        self.transport.close()
+
 
 def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
     """The protocol of one server, with the transports that its application knows."""
@@ -74,7 +79,8 @@ def _whole(reply: Reply) -> Response:
 
 def _status(rule: FaultRule) -> Response:
     content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
-    headers = {"Retry-After": rule.retry_after} if rule.retry_after is not None else None
+    given = {"Retry-After": rule.retry_after, "Location": rule.location}
+    headers = {name: value for name, value in given.items() if value is not None}
     return Response(
         render_json(content),
         status_code=rule.status,

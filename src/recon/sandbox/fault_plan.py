@@ -81,8 +81,10 @@ class FaultRule(BaseModel):
     """A late effect counts real seconds instead of virtual ones."""
     calls: int = Field(default=1, ge=1)
     """For so many calls a query lags behind."""
-    status: int = Field(default=500, ge=400, le=599)
+    status: int = Field(default=500, ge=300, le=599)
     retry_after: str | None = None
+    location: str | None = None
+    """Where a redirect points."""
     code: str = "9999"
     """The status that no map knows."""
     without_length: bool = False

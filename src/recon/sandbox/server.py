@@ -122,8 +122,9 @@ def _server(app: Starlette, *, ready: Callable[[], None]) -> _Server:
         http=faulty_protocol(app.state.transports),
         ws="none",
         lifespan="off",
-        log_level="critical",
+        log_level="error",
         access_log=False,
+        proxy_headers=False,  # a client cannot say which address it comes from
         timeout_graceful_shutdown=DRAIN_SECONDS,
         server_header=False,
     )

@@ -199,6 +199,17 @@ def test_an_authorisation_expires_after_seven_days(gateway: Any) -> None:
     assert gateway.effects() == []
 
 
+def test_a_payment_lives_from_authorise_to_refund(gateway: Any) -> None:
+    """What a person authorised can be captured and then refunded."""
+    gateway.authorise(order_no="mine", amount="12.00")
+    (paid,) = gateway.query(orders="mine").json()["orders_list"]
+    row = {name: paid[name] for name in ("transaction_id", "order_no", "currency", "amount")}
+    assert gateway.row("capture", row)["capture_status"] == "1"
+    assert gateway.row("refund", refund_row(row, "12.00"))["refund_status"] == "1"
+    assert [e["operation"] for e in gateway.effects()] == ["authorise", "capture", "refund"]
+    assert gateway.status("mine") == "4100"
+
+
 def test_a_refund_is_refused_after_180_days(gateway: Any) -> None:
     """The window counts from the capture."""
     row = euros(gateway.captured())

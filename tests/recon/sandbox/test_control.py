@@ -1,9 +1,12 @@
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
+from recon.sandbox.app import open_sandbox
+from recon.sandbox.records import LoggedRequest
 
 
 def test_health_says_ok_and_what_stands_here(gateway: Any) -> None:
@@ -52,6 +55,30 @@ def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
     assert gateway.http.get("/_sandbox/effects").content == start
     assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
     assert gateway.authorise().status_code == 200
+
+
+def test_a_state_is_reset_to_its_own_seed(tmp_path: Path) -> None:
+    """Whatever seed a later start is told, a reset gives back the population of the first one."""
+    state = tmp_path / "s.sqlite"
+    seen = []
+    for seed in (42, 7):
+        with serving(SandboxOptions(orders=30 + seed, seed=seed, state=state)) as sandbox:
+            httpx.post(f"{sandbox.base_url}/_sandbox/reset", trust_env=False)
+            seen.append(httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content)
+    assert seen[0] == seen[1]
+
+
+def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
+    """Started again, it goes on from the last request at least."""
+    options = SandboxOptions(orders=0, state=tmp_path / "s.sqlite", real_clock=True)
+    sandbox = open_sandbox(options)
+    later = sandbox.clock.now() + 500
+    logged = LoggedRequest("RL1", later, "capture", "", "", "", "")
+    sandbox.book.write_request(logged, told=())
+    sandbox.book.close()
+    again = open_sandbox(options)
+    assert again.clock.now() >= later
+    again.book.close()
 
 
 def test_payments_lists_also_those_without_an_effect(gateway: Any) -> None:

@@ -120,6 +120,15 @@ def test_status_faults_answer_their_code(gateway: Any, when: str, status: int) -
     assert captured_by(gateway) == (when == "after")
 
 
+def test_a_redirect_points_where_the_plan_says(gateway: Any) -> None:
+    """A status below 400 carries its Location; the effect is there all the same."""
+    rule = {"kind": "status", "status": 307, "location": "http://elsewhere.example/"}
+    gateway.faults(rule)
+    reply = gateway.batch("capture", gateway.authorised()[:1])
+    assert (reply.status_code, reply.headers["location"]) == (307, rule["location"])
+    assert captured_by(gateway) == 1
+
+
 @pytest.mark.parametrize("when", SIDES)
 def test_an_html_page_may_stand_in_for_the_reply(gateway: Any, when: str) -> None:
     """HTTP 200 with a page of a proxy."""
@@ -149,8 +158,10 @@ def test_a_kept_connection_is_hit_as_well(gateway: Any) -> None:
     assert gateway.query(orders="a").status_code == 200
 
 
-def test_the_server_ends_quickly_while_a_request_is_silent() -> None:
-    """Stopping does not wait out a silence."""
+def test_the_server_ends_quickly_while_a_request_is_silent(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Stopping does not wait out a silence, and says nothing about it."""
     with serving(SandboxOptions(orders=0)) as sandbox:
         rule = {"kind": "silence", "seconds": 60}
         httpx.post(f"{sandbox.base_url}/_sandbox/faults", json=[rule], trust_env=False)
@@ -162,3 +173,4 @@ def test_the_server_ends_quickly_while_a_request_is_silent() -> None:
         began = time.perf_counter()
     assert time.perf_counter() - began < 3
     waiting.close()
+    assert capfd.readouterr().err == ""

@@ -1,7 +1,12 @@
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+
+from recon.sandbox import SandboxOptions
+from recon.sandbox.app import open_sandbox
+from recon.sandbox.page import overview, timeline
 
 
 def test_the_page_finds_an_order_by_a_part_of_its_number(gateway: Any) -> None:
@@ -31,10 +36,20 @@ def test_what_a_client_sent_is_text_on_the_page(gateway: Any) -> None:
     """Markup in a search or a row never becomes markup of the page."""
     page = gateway.http.get("/_sandbox/", params={"q": '"><script>x</script>'}).text
     assert "<script>" not in page
-    row = gateway.authorised()[0] | {"order_no": "<script>x</script>"}
-    gateway.row("capture", row)
-    story = gateway.http.get(f"/_sandbox/transactions/{row['transaction_id']}").text
+
+
+def test_what_the_book_holds_is_text_on_the_page() -> None:
+    """Even an order number that no door would let in does not become markup."""
+    sandbox = open_sandbox(SandboxOptions(orders=1))
+    (payment,) = sandbox.book.every_payment()
+    sandbox.book.write_payments([replace(payment, order_no="<script>x</script>")])
+    story = timeline(sandbox, transaction_id=payment.transaction_id)
+    first = overview(sandbox, searched="")
+    sandbox.book.close()
+    assert story is not None
     assert "<script>" not in story
+    assert "<script>" not in first
+    assert "&lt;script&gt;" in first
 
 
 def test_broken_invariants_stand_on_the_page(gateway: Any) -> None:

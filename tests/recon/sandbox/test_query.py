@@ -99,6 +99,15 @@ def test_an_unregistered_address_is_refused_before_all_else() -> None:
         assert batch["return_message"].startswith("I0002:")
 
 
+def test_a_client_cannot_say_which_address_it_comes_from() -> None:
+    """X-Forwarded-For is not believed."""
+    with serving(SandboxOptions(orders=0, registered_ip="10.0.0.9")) as sandbox:
+        url = f"{sandbox.base_url}/v1/retrievalTrans"
+        headers = {"X-Forwarded-For": "10.0.0.9"}
+        reply = httpx.post(url, data={"merchant_id": "1"}, headers=headers, trust_env=False)
+        assert reply.json()["return_status"] == "7"
+
+
 def test_all_attempts_of_an_order_are_shown(gateway: Any) -> None:
     """A declined attempt and the one that succeeded stand side by side."""
     gateway.authorise(card="4000000000000002")
