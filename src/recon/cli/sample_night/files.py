@@ -25,6 +25,7 @@ GOOD_ROWS_BETWEEN = 2
 """Readable rows between two unreadable ones."""
 
 LEDGER_TABLE = "ledger_entries"
+LEDGER_QUERY = "select * from ledger_entries"
 
 Row = tuple[str, ...]
 

@@ -1,0 +1,94 @@
+"""All commands under one name, and how the process ends.
+
+Nothing heavy is imported here: typer and the standard library only.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from recon.cli import demo, files, gateway, night, upkeep
+from recon.cli.endings import INTERRUPTED, ending_of
+from recon.cli.speaking import complain, say
+
+DEBUG_OPTION = "--debug"
+
+app = typer.Typer(
+    name="recon",
+    help="Settle and reconcile a merchant's payments, night by night.",
+    epilog=(
+        "Exit codes: 0 reconciled, 1 error, 2 usage or configuration, 3 breaks open, "
+        "4 not proven or incomplete, 75 another run holds the night."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+database = typer.Typer(help="The database.", no_args_is_help=True)
+
+app.command("demo")(demo.demo)
+app.command("sandbox")(gateway.sandbox)
+app.command("nightly")(night.nightly)
+app.command("reconcile")(files.reconcile)
+app.command("status")(night.status)
+app.command("report")(files.report)
+app.command("verify")(files.verify)
+app.command("doctor")(upkeep.doctor)
+app.add_typer(database, name="db")
+database.command("upgrade")(upkeep.upgrade)
+
+
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        say(f"recon {version('recon')}")
+        raise typer.Exit
+
+
+@database.callback()
+def _database() -> None:
+    """The database: its tables are created and migrated here, never by a night."""
+
+
+@app.callback()
+def _recon(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG_OPTION, help="Show the full text of an unexpected error.")
+    ] = False,
+) -> None:
+    """Settle and reconcile a merchant's payments, night by night."""
+    del debug  # read from the words of the call: an error may come before they are parsed
+    _print_version(wanted=version)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit code of the process."""
+    words = sys.argv[1:] if words is None else list(words)
+    debug = DEBUG_OPTION in words
+    words = [word for word in words if word != DEBUG_OPTION]
+    try:
+        code = _exit_code_of(words)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
+        ending = ending_of(error, debug=debug)
+        complain(ending.sentence)
+        return ending.exit_code
+    if code == INTERRUPTED.exit_code:
+        complain(INTERRUPTED.sentence)
+    return code
+
+
+def _exit_code_of(words: Sequence[str]) -> int:
+    """Run typer, which ends by SystemExit and has told wrong usage itself by then."""
+    try:
+        app(args=list(words), prog_name="recon")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

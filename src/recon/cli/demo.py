@@ -1,0 +1,66 @@
+"""`recon demo`: a sandbox gateway, a sample night's files and one whole night, under one folder."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recon.cli.speaking import say, telling
+
+ORDERS_MAX = 200_000
+"""More is a load test, not a demo: the sample is made in memory."""
+
+FOUND_ON_PURPOSE = frozenset({0, 3})
+"""Exit codes of the sample night's verdict with which the demo has done what it should."""
+
+
+def demo(
+    *,
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where everything goes; again on it continues.")
+    ] = Path("out/demo"),
+    orders: Annotated[
+        int | None,
+        typer.Option(help="Payments of the sandbox; 2000 unless given.", min=1, max=ORDERS_MAX),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed makes the same night; 42 unless given.")
+    ] = None,
+    prepare_only: Annotated[
+        bool, typer.Option("--prepare-only", help="Stop before the night.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over; takes away only what the demo made.")
+    ] = False,
+) -> None:
+    """Run one whole night against the sandbox, and show where the workbook is.
+
+    The sample night has breaks and bad rows on purpose: the demo ends with 0 when they are found.
+    """
+    started = time.monotonic()
+    from recon.cli.demo_folder import agree, empty, folder_at, recall
+    from recon.cli.demo_gateway import refuse_if_running
+    from recon.cli.demo_work import NIGHT_STEPS, prepared, whole_night
+
+    place = folder_at(folder)
+    if fresh:
+        refuse_if_running(place)
+        empty(place)
+    memory = agree(recall(place), orders=orders, seed=seed)
+    if prepare_only:
+        with prepared(place, memory) as ready:
+            port = ready.port
+        say(f"Prepared: {place.root}")
+        say(f"Gateway: recon sandbox --state {place.sandbox_state} --port {port}")
+        say(f"Night: set -a; . {place.env}; set +a; recon nightly")
+        return
+    with telling(NIGHT_STEPS) as tell:
+        verdict = whole_night(place, memory, tell=tell)
+    say(f"{verdict} in {time.monotonic() - started:.1f} seconds, of which Prefect is the most.")
+    for workbook in sorted(place.reports.glob("reconciliation-*.xlsx")):
+        say(f"Workbook: {workbook}")
+    say(f"What was planted: {place.answer_key}")
+    say("Again: the same command continues and sends nothing twice; --fresh starts over.")
+    if verdict.exit_code not in FOUND_ON_PURPOSE:
+        raise typer.Exit(verdict.exit_code)

@@ -1,0 +1,93 @@
+"""The demo's settings: its environment variables and configuration files, as text."""
+
+import json
+from collections.abc import Mapping
+
+from recon.cli.demo_folder import DemoFolder
+from recon.cli.sample_night.calm_finds import ROUNDING_CURRENCY
+from recon.cli.sample_night.files import LEDGER_QUERY
+from recon.cli.sample_night.night import Account
+from recon.settings import load_tables
+
+SIGN_KEY = "sandbox"
+CALLS_PER_SECOND = 1_000
+"""The machine's own pace: the sandbox stands beside us, unlike a real gateway."""
+UNVERIFIED_ROWS_MAX = 120
+"""The sample's unreadable rows are planted; a real account keeps the bundled 20."""
+
+_NAMES = ("Northwind Trading", "Northwind Trading, outlet")
+
+
+def variables_of(
+    folder: DemoFolder, *, account: Account, base_url: str, business_date: str
+) -> dict[str, str]:
+    """What `env` holds, absolute and without anything to expand."""
+    return {
+        "RECON_GATEWAY_BASE_URL": base_url,
+        "RECON_SIGN_KEY": SIGN_KEY,
+        "RECON_DATABASE_URL": folder.database_url,
+        "RECON_CONFIG_DIR": str(folder.config),
+        "RECON_MERCHANT": account.merchant_id,
+        "RECON_ACCOUNT": account.account_id,
+        "RECON_BUSINESS_DATE": business_date,
+    }
+
+
+def env_text(variables: Mapping[str, str]) -> str:
+    """The variables as plain lines for a shell."""
+    return "".join(f"{name}={value}\n" for name, value in variables.items())
+
+
+def gateway_toml() -> str:
+    """How the sandbox is called."""
+    return (
+        "# The demo's gateway is the sandbox on this machine.\n"
+        'profile = "base"\n'
+        'reply_signatures = "enforce"\n'
+        f"calls_per_second = {CALLS_PER_SECOND} # the machine's pace; leave 5 for a real gateway\n"
+    )
+
+
+def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
+    """Both accounts of the merchant, over one inbox and one set of books."""
+    url = _quoted(f"sqlite:///{folder.ledger}")
+    ledger = f'{{ url = {url}, query = "{LEDGER_QUERY}" }}'
+    tables = [
+        f"[accounts.{_quoted(f'{account.merchant_id}/{account_id}')}]\n"
+        f"name = {_quoted(name)}\n"
+        f"inbox = {_quoted(str(folder.inbox))}\n"
+        f"reports = {_quoted(str(folder.reports))}\n"
+        f"ledger = {ledger}\n"
+        for account_id, name in zip(
+            (account.account_id, account.other_account), _NAMES, strict=True
+        )
+    ]
+    return "# The demo's merchant.\n" + "\n".join(tables)
+
+
+def rules_toml() -> str:
+    """The bundled rules, taught to read the sandbox."""
+    codes = load_tables("sandbox", config_dir=None)
+    return (
+        "# Laid over the bundled rules. These codes are the sandbox's own, not the gateway's.\n"
+        f"{_table('payment_status', codes['payment_status'])}\n"
+        f"{_table('query_result', codes['query_result'])}\n"
+        "[gateway]\n"
+        'amount_means = "authorised" # the sandbox shows the authorised amount in every state\n\n'
+        f"[tolerance.{ROUNDING_CURRENCY}]\n"
+        "absolute_minor_units = 1\n"
+        "night_budget_minor_units = 100\n\n"
+        "[verdict]\n"
+        "# Bad rows are planted here; leave the bundled 20 for a real account.\n"
+        f"max_unverified_rows = {UNVERIFIED_ROWS_MAX}\n"
+    )
+
+
+def _table(name: str, values: Mapping[str, str]) -> str:
+    lines = (f"{_quoted(key)} = {_quoted(value)}\n" for key, value in values.items())
+    return f"[{name}]\n{''.join(lines)}"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML; JSON's quoting is a part of it."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,92 @@
+"""What the demo does: prepare a folder, and run its night through Prefect."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from recon.cli.demo_folder import DemoFolder, Memory, remember, write_whole
+from recon.cli.demo_gateway import demo_gateway, effects
+from recon.cli.demo_settings import (
+    env_text,
+    gateway_toml,
+    merchants_toml,
+    rules_toml,
+    variables_of,
+)
+from recon.cli.sample_night import Account, sample_night
+from recon.cli.sample_night.files import (
+    write_answer_key,
+    write_inbox,
+    write_ledger_csv,
+    write_ledger_table,
+)
+from recon.cli.speaking import Tell
+from recon.model import Mode, NightRequest, Verdict
+
+ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
+NIGHT_STEPS = ("prepare", "ingest", "query", "settle", "query again", "reconcile", "report")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A prepared folder whose gateway answers."""
+
+    port: int
+    business_date: str
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def prepared(place: DemoFolder, memory: Memory) -> Iterator[Ready]:
+    """The folder with everything a night needs, and its gateway for as long as the block runs."""
+    from recon.sandbox import DEMO_BUSINESS_DATE
+    from recon.store.migrate import upgrade
+
+    business_date = DEMO_BUSINESS_DATE.isoformat()
+    with demo_gateway(place, memory) as port:
+        memory = replace(memory, port=port)
+        remember(place, memory)
+        variables = variables_of(
+            place,
+            account=ACCOUNT,
+            base_url=f"http://127.0.0.1:{port}",
+            business_date=business_date,
+        )
+        write_whole(place.env, env_text(variables))
+        upgrade(place.database_url)
+        if not memory.prepared:
+            _write_sample(place, memory)
+            remember(place, replace(memory, prepared=True))
+        yield Ready(port, business_date, variables)
+
+
+def whole_night(place: DemoFolder, memory: Memory, *, tell: Tell) -> Verdict:
+    """Prepare, then run the flow `nightly` in mode live with a Prefect server of its own."""
+    from flows.local import run_nightly
+    from flows.prefect_server import prefect_server
+
+    # The server comes up in the background while the sample is made.
+    with prefect_server(place.prefect) as server, prepared(place, memory) as ready:
+        tell(f"The sandbox gateway answers at port {ready.port}, the sample night lies ready.")
+        os.environ.update(ready.variables)
+        request = NightRequest(
+            ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
+        )
+        return run_nightly(request, home=place.prefect, server=server, progress=tell)
+
+
+def _write_sample(place: DemoFolder, memory: Memory) -> None:
+    """Configuration, order files, ledger and answer key; writing them again changes no byte."""
+    from recon.sandbox import DEMO_BUSINESS_DATE
+
+    write_whole(place.config / "gateway.toml", gateway_toml())
+    write_whole(place.config / "merchants.toml", merchants_toml(place, account=ACCOUNT))
+    write_whole(place.config / "rules.toml", rules_toml())
+    night = sample_night(
+        effects(memory.port), account=ACCOUNT, business_date=DEMO_BUSINESS_DATE, seed=memory.seed
+    )
+    write_ledger_table(night, path=place.ledger)
+    write_ledger_csv(night, path=place.ledger_csv)
+    write_answer_key(night, path=place.answer_key)
+    write_inbox(night, inbox=place.inbox)

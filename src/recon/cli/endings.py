@@ -1,0 +1,58 @@
+"""How a command ends that could not do its work: one sentence and an exit code."""
+
+import os
+import tempfile
+import traceback
+from dataclasses import dataclass
+
+from recon.errors import ReconError
+
+UNEXPECTED_EXIT_CODE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is said on stderr, and what the shell gets."""
+
+    sentence: str
+    exit_code: int
+
+
+INTERRUPTED = Ending(
+    "Interrupted. Everything committed so far is kept, and a batch that was under way counts as in "
+    "doubt until the gateway is asked: start the same command again and it goes on; nothing is "
+    "sent twice.",
+    130,  # what a shell gives for SIGINT
+)
+
+
+def ending_of(error: BaseException, *, debug: bool) -> Ending:
+    """The ending that fits an exception."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, ReconError):
+        told = str(error) or (type(error).__doc__ or "").strip()
+        sentence = f"{told[:1].upper()}{told[1:]}"
+        text = _full_text(error) if debug else ""
+        return Ending(sentence if not text else f"{sentence}\n{text}", error.exit_code)
+    where = _full_text(error) if debug else _kept(error)
+    return Ending(
+        f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "
+        f"start the same command again, and report this if it stops again. {where}",
+        UNEXPECTED_EXIT_CODE,
+    )
+
+
+def _kept(error: BaseException) -> str:
+    """Write the full text to a file that only this user can read; says where it is."""
+    try:
+        handle, path = tempfile.mkstemp(prefix="recon-error-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_full_text(error))
+    except OSError:
+        return "The full text could not be written; --debug shows it."
+    return f"The full text is in {path}."
+
+
+def _full_text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()

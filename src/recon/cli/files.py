@@ -1,0 +1,92 @@
+"""`recon reconcile` on plain files, `recon report` again, `recon verify` of what is stored."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recon.cli.choices import date_of
+from recon.cli.speaking import complain, say
+
+Paths = list[Path]
+
+
+def reconcile(
+    orders: Annotated[Paths, typer.Option(help="Order file: CSV, XLSX or Parquet; may repeat.")],
+    gateway: Annotated[Paths, typer.Option(help="What the gateway answered; may repeat.")],
+    as_of: Annotated[str, typer.Option(help="Business date; its cut-off is the instant judged.")],
+    out: Annotated[Path, typer.Option(help="Folder for the workbook and the result files.")],
+    ledger: Annotated[
+        Paths | None, typer.Option(help="Ledger entries; without them leg B is not covered.")
+    ] = None,
+    instructions: Annotated[
+        Paths | None, typer.Option(help="Instructions and their states; may repeat.")
+    ] = None,
+    rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an earlier result, so that breaks keep their age."),
+    ] = None,
+) -> None:
+    """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
+    from recon.cli.workbooks import workbooks
+    from recon.steps.environment import system_clock
+    from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+
+    request = PlainFilesRequest(
+        orders=tuple(orders),
+        gateway=tuple(gateway),
+        ledger=tuple(ledger or ()),
+        instructions=tuple(instructions or ()),
+        rules_file=rules,
+        previous=previous,
+        as_of=date_of(as_of),
+        out=out,
+    )
+    result = reconcile_files(request, clock=system_clock, write_workbook=workbooks().write)
+    failed = sum(not total.passed for total in result.control_totals)
+    say(
+        f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "
+        f"{len(result.pending)} pending, {len(result.unverified)} unverified; "
+        f"{failed} control totals failed"
+    )
+    say(f"Result: {out}")
+    raise typer.Exit(result.verdict.exit_code)
+
+
+def report(
+    run: Annotated[str, typer.Option(help="The run's id; `recon status` shows the newest.")],
+) -> None:
+    """Write the workbook of a run again, from the database alone."""
+    from recon.cli.workbooks import workbooks
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.report import rebuild
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        path = rebuild(run, environment=environment, workbooks=workbooks())
+    say(f"Workbook: {path}")
+
+
+def verify(
+    workbook: Annotated[
+        Path | None, typer.Argument(help="One workbook; without it everything that is stored.")
+    ] = None,
+) -> None:
+    """Check the hash chain, the stored totals and the workbooks of finished runs.
+
+    Ends with 0 when they agree, whatever the verdicts were.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.verify import verify as check
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = check(environment, workbook=workbook)
+    for run in found.unfinished:
+        say(f"Not finished: {run}")
+    for problem in found.problems:
+        complain(problem)
+    if found.problems:
+        complain(f"{len(found.problems)} of what was checked does not hold; nothing was changed.")
+        raise typer.Exit(1)
+    say(f"All agree: {found.checked_runs} finished runs, history up to {found.history_head}.")

@@ -1,0 +1,78 @@
+"""`recon nightly` and `recon status`: one night from the command line, and what needs a person."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.speaking import say, telling
+
+ATTENTION_SHOWN_MAX = 20
+"""Lines of one account; the workbook has them all."""
+
+
+def nightly(
+    merchant: Merchant,
+    account: Account,
+    business_date: BusinessDate,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and compare, but send nothing.")
+    ] = False,
+) -> None:
+    """Run one night: ingest, query, settle, query again, reconcile, report.
+
+    Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
+    """
+    from recon.cli.workbooks import workbooks
+    from recon.steps import night
+    from recon.steps.environment import environment_of, system_clock
+
+    day = date_of(business_date).isoformat()
+    request = night.request_of(account=(merchant, account), business_date=day, live=not dry_run)
+    figures: dict[str, int | str] = {}
+    with (
+        environment_of(os.environ, clock=system_clock) as environment,
+        telling([name for name, _ in night.ORDER]) as tell,
+    ):
+        verdict = night.run(
+            request,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=lambda summary: (tell(summary.sentence), figures.update(summary.figures))[0],
+        )
+    say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
+    say(f"Workbook: {figures.get('workbook', 'none')}")
+    raise typer.Exit(verdict.exit_code)
+
+
+def status() -> None:
+    """Show what needs a person: the newest night of each account and its open instructions."""
+    from recon.money import Money
+    from recon.steps import people
+    from recon.steps.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        accounts = people.status(environment)
+    if not accounts:
+        say("No night has run yet.")
+    for run, attention in accounts:
+        say(
+            f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, "
+            f"{run.verdict or run.status}, run {run.run_id}"
+        )
+        for one in attention[:ATTENTION_SHOWN_MAX]:
+            money = Money.of_minor_units(one.amount, currency=one.currency)
+            say(
+                f"  {one.what}: order {one.order_no}, {money}, since {one.since:%Y-%m-%d %H:%M}. "
+                f"{one.next_step}"
+            )
+        left = len(attention) - ATTENTION_SHOWN_MAX
+        say(
+            "  Nothing needs a person."
+            if not attention
+            else f"  and {left} more"
+            if left > 0
+            else ""
+        )

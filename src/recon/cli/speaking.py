@@ -1,0 +1,56 @@
+"""What people read: results on stdout, progress and complaints on stderr.
+
+On a terminal long work shows a bar; elsewhere each step is one plain sentence, so that a log of a
+scheduler reads like a diary.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+
+Tell = Callable[[str], None]
+
+
+def say(sentence: str) -> None:
+    """A result."""
+    typer.echo(sentence)
+
+
+def complain(sentence: str) -> None:
+    """Why a command could not do its work."""
+    typer.echo(sentence, err=True)
+
+
+def tell_plainly(sentence: str) -> None:
+    """One step of long work, as a line."""
+    typer.echo(sentence, err=True)
+
+
+@contextmanager
+def telling(steps: Sequence[str]) -> Iterator[Tell]:
+    """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines."""
+    if not sys.stderr.isatty():
+        yield tell_plainly
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False, markup=False)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task(steps[0], total=len(steps))
+        waiting = iter(steps[1:])
+
+        def tell(sentence: str) -> None:
+            console.print(sentence)
+            progress.update(bar, advance=1, description=next(waiting, "done"))
+
+        yield tell
