@@ -72,10 +72,9 @@ def _card_spans(digits: str) -> list[tuple[int, int]]:
     if len(digits) <= DIGITS_MAX:
         return [(0, len(digits))] if has_check_digit(digits) else []
     last = len(digits) - DIGITS_MIN + 1
-    windows = [
+    return [
         (start, start + length)
         for start in range(min(last, SHOWN_CHARACTERS_MAX))
         for length in (16, 15, 19, 14, 13)
         if start + length <= len(digits) and has_check_digit(digits[start : start + length])
     ]
-    return windows

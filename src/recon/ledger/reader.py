@@ -1,0 +1,60 @@
+"""The ledger of an account, wherever it is kept, as the frame that the engine compares."""
+
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+
+from recon.errors import ConfigurationError
+from recon.foreign_bytes import read_table, schema_of, type_table
+from recon.ledger.sql_extract import extract
+from recon.matching.sources import LEDGER_COLUMNS
+from recon.model import Reject, SourceFile, SourceKind
+from recon.rules import Rules
+from recon.settings import LedgerSource
+
+
+def read_ledger(
+    source: LedgerSource,
+    *,
+    environment: Mapping[str, str],
+    rules: Rules,
+    zone: ZoneInfo | None = None,
+) -> tuple[pd.DataFrame, tuple[Reject, ...], SourceFile]:
+    """LEDGER_COLUMNS of a file or a query, its rejects, and its counts.
+
+    `zone` is that of timestamps without an offset, UTC by default.
+
+    Raises:
+        ConfigurationError: a mapped column is none of the ledger's, or the address is not set.
+        SourceMissingError: the file does not exist.
+        SourceUnreadableError: file or database cannot be read, or columns are missing.
+    """
+    schema = schema_of(SourceKind.LEDGER)
+    unknown = sorted(set(source.columns) - set(schema.names))
+    if unknown:
+        msg = f"ledger.columns maps {', '.join(unknown)}; the ledger has {', '.join(schema.names)}"
+        raise ConfigurationError(msg)
+    theirs = {name: source.columns.get(name, name) for name in schema.names}
+    if source.path is not None:
+        table = read_table(
+            source.path, kind=SourceKind.LEDGER, rules=rules, columns=source.columns, zone=zone
+        )
+    else:
+        raw = extract(
+            _address(source, environment=environment),
+            query=source.query,
+            wanted=frozenset(theirs.values()),
+        )
+        table = type_table(raw, schema=schema, rules=rules, theirs=theirs, zone=zone)
+    return table.frame[list(LEDGER_COLUMNS)], table.rejects, table.source_file
+
+
+def _address(source: LedgerSource, *, environment: Mapping[str, str]) -> str:
+    if source.url is not None:
+        return source.url.get_secret_value()
+    address = environment.get(source.url_env, "").strip()
+    if not address:
+        msg = f"the environment variable {source.url_env}, the ledger's address, is not set"
+        raise ConfigurationError(msg)
+    return address

@@ -1,0 +1,170 @@
+"""`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pandas as pd
+
+from recon.errors import OutputError, UsageError
+from recon.figures import NightFigures
+from recon.foreign_bytes import Table, read_table, scrubbed
+from recon.matching.result import Reconciliation
+from recon.matching.sources import (
+    GATEWAY_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    Previous,
+    Sources,
+)
+from recon.model import Clock, SourceKind
+from recon.rules import Rules
+from recon.settings import load_rules
+from recon.steps.earlier_run import read_earlier_run
+from recon.steps.plain_figures import plain_figures
+from recon.steps.result_files import WORKBOOK, output_folder, publish, result_files, stage
+
+WriteWorkbook = Callable[[NightFigures, Path], Path]
+
+
+class Engine(Protocol):
+    """`recon.matching.engine.reconcile`."""
+
+    def __call__(
+        self, sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+    ) -> Reconciliation:
+        """Compare the sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFilesRequest:
+    """Which files to reconcile, as of which business date, and where the results go."""
+
+    orders: tuple[Path, ...]
+    gateway: tuple[Path, ...]
+    as_of: date
+    out: Path
+    ledger: tuple[Path, ...] = ()
+    """Empty: leg B is not covered."""
+    instructions: tuple[Path, ...] = ()
+    """Empty: nothing about instructions is judged."""
+    rules_file: Path | None = None
+    previous: Path | None = None
+    """Folder of an earlier run."""
+    config_dir: Path | None = None
+
+
+def reconcile_files(
+    request: PlainFilesRequest,
+    *,
+    clock: Clock,
+    write_workbook: WriteWorkbook,
+    reconcile: Engine | None = None,
+) -> Reconciliation:
+    """Read the files, compare them, write every result into the output folder.
+
+    Raises:
+        UsageError: no file of a kind that is needed, or one named twice.
+        ConfigurationError: the rules are wrong.
+        SourceMissingError: a file does not exist.
+        SourceUnreadableError: a file is not what its name says.
+        OutputError: the results cannot be written; an earlier run's files are kept.
+    """
+    _refuse_unfit(request)
+    rules = load_rules(config_dir=request.config_dir, rules_file=request.rules_file)
+    with output_folder(request.out):
+        previous = None if request.previous is None else read_earlier_run(request.previous)
+        tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
+        sources = _sources(tables)
+        as_of = rules.business_calendar.closes_at(request.as_of)
+        engine = _engine() if reconcile is None else reconcile
+        result = engine(sources, rules=rules, as_of=as_of, previous=previous)
+        staged = stage(
+            request.out, files=result_files(result, rejects=sources.rejects, files=sources.files)
+        )
+        figures = plain_figures(
+            result, sources=sources, business_date=request.as_of, clock=clock, rules=rules
+        )
+        figures = replace(
+            figures,
+            notes=_ignored_columns(tables),
+            opening_breaks=None if previous is None else len(previous.breaks),
+        )
+        _draw(write_workbook, figures, place=request.out / WORKBOOK)
+        publish(staged)
+    return result
+
+
+def _engine() -> Engine:
+    # pandas and the engine take a while to load; a wrong argument should be told at once.
+    from recon.matching.engine import reconcile
+
+    return reconcile
+
+
+def _refuse_unfit(request: PlainFilesRequest) -> None:
+    for kind, paths in _named(request):
+        if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
+            msg = f"name at least one file of {kind}"
+            raise UsageError(msg)
+        for place, path in enumerate(paths):
+            if path in paths[:place]:
+                msg = f"{path} is named twice as {kind}; its rows would count twice"
+                raise UsageError(msg)
+
+
+def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ...]], ...]:
+    return (
+        (SourceKind.ORDERS, request.orders),
+        (SourceKind.GATEWAY, request.gateway),
+        (SourceKind.LEDGER, request.ledger),
+        (SourceKind.INSTRUCTIONS, request.instructions),
+    )
+
+
+def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[Table, ...]:
+    return tuple(read_table(path, kind=kind, rules=rules) for path in paths)
+
+
+def _sources(tables: Mapping[SourceKind, tuple[Table, ...]]) -> Sources:
+    read = [table for several in tables.values() for table in several]
+    return Sources(
+        orders=_frame(tables[SourceKind.ORDERS], columns=ORDER_COLUMNS),
+        gateway=_frame(tables[SourceKind.GATEWAY], columns=GATEWAY_COLUMNS),
+        ledger=_frame_if_any(tables[SourceKind.LEDGER], columns=LEDGER_COLUMNS),
+        instructions=_frame_if_any(tables[SourceKind.INSTRUCTIONS], columns=INSTRUCTION_COLUMNS),
+        rejects=tuple(reject for table in read for reject in table.rejects),
+        files=tuple(table.source_file for table in read),
+    )
+
+
+def _frame(tables: tuple[Table, ...], *, columns: Mapping[str, str]) -> pd.DataFrame:
+    return pd.concat([table.frame for table in tables], ignore_index=True)[list(columns)]
+
+
+def _frame_if_any(tables: tuple[Table, ...], *, columns: Mapping[str, str]) -> pd.DataFrame | None:
+    return _frame(tables, columns=columns) if tables else None
+
+
+def _ignored_columns(tables: Mapping[SourceKind, tuple[Table, ...]]) -> tuple[str, ...]:
+    return tuple(
+        f"{scrubbed(table.source_file.name)}: nothing was read from the unknown columns "
+        f"{', '.join(map(scrubbed, table.ignored_columns))}."
+        for several in tables.values()
+        for table in several
+        if table.ignored_columns
+    )
+
+
+def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, place: Path) -> None:
+    try:
+        write_workbook(figures, place)
+    except OSError as error:
+        msg = (
+            f"the workbook {place} cannot be written: {error.strerror}; the files of an earlier "
+            "run were kept; close the workbook or name another folder and run again"
+        )
+        raise OutputError(msg) from error

@@ -1,0 +1,247 @@
+"""The files of one reconciliation: CSV and JSON of fixed columns, order and bytes.
+
+All are written beside their names first and take their places together at the end, so that a
+failure leaves the files of an earlier run as they were.
+"""
+
+import csv
+import io
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.errors import OutputError
+from recon.matching.result import (
+    AMOUNT_COLUMNS,
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+    UNVERIFIED_COLUMNS,
+    Reconciliation,
+)
+from recon.model import ControlTotal, Reject, SourceFile
+from recon.money import format_minor_units
+
+BREAKS = "breaks.csv"
+SUMMARY = "summary.json"
+WORKBOOK = "reconciliation.xlsx"
+REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
+_STAGED = ".recon-"
+
+
+def result_files(
+    result: Reconciliation, *, rejects: Sequence[Reject], files: Sequence[SourceFile]
+) -> dict[str, str]:
+    """Name -> content of every text file of a reconciliation, the summary last."""
+    return {
+        BREAKS: csv_of(result.breaks, columns=BREAK_COLUMNS),
+        "effects.csv": csv_of(result.effects, columns=EFFECT_COLUMNS),
+        "matches.csv": csv_of(result.matches, columns=MATCH_COLUMNS),
+        "pending.csv": csv_of(result.pending, columns=PENDING_COLUMNS),
+        "unverified.csv": csv_of(result.unverified, columns=UNVERIFIED_COLUMNS),
+        "rejects.csv": _rejects_csv(rejects),
+        SUMMARY: _summary(result, files=files),
+    }
+
+
+def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
+    """A frame as CSV: these columns, amounts with the decimals of the row's currency."""
+    currencies = frame["currency"].tolist()
+    cells = [
+        _amounts(frame[name], currencies=currencies)
+        if name in AMOUNT_COLUMNS
+        else [_plain(value) for value in frame[name].tolist()]
+        for name in columns
+    ]
+    return _csv(columns, zip(*cells, strict=True))
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make sure that results can be written, before anything is computed; clear what was staged.
+
+    Raises:
+        OutputError: the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = _stage(folder, "probe", content="")
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    try:
+        yield
+    finally:
+        for left in folder.glob(f"{_STAGED}{os.getpid()}-*"):
+            with suppress(OSError):
+                left.unlink()
+
+
+def stage(folder: Path, *, files: Mapping[str, str]) -> dict[Path, Path]:
+    """Write every file beside its place; staged path -> final path.
+
+    Raises:
+        OutputError: one of them cannot be written; none has taken its place.
+    """
+    try:
+        return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def publish(staged: Mapping[Path, Path]) -> None:
+    """Give every staged file its name.
+
+    Raises:
+        OutputError: one of them could not take its place; those before it have.
+    """
+    for path, place in staged.items():
+        try:
+            path.replace(place)
+            _sync_folder(place.parent)
+        except OSError as error:
+            raise _unwritable(place, error) from error
+
+
+def _stage(folder: Path, name: str, *, content: str) -> Path:
+    path = folder / f"{_STAGED}{os.getpid()}-{secrets.token_hex(4)}-{name}"
+    with path.open("x", encoding="utf-8", newline="") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(place: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"results cannot be written to {place}: {error.strerror}; files of an earlier run were "
+        "kept; free the place or name another folder and run again"
+    )
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _amounts(column: "pd.Series[Any]", *, currencies: Sequence[str]) -> list[str]:
+    blanks = column.isna().tolist()
+    return [
+        "" if blank else format_minor_units(int(value), currency=currency)
+        for value, blank, currency in zip(column.tolist(), blanks, currencies, strict=True)
+    ]
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case str():
+            return str(value)  # the word of an enum, too
+        case datetime() if not pd.isna(value):
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case date() if not pd.isna(value):
+            return value.isoformat()
+    return "" if pd.isna(value) else str(value)
+
+
+def _rejects_csv(rejects: Sequence[Reject]) -> str:
+    ordered = sorted(rejects, key=lambda reject: (reject.kind, reject.source, reject.line))
+    return _csv(
+        REJECT_COLUMNS,
+        [(each.source, each.line, each.column, each.reason, each.value) for each in ordered],
+    )
+
+
+def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
+    codes = result.breaks["code"].astype("str").value_counts()
+    told = {
+        "verdict": str(result.verdict),
+        "as_of": _plain(result.as_of),
+        "sources": [_side(row) for row in result.sides.to_dict("records")],
+        "control_totals": [_total(each) for each in result.control_totals],
+        "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
+        "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
+        "unmapped_codes": [dict(each) for each in result.unmapped_codes],
+        "not_covered": list(result.not_covered),
+        "inputs": [_input(each) for each in sorted(files, key=_input_order)],
+        "rules_digest": result.rules_digest,
+        "digest": result.digest,
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _side(row: Mapping[Any, Any]) -> dict[str, Any]:
+    names = ("source", "merchant_id", "account_id", "currency", "state")
+    amount = _money(row["amount"], currency=str(row["currency"]))
+    told: dict[str, Any] = {name: str(row[name]) for name in names}
+    return {**told, "count": int(row["count"]), "amount": amount}
+
+
+def _assurance(statement: Mapping[str, str | int]) -> dict[str, str | int]:
+    amount = _money(statement.get("amount", 0), currency=str(statement.get("currency", "")))
+    return {**statement, "amount": amount}
+
+
+def _total(total: ControlTotal) -> dict[str, Any]:
+    def figure(value: int) -> int | str:
+        if total.measure == "count":
+            return value
+        return _money(value, currency=total.currency)
+
+    return {
+        "id": total.id,
+        "name": total.name,
+        "merchant_id": total.merchant_id,
+        "account_id": total.account_id,
+        "currency": total.currency,
+        "measure": total.measure,
+        "left": figure(total.left),
+        "right": figure(total.right),
+        "difference": figure(total.difference),
+        "passed": total.passed,
+    }
+
+
+def _money(minor_units: Any, *, currency: str) -> str:
+    """Amounts as text; minor units as they are where no currency says how to write them."""
+    if pd.isna(minor_units):
+        return ""
+    if not currency:
+        return str(int(minor_units))
+    return format_minor_units(int(minor_units), currency=currency)
+
+
+def _input(file: SourceFile) -> dict[str, str | int]:
+    return {
+        "source": str(file.kind),
+        "name": file.name,
+        "sha256": file.sha256,
+        "size_bytes": file.size_bytes,
+        "rows_read": file.rows_read,
+        "rows_accepted": file.rows_accepted,
+        "rows_rejected": file.rows_rejected,
+        "rows_skipped": file.rows_skipped,
+        "rows_unassigned": file.rows_unassigned,
+    }
+
+
+def _input_order(file: SourceFile) -> tuple[str, str, str]:
+    return (str(file.kind), file.name, file.sha256)
