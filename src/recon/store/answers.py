@@ -9,9 +9,10 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from recon.matching.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
 from recon.model import Answer
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select
 from recon.store.runs import Run
-from recon.store.schema import REASON_CHARACTERS, observation, query_key
+from recon.store.schema import observation, query_key
 
 BASELINE = "baseline"
 AFTER = "after"

@@ -17,9 +17,10 @@ from recon.model import InstructionKind, InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.masking import masked
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.engine import Store
 from recon.store.history import Event, append
-from recon.store.schema import REASON_CHARACTERS, attempt, batch, instruction
+from recon.store.schema import attempt, batch, instruction
 
 STATE_OF: Mapping[Outcome, InstructionState] = {
     Outcome.DONE: InstructionState.CONFIRMED,

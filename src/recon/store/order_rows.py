@@ -16,9 +16,10 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.runs import Run
-from recon.store.schema import REASON_CHARACTERS, order_action, order_file, order_row, reject
+from recon.store.schema import order_action, order_file, order_row, reject
 
 CONTENT_COLUMNS = (
     "currency",

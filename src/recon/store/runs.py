@@ -12,8 +12,9 @@ from sqlalchemy import Connection, insert, select, update
 
 from recon.errors import Defect
 from recon.model import Mode, NightRequest, Verdict
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
-from recon.store.schema import REASON_CHARACTERS, run
+from recon.store.schema import run
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,9 +111,8 @@ def test_a_locked_database_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
         assert holder.stdout is not None
         holder.stdout.readline()
         store = open_store(url)
-        with pytest.raises(StoreLockedError, match="locked by another process"):
-            with store.writing():
-                pytest.fail("the lock was not there")
+        with pytest.raises(StoreLockedError, match="locked by another process"), store.writing():
+            pytest.fail("the lock was not there")
         store.close()
         holder.kill()
 

@@ -68,8 +68,13 @@ def test_the_database_itself_refuses_changes(store: Store, change: str) -> None:
 
 def test_an_event_exists_only_with_its_transaction(store: Store) -> None:
     """What is rolled back leaves no event behind."""
-    with pytest.raises(ZeroDivisionError), store.writing() as connection:
-        history.append(connection, [Event("run", "r", "started", {})], at=AT)
-        raise ZeroDivisionError
+
+    def fail_after_the_event() -> None:
+        with store.writing() as connection:
+            history.append(connection, [Event("run", "r", "started", {})], at=AT)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_after_the_event()
     with store.reading() as connection:
         assert history.head(connection).sequence == 0

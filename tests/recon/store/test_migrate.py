@@ -7,13 +7,13 @@ from alembic.runtime.migration import MigrationContext
 from recon.errors import StoreError
 from recon.store.engine import Store, open_store, parse_url
 from recon.store.migrate import check_revision, newest_revision, upgrade
-from recon.store.schema import metadata
+from recon.store.schema import run
 
 
 def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
     """What the migrations build is what the code expects, on both databases."""
     with store.reading() as connection:
-        difference = compare_metadata(MigrationContext.configure(connection), metadata)
+        difference = compare_metadata(MigrationContext.configure(connection), run.metadata)
 
     assert difference == []
 

@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from recon.store.schema import metadata
+from recon.store import schema
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=schema.run.metadata,
     render_as_batch=True,
 )
 with context.begin_transaction():

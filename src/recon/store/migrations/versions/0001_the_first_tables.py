@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from recon.store.schema import Instant
+from recon.store.columns import Instant
 
 revision = "0001"
 down_revision = None

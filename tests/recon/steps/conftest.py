@@ -1,0 +1,261 @@
+"""A whole merchant on loopback: sandbox gateway over real HTTP, inbox, ledger file, database."""
+
+import csv
+import json
+import random
+import sqlite3
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.figures import NightFigures
+from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.sandbox import RunningSandbox, SandboxOptions, serving
+from recon.settings import load_tables
+from recon.steps import night
+from recon.steps.environment import Environment, environment_of
+from recon.steps.report import SheetTotals, Workbooks
+from recon.store.migrate import upgrade
+
+MERCHANT = "100042"
+ACCOUNT = "100042001"
+BUSINESS_DATE = "2026-11-20"
+ORDER_HEADER = (
+    *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
+    *("action", "action_amount", "action_reason", "request_id"),
+)
+SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
+
+
+@dataclass(frozen=True)
+class Payment:
+    """One payment of the sandbox's population, from its own ledger of truth."""
+
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: str
+    ordered_at: str
+    state: str
+
+
+@dataclass
+class Merchant:
+    """What a test needs to run nights of one account."""
+
+    folder: Path
+    sandbox: RunningSandbox
+    variables: dict[str, str]
+    now: datetime = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+    told: list[StepSummary] = field(default_factory=list)
+
+    @property
+    def inbox(self) -> Path:
+        return self.folder / "inbox"
+
+    @property
+    def request(self) -> NightRequest:
+        return NightRequest(MERCHANT, ACCOUNT, BUSINESS_DATE, Mode.LIVE)
+
+    def clock(self) -> datetime:
+        """Each look at the clock is a second later, so that events have an order."""
+        self.now += timedelta(seconds=1)
+        return self.now
+
+    @contextmanager
+    def environment(self, *, seed: int = 1, **variables: str) -> Iterator[Environment]:
+        with environment_of(
+            self.variables | variables,
+            clock=self.clock,
+            randomness=random.Random(f"{seed}{self.now}"),
+        ) as opened:
+            yield opened
+
+    def night(
+        self,
+        *,
+        date: str = BUSINESS_DATE,
+        mode: Mode = Mode.LIVE,
+        workbooks: Workbooks | None = None,
+    ) -> Verdict:
+        request = NightRequest(MERCHANT, ACCOUNT, date, mode)
+        self.told = []
+        with self.environment() as environment:
+            return night.run(
+                request,
+                environment=environment,
+                workbooks=workbooks or plain_workbooks(),
+                progress=self.told.append,
+            )
+
+    def drop(self, name: str, *rows: Mapping[str, str]) -> Path:
+        """Put an order file into the inbox."""
+        path = self.inbox / name
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=ORDER_HEADER, restval="")
+            writer.writeheader()
+            writer.writerows(rows)
+        return path
+
+    @staticmethod
+    def order(payment: Payment, **changed: str) -> dict[str, str]:
+        """The order of a payment as the merchant's file would have it."""
+        return {
+            "merchant_id": MERCHANT,
+            "account_id": ACCOUNT,
+            "order_no": payment.order_no,
+            "currency": payment.currency,
+            "amount": payment.amount,
+            "status": "paid" if payment.state == "captured" else "authorised",
+            "ordered_at": payment.ordered_at,
+        } | changed
+
+    def wait(self, *, hours: int) -> None:
+        """Let time pass, ours and the gateway's."""
+        self.now += timedelta(hours=hours)
+        self.post("/_sandbox/clock", {"seconds": hours * 3600})
+
+    def workbooks(self) -> Workbooks:
+        return plain_workbooks()
+
+    def instruction_states(self) -> dict[str, int]:
+        """How many instructions are in which state."""
+        url = self.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+        with closing(sqlite3.connect(url)) as connection:
+            found = connection.execute("SELECT state, count(*) FROM instruction GROUP BY state")
+            return dict(found.fetchall())
+
+    @contextmanager
+    def unregistered(self) -> Iterator[None]:
+        """A gateway that does not know the address we call from."""
+        options = SandboxOptions(orders=300, registered_ip="10.1.2.3")
+        with serving(options) as other:
+            ours = self.variables["RECON_GATEWAY_BASE_URL"]
+            self.variables["RECON_GATEWAY_BASE_URL"] = other.base_url
+            yield
+            self.variables["RECON_GATEWAY_BASE_URL"] = ours
+
+    def fault(self, *rules: Mapping[str, Any]) -> None:
+        """Replace the sandbox's fault plan."""
+        self.post("/_sandbox/faults", {"rules": list(rules)})
+
+    def post(self, path: str, document: Mapping[str, Any]) -> None:
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            self.sandbox.base_url + path, json.dumps(document).encode(), method="POST"
+        )
+        urllib.request.urlopen(request).close()  # noqa: S310 - loopback
+
+    def effects(self, *, origin: str = "api") -> list[dict[str, str]]:
+        """The sandbox's truth."""
+        lines = self._get("/_sandbox/effects").splitlines()
+        return [row for row in map(json.loads, lines) if row["origin"] == origin]
+
+    def invariants(self) -> dict[str, int]:
+        found: dict[str, int] = json.loads(self._get("/_sandbox/invariants"))
+        return found
+
+    def payments(self, state: str) -> list[Payment]:
+        """Seeded card payments of the account that are `authorised` or plainly `captured`."""
+        kinds: dict[str, set[str]] = {}
+        rows = [r for r in self.effects(origin="seed") if r["account_id"] == ACCOUNT]
+        for row in rows:
+            kinds.setdefault(row["transaction_id"], set()).add(row["operation"])
+        wanted = {"authorised": {"authorise"}, "captured": {"authorise", "capture"}}[state]
+        recent = (datetime(2026, 11, 20, 22, tzinfo=UTC) - timedelta(days=6)).isoformat()
+        return [
+            Payment(
+                row["order_no"],
+                row["transaction_id"],
+                row["currency"],
+                _file_amount(row["amount"], row["currency"]),
+                row["committed_at"],
+                state,
+            )
+            for row in rows
+            if row["operation"] == "authorise"
+            and kinds[row["transaction_id"]] == wanted
+            and row["committed_at"] >= recent
+        ]
+
+    def _get(self, path: str) -> str:
+        with urllib.request.urlopen(self.sandbox.base_url + path) as reply:  # noqa: S310 - loopback
+            return str(reply.read().decode())
+
+
+def plain_workbooks() -> Workbooks:
+    """Writes what a workbook would show as JSON, and reads it back."""
+    return Workbooks(write=_write_plain, totals=read_plain)
+
+
+def _write_plain(figures: NightFigures, path: Path) -> Path:
+    document = {
+        section: {
+            "rows": len(frame := getattr(figures, name)),
+            "sums": {
+                str(currency): int(total)
+                for currency, total in frame.groupby("currency")["effect_orders"].sum().items()
+            },
+        }
+        for section, name in SECTIONS.items()
+    }
+    document["attention"] = [item.what for item in figures.attention]
+    document["verdict"] = figures.verdict.value
+    path.write_text(json.dumps(document))
+    return path
+
+
+def read_plain(path: Path) -> SheetTotals:
+    """The totals of what `plain_workbooks` wrote."""
+    document = json.loads(path.read_text())
+    return {name: (document[name]["rows"], document[name]["sums"]) for name in SECTIONS}
+
+
+def _file_amount(text: str, currency: str) -> str:
+    return text.removesuffix(".00") if currency == "JPY" else text
+
+
+@pytest.fixture
+def merchant(tmp_path: Path) -> Iterator[Merchant]:
+    """A merchant with an empty inbox, an empty ledger and a sandbox gateway of 300 orders."""
+    for name in ("config", "inbox", "reports"):
+        (tmp_path / name).mkdir()
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_text(
+        "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+    )
+    _write_config(tmp_path, ledger=ledger)
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    with serving(SandboxOptions(orders=300)) as sandbox:
+        variables = {
+            "RECON_GATEWAY_BASE_URL": sandbox.base_url,
+            "RECON_SIGN_KEY": "sandbox",
+            "RECON_DATABASE_URL": url,
+            "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        }
+        yield Merchant(tmp_path, sandbox, variables)
+
+
+def _write_config(folder: Path, *, ledger: Path) -> None:
+    played = load_tables("sandbox", config_dir=None)
+    tables = {name: played[name] for name in ("payment_status", "query_result")}
+    rules = ["[gateway]", 'amount_means = "authorised"']
+    for name, codes in tables.items():
+        rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in codes.items())]
+    config = folder / "config"
+    (config / "rules.toml").write_text("\n".join(rules))
+    (config / "gateway.toml").write_text(
+        "calls_per_second = 1000\ndeadline_seconds = 2\nconnect_timeout_seconds = 1\n"
+        "read_attempts = 2\n"
+    )
+    (config / "merchants.toml").write_text(
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Northwind"\n'
+        f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\n'
+        f'ledger = {{ path = "{ledger}" }}\n'
+    )

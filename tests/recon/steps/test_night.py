@@ -1,0 +1,226 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recon.errors import ConfigurationError, NightHeldError, SourceMissingError, UsageError
+from recon.model import Mode, Verdict
+from recon.steps import night
+from recon.steps.report import Workbooks
+
+
+def _capture_three(merchant: Any) -> list[str]:
+    """An order file that captures three authorised payments; their order numbers."""
+    payments = merchant.payments("authorised")[:3]
+    merchant.drop(
+        "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
+    )
+    return sorted(payment.order_no for payment in payments)
+
+
+def _captured(merchant: Any) -> list[str]:
+    return sorted(row["order_no"] for row in merchant.effects() if row["operation"] == "capture")
+
+
+def _workbook(merchant: Any) -> dict[str, Any]:
+    (path,) = (merchant.folder / "reports").glob("*.xlsx")
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+def test_a_night_captures_what_was_instructed_once(merchant: Any) -> None:
+    """Every instructed capture takes effect once, and the same night again sends nothing."""
+    wanted = _capture_three(merchant)
+    merchant.night()
+    first = _captured(merchant)
+    merchant.night()
+
+    assert first == wanted
+    assert _captured(merchant) == wanted
+    assert merchant.invariants()["double_effects"] == 0
+
+
+def test_refunds_and_cancels_move_what_the_file_says(merchant: Any) -> None:
+    """A partial refund, a full refund and a cancel take effect with the file's amounts."""
+    partly, whole = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    cancelled = merchant.payments("authorised")[0]
+    merchant.drop(
+        "orders.csv",
+        merchant.order(
+            partly,
+            status="partially_refunded",
+            action="refund",
+            action_amount="1.00",
+            action_reason="late",
+        )
+        | {"refund_amount": "1.00"},
+        merchant.order(whole, status="refunded", action="refund"),
+        merchant.order(cancelled, status="cancelled", action="cancel"),
+    )
+    merchant.night()
+    moved = {row["order_no"]: (row["operation"], row["amount"]) for row in merchant.effects()}
+
+    assert moved == {
+        partly.order_no: ("refund", "1.00"),
+        whole.order_no: ("refund", whole.amount),
+        cancelled.order_no: ("cancel", cancelled.amount),
+    }
+
+
+def test_a_dry_run_moves_nothing_and_tells_what_it_would_send(merchant: Any) -> None:
+    """Dry run sends no byte of money and names kind, count and sum."""
+    _capture_three(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    (settled,) = [step for step in merchant.told if step.step == "settle"]
+
+    assert merchant.effects() == []
+    assert "would send" in settled.sentence
+    assert settled.figures["cleared"] == 3
+
+
+def test_a_silent_gateway_leaves_doubt_on_page_one_and_is_not_sent_again(merchant: Any) -> None:
+    """A capture that took effect without a reply is in doubt, on page one, and never resent."""
+    wanted = _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
+    merchant.night()
+    page_one = _workbook(merchant)["attention"]
+    merchant.fault()
+    merchant.night()
+
+    assert page_one == ["capture in doubt"] * 3
+    assert _captured(merchant) == wanted
+
+
+@pytest.mark.parametrize(
+    ("when", "state"), [("after", "resolved_applied"), ("before", "resolved_not_applied")]
+)
+def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> None:
+    """A later night's answers end the doubt, whichever way it went, without a resend."""
+    _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "fin", "when": when, "nth": 1})
+    merchant.night()
+    merchant.fault()
+    captured = _captured(merchant)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert merchant.instruction_states() == {state: 3}
+    assert _captured(merchant) == captured
+
+
+def test_a_missing_row_is_in_doubt_and_its_neighbours_are_confirmed(merchant: Any) -> None:
+    """A row absent from the reply is in doubt, never failed; the rest of the batch is settled."""
+    _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "drop_row", "row": 1, "nth": 1})
+    merchant.night()
+
+    assert merchant.instruction_states() == {"confirmed": 2, "in_doubt": 1}
+
+
+def test_a_gateway_that_is_down_makes_no_breaks(merchant: Any) -> None:
+    """Without the gateway the night is INCOMPLETE, everything is unverified, nothing is sent."""
+    _capture_three(merchant)
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = "http://127.0.0.1:9"
+    verdict = merchant.night()
+    report = _workbook(merchant)
+
+    assert verdict is Verdict.INCOMPLETE
+    assert (report["break"]["rows"], report["unverified"]["rows"]) == (0, 3)
+    assert merchant.effects() == []
+
+
+def test_a_wrong_key_stops_before_money(merchant: Any) -> None:
+    """A refused signature ends the night with what to do; nothing is sent."""
+    _capture_three(merchant)
+    merchant.variables["RECON_SIGN_KEY"] = "wrong"
+
+    with pytest.raises(ConfigurationError, match="sign key"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_an_address_that_is_not_registered_stops_before_money(merchant: Any) -> None:
+    """A refused address ends the night with what to do; nothing is sent."""
+    _capture_three(merchant)
+    with merchant.unregistered(), pytest.raises(ConfigurationError, match="registered"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_an_empty_inbox_is_incomplete_and_said(merchant: Any) -> None:
+    """A night without an order file is INCOMPLETE and says that none has arrived."""
+    verdict = merchant.night()
+
+    assert verdict is Verdict.INCOMPLETE
+    assert "no order file has arrived" in merchant.told[0].sentence
+
+
+def test_a_file_that_is_not_what_its_name_says_stays_and_is_reported(merchant: Any) -> None:
+    """An unreadable order file makes the night INCOMPLETE; the other files are settled."""
+    wanted = _capture_three(merchant)
+    (merchant.inbox / "broken.xlsx").write_text("not a workbook")
+    verdict = merchant.night()
+
+    assert verdict is Verdict.INCOMPLETE
+    assert _captured(merchant) == wanted
+    assert (merchant.inbox / "broken.xlsx").exists()
+
+
+def test_a_missing_inbox_is_named(merchant: Any) -> None:
+    """An inbox folder that does not exist is an error that names it."""
+    merchant.inbox.rmdir()
+
+    with pytest.raises(SourceMissingError, match="inbox"):
+        merchant.night()
+
+
+def test_a_held_account_names_its_holder(merchant: Any) -> None:
+    """A second start while a run holds the account ends with a sentence that names the run."""
+    with merchant.environment() as first, night.hold(merchant.request, environment=first) as run_id:
+        with (
+            merchant.environment(seed=2) as second,
+            pytest.raises(NightHeldError) as held,
+            night.hold(merchant.request, environment=second),
+        ):
+            pytest.fail("two runs held the account")
+
+    assert run_id in str(held.value)
+    assert "process" in str(held.value)
+
+
+def test_an_undeclared_account_is_named(merchant: Any) -> None:
+    """A request for an account that is not declared says which are."""
+    request = replace(merchant.request, account_id="999")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(ConfigurationError, match="100042/100042001"),
+        night.hold(request, environment=environment),
+    ):
+        pytest.fail("an undeclared account ran")
+
+
+def test_a_business_date_that_is_none_is_refused(merchant: Any) -> None:
+    """A business date that is not a date is a usage error."""
+    request = replace(merchant.request, business_date="tomorrow")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="tomorrow"),
+        night.hold(request, environment=environment),
+    ):
+        pytest.fail("a night without a date ran")
+
+
+def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> None:
+    """A workbook that reads back differently makes the night NOT PROVEN (T13)."""
+    _capture_three(merchant)
+    honest = merchant.workbooks()
+    lying = Workbooks(
+        write=honest.write,
+        totals=lambda path: {**honest.totals(path), "match": (10_000, {})},
+    )
+
+    assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN
+    assert _workbook(merchant)["verdict"] == "NOT PROVEN"
