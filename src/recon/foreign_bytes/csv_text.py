@@ -94,7 +94,10 @@ def _read_at_once(
 ) -> RawTable | None:
     """The table by Arrow's parser; None where the scanner must say what is the matter."""
     names = [column for column in header if column in wanted]
-    if not names or len(header) == 1:
+    # Arrow would make a row of blanks of an empty line, and end a line at a lone carriage return.
+    empty_lines = b"\n\n" in file.content or b"\n\r\n" in file.content
+    lone_returns = file.content.count(b"\r") != file.content.count(b"\r\n")
+    if not names or len(header) == 1 or empty_lines or lone_returns:
         return None
     body = pa.py_buffer(file.content.removeprefix(codecs.BOM_UTF8))
     try:
@@ -113,10 +116,8 @@ def _read_at_once(
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return None
-    # Arrow ends a line at a lone carriage return; the scanner refuses the file.
-    lone = file.content.count(b"\r") != file.content.count(b"\r\n")
     longest = max((pc.max(pc.utf8_length(column)).as_py() or 0) for column in table.columns)
-    if lone or longest > CELL_CHARACTERS_MAX or table.num_rows > ROWS_MAX:
+    if longest > CELL_CHARACTERS_MAX or table.num_rows > ROWS_MAX:
         return None
     lines = np.arange(2, table.num_rows + 2, dtype=np.int64)
     columns = {column: trimmed(table.column(column)) for column in names}
@@ -180,7 +181,7 @@ def _records(text: str, *, name: str) -> Iterator[Record]:
         if '"' in row:
             record = _quoted_record(text, position, line, name=name)
         else:
-            plain = row.removesuffix("\n").removesuffix("\r")
+            plain = row.removesuffix("\r\n" if row.endswith("\r\n") else "\n")
             if "\r" in plain:
                 _refuse_lone_return(line, name=name)
             record = Record(line, plain.split(","), False, position, end)

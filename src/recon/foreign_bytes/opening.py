@@ -1,5 +1,6 @@
 """Bytes of a named file: regular files only, bounded, unchanged while they were read."""
 
+import errno
 import hashlib
 import os
 import stat
@@ -56,7 +57,7 @@ def _open(path: Path) -> int:
         msg = f"{str(path)!r} is not a file name: {error}"
         raise SourceMissingError(msg) from None
     except OSError as error:
-        if path.is_symlink():
+        if error.errno == errno.ELOOP:  # O_NOFOLLOW met a link
             _refuse(path, "is a symbolic link; name the file itself")
         _refuse(path, f"cannot be opened: {error.strerror}")
 
