@@ -6,13 +6,13 @@ it reads them at import; so nothing here may import Prefect at the top.
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
+from flows.prefect_server import PrefectServer, prefect_server, prefect_variables, without_prefect
 from recon.errors import Defect, NightHeldError
 from recon.model import NightRequest, Verdict
 
@@ -79,11 +79,11 @@ def _prefect_of(server: PrefectServer) -> Iterator[None]:
     """Prefect's variables for this server while the block runs, the console kept quiet."""
     variables = {
         **prefect_variables(server.home, api_url=server.api_url),
-        # People read our own sentences; Prefect's log still goes to its server.
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+        # People read our own sentences, errors included; Prefect's log goes to its server.
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     }
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    before = dict(os.environ)
+    _become({**without_prefect(before), **variables})
     try:
         from prefect.context import refresh_global_settings_context
 
@@ -91,11 +91,16 @@ def _prefect_of(server: PrefectServer) -> Iterator[None]:
         yield
         _hand_over_what_waits()
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _become(before)
+
+
+def _become(environment: Mapping[str, str]) -> None:
+    """Make the process's variables exactly these, touching only what differs."""
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _hand_over_what_waits() -> None:

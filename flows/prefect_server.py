@@ -96,11 +96,7 @@ def start_server(
     url = f"http://{LOOPBACK}:{port}"
     command = [sys.executable, "-m", "prefect", "server", "start"]
     command += ["--host", LOOPBACK, "--port", str(port), "--ui" if with_ui else "--no-ui"]
-    environment = {
-        **os.environ,
-        **prefect_variables(home, api_url=f"{url}/api"),
-        **(variables or {}),
-    }
+    ours = {**prefect_variables(home, api_url=f"{url}/api"), **(variables or {})}
     try:
         home.mkdir(parents=True, exist_ok=True)
         _end_left_behind(home / PID_FILE)
@@ -108,7 +104,7 @@ def start_server(
             # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter, no foreign argument
                 command,
-                env=environment,
+                env={**without_prefect(os.environ), **ours},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -136,11 +132,15 @@ def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": api_url,
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_TIMEOUT_SECONDS),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
+
+
+def without_prefect(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables without those of another Prefect: its server, database, key or profile."""
+    return {name: value for name, value in environment.items() if not name.startswith("PREFECT_")}
 
 
 def free_port() -> int:

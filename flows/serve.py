@@ -26,6 +26,7 @@ from flows.prefect_server import (
     identity_of,
     prefect_variables,
     start_server,
+    without_prefect,
 )
 from recon.errors import ReconError, UsageError
 
@@ -117,7 +118,7 @@ def _start(
         process = subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
-            env={**os.environ, **variables},
+            env={**without_prefect(os.environ), **variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -133,7 +134,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
         ended = subprocess.run(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
-            env={**os.environ, **variables},
+            env={**without_prefect(os.environ), **variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
