@@ -13,7 +13,14 @@ from recon.model import GatewayState
 from recon.money import exponent, parse_minor_units
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Payment, Told, effect_of
-from recon.sandbox.request import Call, Reply, Sandbox, merchant_refusal, signature_refusal
+from recon.sandbox.request import (
+    HTTP_BAD_REQUEST,
+    Call,
+    Reply,
+    Sandbox,
+    merchant_refusal,
+    signature_refusal,
+)
 from recon.sandbox.signing import sign, signed_fields
 
 TEMPLATE = "authorise_card"
@@ -21,6 +28,7 @@ SUCCESS = "0000:Success"
 STATUS_SUCCESS = "1"
 STATUS_FAILED = "0"
 CARD_NUMBER = re.compile(r"[0-9]{12,19}", re.ASCII)
+HTTP_NOT_FOUND = 404
 CENTURY = 2000
 TEN = 10
 _ORDER_NO = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}", re.ASCII)
@@ -48,7 +56,9 @@ _ELEMENTS = (
 
 
 def answer_authorise(sandbox: Sandbox, call: Call) -> Reply:
-    """The XML result of a card payment; payments without a card come with a later operation."""
+    """The XML result of a card payment; a payment without a card is not offered and refused."""
+    if not call.text("card") and not call.text("token_id"):
+        return _no_card(sandbox, call)
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call, template=TEMPLATE)
     reason = reason or _field_refusal(call) or _reuse_refusal(sandbox, call)
     if reason:
@@ -60,6 +70,15 @@ def answer_authorise(sandbox: Sandbox, call: Call) -> Reply:
         return _reply(sandbox, call, info=declined, payment=payment)
     _authorise(sandbox, call, payment)
     return _reply(sandbox, call, info=SUCCESS, payment=payment)
+
+
+def _no_card(sandbox: Sandbox, call: Call) -> Reply:
+    """The refusal of a payment by another method: JSON, 404 for a merchant that is not known."""
+    reason = merchant_refusal(sandbox, call)
+    status = HTTP_NOT_FOUND if reason else HTTP_BAD_REQUEST
+    code, text = sandbox.terms.request_refusal(reason or "parameters").split(":", 1)
+    content = {"code": code, "source": "authorise", "message": text}
+    return Reply(content, http_status=status, outcome=str(status))
 
 
 def _field_refusal(call: Call) -> str:

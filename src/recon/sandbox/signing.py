@@ -1,7 +1,7 @@
 """Signatures as the sandbox computes them, on its own: it never shares code with the client.
 
-A signature is SHA-256, lower-case hex, over the values of a template's fields in order and the
-sign key, joined without a delimiter, every space removed, a missing field empty. The templates are
+A signature is SHA-256, lower-case hex, over the values of a template's fields in order, without a
+delimiter and without their spaces, a missing field empty, and then the sign key. The templates are
 those of the bundled signature.toml.
 """
 
@@ -46,8 +46,8 @@ def sign(
             parts += [text_of(row.get(name.removesuffix(ALL_ROWS))) for row in rows]
         else:
             parts.append(text_of(fields.get(name)))
-    plain = "".join([*parts, sign_key]).replace(" ", "")
-    return hashlib.sha256(plain.encode()).hexdigest()
+    plain = "".join(parts).replace(" ", "")
+    return hashlib.sha256(f"{plain}{sign_key}".encode()).hexdigest()
 
 
 def agrees(given: str, *, expected: str) -> bool:

@@ -39,8 +39,8 @@ CARD_SIGNED = (
 
 
 def signature(*values: str, key: str = SIGN_KEY) -> str:
-    """SHA-256 over the values and the key, spaces removed."""
-    return hashlib.sha256(("".join(values) + key).replace(" ", "").encode()).hexdigest()
+    """SHA-256 over the values without their spaces, and the key."""
+    return hashlib.sha256(("".join(values).replace(" ", "") + key).encode()).hexdigest()
 
 
 class Caller:

@@ -104,6 +104,21 @@ def test_card_refusals_are_xml_with_status_0(
     assert gateway.effects() == []
 
 
+@pytest.mark.parametrize(("merchant", "status"), [("100042", 400), ("1", 404)])
+def test_a_payment_without_a_card_is_refused(gateway: Any, merchant: str, status: int) -> None:
+    """Other payment methods are not offered: JSON, and 404 for an unknown merchant."""
+    reply = gateway.authorise(card="", merchant_id=merchant)
+    assert reply.status_code == status
+    assert set(reply.json()) == {"code", "source", "message"}
+    assert gateway.effects() == []
+
+
+def test_a_saved_card_alone_does_not_stand_in_for_the_card(gateway: Any) -> None:
+    """All twelve signed fields are required of a card payment, also of one with a token."""
+    result = elements(gateway.authorise(card="", token_id="t1"))
+    assert result["result_info"].startswith("I0002:")
+
+
 def test_amount_as_a_number_is_refused(gateway: Any) -> None:
     """A payment's amount is text."""
     assert elements(gateway.authorise(amount=10))["order_status"] == "0"

@@ -3,6 +3,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -31,6 +32,28 @@ def test_serve_says_where_it_is_and_ends_on_a_signal(stop: signal.Signals) -> No
         "RECON_MERCHANT=100042",
         "RECON_ACCOUNT=100042001",
     ]
+
+
+@pytest.mark.process
+def test_what_was_answered_survives_a_killed_process(gateway: Any, tmp_path: Path) -> None:
+    """Effects are on disk before their reply leaves: SIGKILL loses none."""
+    state = tmp_path / "s.sqlite"
+    served = (
+        "from pathlib import Path; from recon.sandbox import SandboxOptions, serve;"
+        f" serve(SandboxOptions(orders=20, state=Path({str(state)!r})))"
+    )
+    with subprocess.Popen([sys.executable, "-c", served], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        client = type(gateway)(run.stdout.readline().strip())
+        with client.http:
+            client.row("capture", client.authorised()[0])
+            told = client.effects()
+        run.kill()
+    with serving(SandboxOptions(state=state)) as sandbox:
+        client = type(gateway)(sandbox.base_url)
+        with client.http:
+            assert client.effects() == told
+            assert len(told) == 1
 
 
 def test_start_lines_follow_the_options() -> None:

@@ -6,11 +6,11 @@ from recon.errors import ConfigurationError
 from recon.sandbox.signing import agrees, sign, signed_fields
 
 
-def test_a_signature_joins_fields_rows_and_key_without_spaces() -> None:
-    """SHA-256 over merchant, account, every transaction in order and the key; nothing between."""
+def test_a_signature_joins_fields_and_rows_without_spaces_and_then_the_key() -> None:
+    """SHA-256 over merchant, account, every transaction in order, then the key as it is."""
     rows = [{"transaction_id": "1 3"}, {}, {"transaction_id": 79}]
     got = sign("refund", {"merchant_id": " 1", "account_id": "2"}, sign_key="k y", rows=rows)
-    assert got == hashlib.sha256(b"121379ky").hexdigest()
+    assert got == hashlib.sha256(b"121379k y").hexdigest()
 
 
 def test_comparison_ignores_case_only() -> None:
