@@ -23,6 +23,8 @@ from recon.gateway_client.errors import (
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
 from recon.gateway_client.prepare import PreparedRequest, prepare
+from recon.gateway_client.query import QueryAnswers, QueryClient, QueryLimits
+from recon.gateway_client.query_reply import FailedKey, OrderRecord
 from recon.gateway_client.rows import (
     BatchRow,
     CancelRow,
@@ -45,6 +47,7 @@ __all__ = [
     "CaptureRow",
     "CertificateError",
     "Credentials",
+    "FailedKey",
     "Finding",
     "FindingKind",
     "GatewayClientError",
@@ -55,8 +58,12 @@ __all__ = [
     "MoneyTransport",
     "NotSentError",
     "Operation",
+    "OrderRecord",
     "Outcome",
     "PreparedRequest",
+    "QueryAnswers",
+    "QueryClient",
+    "QueryLimits",
     "QueryRefusedError",
     "RawReply",
     "RefundRow",
