@@ -40,7 +40,7 @@ app.add_typer(database, name="db")
 database.command("upgrade")(upkeep.upgrade)
 
 
-def _print_version(*, wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
@@ -58,15 +58,17 @@ def _recon(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and exit.", is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
     debug: Annotated[
         bool, typer.Option(DEBUG_OPTION, help="Show the full text of an unexpected error.")
     ] = False,
 ) -> None:
     """Settle and reconcile a merchant's payments, night by night."""
-    del debug  # read from the words of the call: an error may come before they are parsed
-    _print_version(wanted=version)
+    # Both did their work before: --version as it is read, --debug in `main`.
+    del version, debug
 
 
 def main(words: Sequence[str] | None = None) -> int:

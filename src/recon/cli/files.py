@@ -30,6 +30,7 @@ def reconcile(
     ] = None,
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
+    day = date_of(as_of)
     from recon.cli.workbooks import workbooks
     from recon.steps.environment import system_clock
     from recon.steps.plain_files import PlainFilesRequest, reconcile_files
@@ -41,7 +42,7 @@ def reconcile(
         instructions=tuple(instructions or ()),
         rules_file=rules,
         previous=previous,
-        as_of=date_of(as_of),
+        as_of=day,
         out=out,
     )
     result = reconcile_files(request, clock=system_clock, write_workbook=workbooks().write)

@@ -25,11 +25,11 @@ def nightly(
 
     Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
     """
+    day = date_of(business_date).isoformat()
     from recon.cli.workbooks import workbooks
     from recon.steps import night
     from recon.steps.environment import environment_of, system_clock
 
-    day = date_of(business_date).isoformat()
     request = night.request_of(account=(merchant, account), business_date=day, live=not dry_run)
     figures: dict[str, int | str] = {}
     with (

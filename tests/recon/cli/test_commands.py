@@ -1,0 +1,203 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recon import cli
+from recon.errors import GateClosedError, NightHeldError, StoreLockedError
+
+HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
+COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "report", "verify", "doctor")
+
+
+def recon(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`recon` as a process of its own, with only these RECON_ variables."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECON_")}
+    code = "import sys; from recon.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={**inherited, **variables, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def raise_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let every command that opens an environment meet this error there."""
+
+    def environment_of(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("recon.steps.environment.environment_of", environment_of)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`recon --help` answers at once because no command's weight is imported for it."""
+    code = (
+        "import sys; from recon.cli import main; code = main(['--help']); "
+        f"print(code, sorted(set(sys.modules) & {HEAVY!r}))"
+    )
+
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert said.splitlines()[-1] == "0 []"
+    assert all(f" {name} " in said for name in (*COMMANDS, "db"))
+
+
+@pytest.mark.parametrize("words", [(name,) for name in COMMANDS] + [("db", "upgrade")])
+def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command explains itself and each of its options."""
+    code = cli.main([*words, "--help"])
+
+    said = capsys.readouterr().out
+    assert code == 0
+    assert f"Usage: recon {' '.join(words)}" in said
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """`recon --version` is one line."""
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("recon 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "Usage"),
+        (("nightly",), "Missing option '--merchant'"),
+        (("nigthly",), "No such command"),
+        (("reconcile", "--as-of", "2026-11-20"), "Missing option '--orders'"),
+        (("sandbox", "--port", "70000"), "65535"),
+        (("demo", "--orders", "0"), "--orders"),
+        (("db",), "Usage"),
+    ],
+)
+def test_wrong_usage_ends_with_2(words: tuple[str, ...], told: str) -> None:
+    """What cannot be meant is refused with the words that are wrong, and exit code 2."""
+    ended = recon(*words)
+
+    assert ended.returncode == 2
+    assert told in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20"),
+        ("status",),
+        ("verify",),
+        ("report", "--run", "x"),
+    ],
+)
+def test_missing_configuration_is_one_sentence(words: tuple[str, ...]) -> None:
+    """Without variables a command names the first that is missing, and ends with 2."""
+    ended = recon(*words)
+
+    assert ended.returncode == 2
+    assert "RECON_DATABASE_URL is not set" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_date_that_is_none_is_refused() -> None:
+    """The business date is looked at before anything is opened."""
+    ended = recon("nightly", "--merchant", "1", "--account", "2", "--business-date", "20.11.2026")
+
+    assert ended.returncode == 2
+    assert "20.11.2026" in ended.stderr
+    assert "2026-11-20" in ended.stderr
+
+
+def test_doctor_lists_what_is_missing() -> None:
+    """`recon doctor` names the missing variable, and ends with 2."""
+    ended = recon("doctor")
+
+    assert ended.returncode == 2
+    assert "MISSING configuration" in ended.stdout
+    assert "RECON_DATABASE_URL" in ended.stdout
+
+
+def test_the_database_is_made_and_made_again(tmp_path: Path) -> None:
+    """`recon db upgrade` may be repeated; without a folder it says which one to create."""
+    url = f"sqlite:///{tmp_path}/recon.sqlite"
+
+    first = recon("db", "upgrade", RECON_DATABASE_URL=url)
+    again = recon("db", "upgrade", RECON_DATABASE_URL=url)
+    nowhere = recon("db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite")
+
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert first.stdout == again.stdout
+    assert nowhere.returncode == 1
+    assert f"{tmp_path}/none" in nowhere.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NightHeldError("account 1/2 is held by run 3"), 75),
+        (GateClosedError("T1 does not tie"), 4),
+        (StoreLockedError("the database is locked"), 1),
+    ],
+)
+def test_errors_of_ours_are_one_sentence_with_their_code(
+    error: Exception,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A ReconError speaks for itself and brings its exit code."""
+    raise_in_a_command(monkeypatch, error)
+
+    ended = cli.main(["status"])
+
+    assert ended == code
+    told = capsys.readouterr().err
+    assert told.splitlines() == [f"{str(error)[0].upper()}{str(error)[1:]}"]
+
+
+def test_an_unexpected_error_leaves_its_text_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A bug is one sentence on the terminal; its full text lies where only this user reads it."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    raise_in_a_command(monkeypatch, ZeroDivisionError("card 4111111111111111"))
+
+    code = cli.main(["status"])
+
+    told = capsys.readouterr().err
+    (path,) = tmp_path.glob("recon-error-*.txt")
+    assert code == 1
+    assert "unexpected ZeroDivisionError" in told
+    assert "4111111111111111" not in told
+    assert str(path) in told
+    assert "Traceback" in path.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_debug_shows_the_full_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--debug may stand anywhere on the line."""
+    raise_in_a_command(monkeypatch, ZeroDivisionError("here"))
+
+    assert cli.main(["status", "--debug"]) == 1
+    assert "ZeroDivisionError: here" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_what_was_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends with the code shells know, and with the promise about money."""
+    raise_in_a_command(monkeypatch, KeyboardInterrupt())
+
+    assert cli.main(["status"]) == 130
+    told = capsys.readouterr().err
+    assert "is kept" in told
+    assert "nothing is sent twice" in told

@@ -1,0 +1,256 @@
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from recon import cli
+from recon.cli.demo_folder import (
+    DemoFolder,
+    Memory,
+    agree,
+    empty,
+    folder_at,
+    recall,
+    remember,
+)
+from recon.cli.demo_gateway import demo_gateway, effects, health
+from recon.cli.demo_settings import env_text, rules_toml, variables_of
+from recon.cli.demo_work import ACCOUNT, prepared
+from recon.cli.sample_night import Account
+from recon.errors import ConfigurationError, UsageError
+from recon.model import Answer, GatewayState
+from recon.sandbox import SandboxOptions, serving
+from recon.settings import load_settings
+
+FEW = Memory(orders=40, seed=7)
+
+
+def variables_in(folder: Path) -> dict[str, str]:
+    """The variables of the demo's `env`."""
+    lines = (folder / "env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def prepare(folder: Path, *words: str) -> int:
+    """`recon demo --prepare-only` in this folder."""
+    return cli.main(["demo", "--dir", str(folder), "--prepare-only", *words])
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by its path there."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_prepare_leaves_everything_a_night_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The contract's files stand under the folder, and their settings load."""
+    code = prepare(tmp_path / "d", "--orders", "40")
+
+    variables = variables_in(tmp_path / "d")
+    settings = load_settings(variables)
+    assert code == 0
+    assert f"Prepared: {tmp_path}/d" in capsys.readouterr().out
+    assert list(variables) == [
+        "RECON_GATEWAY_BASE_URL",
+        "RECON_SIGN_KEY",
+        "RECON_DATABASE_URL",
+        "RECON_CONFIG_DIR",
+        "RECON_MERCHANT",
+        "RECON_ACCOUNT",
+        "RECON_BUSINESS_DATE",
+    ]
+    assert variables["RECON_GATEWAY_BASE_URL"].startswith("http://127.0.0.1:")
+    assert sorted(settings.accounts) == ["100042/100042001", "100042/100042002"]
+    assert settings.gateway.reply_signatures == "enforce"
+    assert settings.account("100042", account_id="100042001").inbox == tmp_path / "d/inbox"
+    names = {path.name for path in (tmp_path / "d").iterdir()}
+    assert {"sandbox.sqlite", "recon.sqlite", "ledger.sqlite", "reports"} <= names
+
+
+def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
+    """Each state that the sandbox can answer is mapped, and the shown amount is the authorised."""
+    (tmp_path / "rules.toml").write_text(rules_toml())
+    place = DemoFolder(tmp_path)
+    variables = variables_of(
+        place, account=ACCOUNT, base_url="http://127.0.0.1:1", business_date="x"
+    )
+
+    rules = load_settings({**variables, "RECON_CONFIG_DIR": str(tmp_path)}).rules
+
+    assert rules.gateway.amount_means == "authorised"
+    assert rules.state_of("4000") is GatewayState.PARTIALLY_REFUNDED
+    assert rules.state_of("6100") is GatewayState.EXPIRED
+    assert rules.answer_of("0") is Answer.FOUND
+    assert rules.answer_of("2") is Answer.NOT_FOUND
+
+
+def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> None:
+    """The same command continues on the same folder, with the same port where it is free."""
+    prepare(tmp_path, "--orders", "40")
+    first = files_in(tmp_path)
+
+    assert prepare(tmp_path) == 0
+
+    again = files_in(tmp_path)
+    assert {name for name in first if first[name] != again.get(name)} <= {
+        "recon.sqlite",
+        "sandbox.sqlite",
+    }
+
+
+def test_a_person_may_edit_what_is_prepared(tmp_path: Path) -> None:
+    """Settings changed by hand and files added to the inbox survive the next run."""
+    prepare(tmp_path, "--orders", "40")
+    rules = tmp_path / "config/rules.toml"
+    rules.write_text(rules.read_text() + "\n[grace]\norder_to_gateway = '48h'\n")
+
+    prepare(tmp_path)
+
+    assert "48h" in rules.read_text()
+
+
+def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
+    """Somebody's own files in the folder stay, everything of the demo goes."""
+    prepare(tmp_path, "--orders", "40")
+    mine = [tmp_path / "notes.txt", tmp_path / "inbox/mine.csv", tmp_path / "config/mine.toml"]
+    for path in mine:
+        path.write_text("mine")
+    (tmp_path / "prefect").mkdir()
+    (tmp_path / "prefect/prefect.db").write_text("state")
+
+    empty(DemoFolder(tmp_path))
+
+    assert sorted(files_in(tmp_path)) == sorted(str(path.relative_to(tmp_path)) for path in mine)
+
+
+def test_fresh_starts_over_with_another_size(tmp_path: Path) -> None:
+    """After --fresh another size and seed hold."""
+    prepare(tmp_path, "--orders", "40")
+
+    assert prepare(tmp_path, "--orders", "60", "--seed", "9", "--fresh") == 0
+    assert json.loads((tmp_path / "demo.json").read_text())["orders"] == 60
+
+
+@pytest.mark.parametrize("words", [("--orders", "41"), ("--seed", "8")])
+def test_another_size_on_the_same_folder_is_refused(
+    words: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder holds one demo; the sentence says how to go on."""
+    prepare(tmp_path, "--orders", "40", "--seed", "7")
+
+    assert prepare(tmp_path, *words) == 2
+    assert "--fresh" in capsys.readouterr().err
+
+
+def test_agreement_of_size_and_seed() -> None:
+    """Nothing asked: what is there, else the defaults; the same asked: what is there."""
+    assert agree(None, orders=None, seed=None) == Memory(2000, 42)
+    assert agree(None, orders=5, seed=0) == Memory(5, 0)
+    assert agree(FEW, orders=None, seed=7) == FEW
+    with pytest.raises(UsageError, match="40 orders with seed 7"):
+        agree(FEW, orders=41, seed=None)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """A folder with a database that no demo made is refused, also by --fresh."""
+    (tmp_path / "recon.sqlite").write_text("production")
+
+    assert prepare(tmp_path) == 2
+    assert prepare(tmp_path, "--fresh") == 2
+    assert (tmp_path / "recon.sqlite").read_text() == "production"
+
+
+@pytest.mark.parametrize("name", ["with space", "a$b", "a'b", "a?b", "a#b"])
+def test_a_path_that_needs_quoting_is_refused(name: str, tmp_path: Path) -> None:
+    """`env` has nothing to expand or quote, so the path must not need it."""
+    with pytest.raises(UsageError, match="choose another"):
+        folder_at(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file in the way ends with 1 and the option that helps."""
+    (tmp_path / "file").write_text("")
+
+    assert prepare(tmp_path / "file" / "d") == 1
+    assert "--dir" in capsys.readouterr().err
+
+
+def test_a_broken_memory_says_how_to_go_on(tmp_path: Path) -> None:
+    """What the demo remembers may be damaged; --fresh helps."""
+    (tmp_path / "demo.json").write_text("{")
+
+    with pytest.raises(ConfigurationError, match="--fresh"):
+        recall(DemoFolder(tmp_path))
+    assert prepare(tmp_path, "--orders", "40", "--fresh") == 0
+
+
+def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
+    """Until all of the sample is written, the folder does not count as prepared."""
+    prepare(tmp_path, "--orders", "40")
+    whole = (tmp_path / "answer-key.json").read_bytes()
+    remember(DemoFolder(tmp_path), Memory(40, 42, prepared=False))
+    (tmp_path / "answer-key.json").unlink()
+
+    prepare(tmp_path)
+
+    assert (tmp_path / "answer-key.json").read_bytes() == whole
+
+
+@contextmanager
+def sandbox_beside(folder: Path, *, port: int) -> Iterator[int]:
+    """`recon sandbox --state D/sandbox.sqlite --port P`, as `env` invites to."""
+    options = SandboxOptions(port=port, seed=7, orders=40, state=folder / "sandbox.sqlite")
+    with serving(options) as running:
+        yield running.port
+
+
+def test_a_sandbox_that_runs_beside_is_used(tmp_path: Path) -> None:
+    """The demo does not start a second one over the same state, nor wipe the ground under it."""
+    place = folder_at(tmp_path)
+    with prepared(place, FEW) as ready:
+        port = ready.port
+    with sandbox_beside(tmp_path, port=port):
+        before = threading.active_count()
+        with demo_gateway(place, Memory(40, 7, port=port)) as used:
+            assert used == port
+            assert threading.active_count() == before
+        assert health(port)["status"] == "ok"
+        assert prepare(tmp_path, "--fresh") == 2
+
+
+def test_a_port_that_is_taken_is_left_to_its_owner(tmp_path: Path) -> None:
+    """Somebody else at the remembered port: the demo takes another one and writes it down."""
+    place = folder_at(tmp_path)
+    with (
+        serving(SandboxOptions(seed=1, orders=10)) as stranger,
+        prepared(place, Memory(40, 7, port=stranger.port)) as ready,
+    ):
+        assert ready.port != stranger.port
+        assert len(effects(ready.port)) > 40
+    assert variables_in(tmp_path)["RECON_GATEWAY_BASE_URL"].endswith(f":{ready.port}")
+
+
+def test_env_has_nothing_to_expand() -> None:
+    """Plain KEY=VALUE lines, absolute paths."""
+    variables = variables_of(
+        DemoFolder(Path("/srv/demo")),
+        account=Account("1", "2", "3"),
+        base_url="http://127.0.0.1:9",
+        business_date="2026-11-20",
+    )
+
+    text = env_text(variables)
+
+    assert "RECON_DATABASE_URL=sqlite:////srv/demo/recon.sqlite\n" in text
+    assert not set(text) & set("\"'$` ")

@@ -1,0 +1,51 @@
+import sys
+from io import StringIO
+
+import pytest
+
+from recon.cli.speaking import complain, say, telling
+
+
+class Terminal(StringIO):
+    """A stderr that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Yes."""
+        return True
+
+
+def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script reads stdout; what went wrong is on stderr."""
+    say("RECONCILED")
+    complain("The inbox is not there")
+
+    assert capsys.readouterr() == ("RECONCILED\n", "The inbox is not there\n")
+
+
+def test_without_a_terminal_each_step_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A scheduler's log reads like a diary, without control characters."""
+    with telling(["ingest", "query"]) as tell:
+        tell("3 order files [new]")
+        tell("Asked for 7 orders.")
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "3 order files [new]\nAsked for 7 orders.\n"
+
+
+def test_a_terminal_shows_a_bar_and_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences stay, brackets in them are no markup, and more sentences than steps do no harm."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    with telling(["ingest", "query"]) as tell:
+        tell("3 order files [red]")
+        tell("Asked for 7 orders.")
+        tell("One more.")
+
+    shown = terminal.getvalue()
+    assert "3 order files [red]" in shown
+    assert "Asked for 7 orders." in shown
+    assert "One more." in shown
+    assert "ingest" in shown
