@@ -1,0 +1,63 @@
+"""The proof: equations whose two sides are computed apart, each of which can fail.
+
+Left sides come from the source frames, right sides from the frames of the result or from the places
+of the items. What a night stores, sends or draws (T11 to T14) is proven where it happens.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from recon.matching.joined_sets import Joined
+from recon.matching.result_frames import Frames
+from recon.matching.sources import Previous, Sources
+from recon.matching.totals_of_inputs import (
+    file_totals,
+    instruction_totals,
+    load_totals,
+    query_totals,
+)
+from recon.matching.totals_of_items import (
+    bounds_totals,
+    conservation_totals,
+    exclusivity_totals,
+    leg_totals,
+    roll_forward,
+    scope_items,
+    tolerance_totals,
+)
+from recon.model import ControlTotal
+from recon.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Everything the totals are computed from."""
+
+    sources: Sources
+    rules: Rules
+    joined: Joined
+    frames: Frames
+    places: pd.DataFrame
+    """See places.place_items."""
+    previous: Previous | None
+
+
+def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
+    """All totals that the given sources allow, in order of their numbers."""
+    sources, joined, frames = proof.sources, proof.joined, proof.frames
+    scope = scope_items(sources, joined=joined, rules=proof.rules)
+    return (
+        *file_totals(sources),
+        *load_totals(sources, joined=joined),
+        *query_totals(sources, joined=joined),
+        *conservation_totals(scope, frames=frames, places=proof.places),
+        *leg_totals(scope, frames=frames, covered=joined.covered),
+        *exclusivity_totals(proof.places),
+        *roll_forward(frames.breaks, previous=proof.previous),
+        *instruction_totals(sources.instructions),
+        *bounds_totals(
+            joined, instructions=sources.instructions, frames=frames, places=proof.places
+        ),
+        *tolerance_totals(frames.matches, rules=proof.rules),
+    )

@@ -1,0 +1,121 @@
+"""The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock."""
+
+from datetime import datetime
+
+import pandas as pd
+
+from recon.matching.breaks import breaks_of
+from recon.matching.control_totals import Proof, control_totals
+from recon.matching.digest import digest_of
+from recon.matching.grace import microseconds
+from recon.matching.joined_sets import Joined, join_sides
+from recon.matching.marks import set_flags
+from recon.matching.outcomes import Outcomes, judge_sets
+from recon.matching.places import place_items, sides_of
+from recon.matching.result import BREAK_COLUMNS, Reconciliation
+from recon.matching.result_frames import (
+    Frames,
+    effects_of,
+    matches_of,
+    pending_of,
+    unverified_of,
+)
+from recon.matching.result_rows import entry_ids, identities, shown_rows
+from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
+from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.verdict import verdict_of
+from recon.rules import Rules
+
+
+def reconcile(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+) -> Reconciliation:
+    """Compare orders, gateway, ledger and instructions as they stood at `as_of`.
+
+    Args:
+        sources: typed frames, one row per accepted source row.
+        rules: tolerance, grace, calendar, status map.
+        as_of: the instant that closes the business date; the only time this knows.
+        previous: what an earlier run left open, for ids, first seen and the roll-forward.
+    """
+    joined = join_sides(sources, rules=rules, previous=previous)
+    joined.sets["entry_ids"] = entry_ids(
+        joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
+    )
+    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
+    rows = _rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    frames, break_sets = _frames(
+        rows,
+        joined=joined,
+        outcomes=outcomes,
+        ledger=_ledger(sources),
+        breaks=breaks_of(
+            rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
+        ),
+    )
+    places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
+    proof = Proof(sources, rules, joined, frames, places, previous)
+    totals = control_totals(proof)
+    return Reconciliation(
+        as_of=as_of,
+        verdict=verdict_of(totals, frames=frames, places=places, sources=sources, rules=rules),
+        breaks=frames.breaks,
+        effects=frames.effects,
+        matches=frames.matches,
+        pending=frames.pending,
+        unverified=frames.unverified,
+        control_totals=totals,
+        sides=sides_of(places),
+        unmapped_codes=unmapped_codes(sources, rules=rules),
+        not_covered=not_covered(sources),
+        scope_of_assurance=scope_of_assurance(frames, sources=sources),
+        rules_digest=rules.digest,
+        digest=digest_of(
+            [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
+        ),
+    )
+
+
+def _ledger(sources: Sources) -> pd.DataFrame:
+    if sources.ledger is None:
+        return frame_of([], columns=LEDGER_COLUMNS)
+    return sources.ledger
+
+
+def _rows(
+    joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
+) -> pd.DataFrame:
+    """What every set shows, with its state, flags and identity (grain: set and currency)."""
+    rows = shown_rows(joined, outcomes=outcomes)
+    numbers = rows["set"].to_numpy()
+    flags = set_flags(
+        joined.sets,
+        outcomes=outcomes,
+        instructed=sources.instructions is not None,
+        as_of=as_of,
+        rules=rules,
+    )
+    rows["state"] = outcomes.states()[numbers]
+    rows["flags"] = flags.iloc[numbers].reset_index(drop=True)
+    rows["identity"] = identities(joined.sets)[numbers]
+    return rows
+
+
+def _frames(
+    rows: pd.DataFrame,
+    *,
+    joined: Joined,
+    outcomes: Outcomes,
+    ledger: pd.DataFrame,
+    breaks: pd.DataFrame,
+) -> tuple[Frames, pd.DataFrame]:
+    """The frames, and which set each break is (columns set, break_id)."""
+    break_sets = breaks[["set", "break_id"]]
+    frames = Frames(
+        breaks=breaks[[*BREAK_COLUMNS]],
+        effects=effects_of(joined, outcomes=outcomes, break_ids=break_sets),
+        matches=matches_of(rows, outcomes=outcomes, ledger=ledger),
+        pending=pending_of(rows, outcomes=outcomes),
+        unverified=unverified_of(rows, outcomes=outcomes),
+    )
+    return frames, break_sets

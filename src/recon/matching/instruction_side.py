@@ -1,0 +1,76 @@
+"""Our own moves on a set: what we instructed, and what is known of it."""
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.grouping import (
+    NO_INSTANT,
+    Ints,
+    Rows,
+    amounts_of,
+    instants_of,
+    latest,
+    present,
+    total,
+)
+from recon.matching.sources import INSTRUCTION_COLUMNS, frame_of
+from recon.model import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    REJECTED_STATES,
+    WAITING_STATES,
+    InstructionKind,
+    InstructionState,
+)
+
+KINDS = (InstructionKind.CAPTURE, InstructionKind.REFUND, InstructionKind.CANCEL)
+STANDINGS = {
+    "confirmed": CONFIRMED_STATES,
+    "rejected": REJECTED_STATES,
+    "doubtful": DOUBTFUL_STATES,
+    "waiting": WAITING_STATES,
+}
+"""What a state of an instruction counts as; withdrawn ones count as nothing."""
+
+
+def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> pd.DataFrame:
+    """Our moves per set (grain: set).
+
+    For each kind and standing `<kind>_<standing>` (sum, minor units), `<kind>_<standing>_any`, and
+    `<kind>_<standing>_at` (latest of outcome_at, else sent_at, else approved_at); for refunds also
+    `refund_failed_later` (accepted, then found not applied). `instruction_amount` is the largest.
+    """
+    rows = frame_of([], columns=INSTRUCTION_COLUMNS) if instructions is None else instructions
+    sets = sets if instructions is not None else np.zeros(0, dtype=np.intp)
+    amount = amounts_of(rows["amount"])
+    at = started_at(rows)
+    failed_later = (
+        rows["state"].eq(InstructionState.RESOLVED_NOT_APPLIED)
+        & rows["refund_reference_id"].ne("")
+        & rows["kind"].eq(InstructionKind.REFUND)
+    ).to_numpy()
+    columns = {}
+    for kind in KINDS:
+        of_kind = rows["kind"].eq(kind).to_numpy()
+        for standing, states in STANDINGS.items():
+            mask = of_kind & rows["state"].isin(states).to_numpy()
+            if standing == "rejected":
+                mask &= ~failed_later
+            name = f"{kind.value}_{standing}"
+            columns[name] = total(np.where(mask, amount, 0), groups=sets, size=size)
+            columns[f"{name}_any"] = present(mask, groups=sets, size=size)
+            columns[f"{name}_at"] = latest(np.where(mask, at, NO_INSTANT), groups=sets, size=size)
+    columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
+    failed = np.where(failed_later, amount, 0)
+    columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)
+    columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
+    columns["instructed_at"] = latest(at, groups=sets, size=size)
+    return pd.DataFrame(columns)
+
+
+def started_at(rows: pd.DataFrame) -> Ints:
+    """When the grace of each instruction starts."""
+    instants = instants_of(rows["outcome_at"])
+    for column in ("sent_at", "approved_at"):
+        instants = np.where(instants == NO_INSTANT, instants_of(rows[column]), instants)
+    return np.asarray(instants, dtype=np.int64)

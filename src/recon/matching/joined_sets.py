@@ -1,0 +1,120 @@
+"""All sides of every set beside each other: the frame that everything is judged on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.gateway_side import NUMBER, gateway_side
+from recon.matching.grouping import NO_INSTANT, Bools, Rows, present
+from recon.matching.instruction_side import instruction_side
+from recon.matching.ledger_side import compared, entry_versions, ledger_side
+from recon.matching.nets import nets_of, primary
+from recon.matching.orders_side import Side, orders_side
+from recon.matching.sets import BY_ORDER, NO_SET, SetKeys, build_sets
+from recon.matching.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.versions import CONFLICT
+from recon.model import Reject
+from recon.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The sets with what each side says."""
+
+    sets: pd.DataFrame
+    """One row per set, amounts in the set's currency."""
+    nets: pd.DataFrame
+    """One row per set and currency (see nets.nets_of)."""
+    orders: Side
+    gateway: Side
+    ledger: Side
+    keys: SetKeys
+    covered: bool
+    """Whether a ledger was given."""
+
+
+def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> Joined:
+    """Build the sets and put the sides together."""
+    ledger = sources.ledger
+    covered = ledger is not None
+    if ledger is None:
+        ledger = frame_of([], columns=LEDGER_COLUMNS)
+    belongs = compared(ledger) | (entry_versions(ledger) == CONFLICT)
+    keys = build_sets(_keyed_frames(sources, ledger=ledger[belongs], previous=previous))
+    entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
+    entry_sets[belongs] = keys.of["ledger"]
+    size = keys.size
+    orders = orders_side(sources.orders, sets=keys.of["orders"], size=size)
+    gateway = gateway_side(sources.gateway, sets=keys.of["gateway"], size=size, rules=rules)
+    books = ledger_side(ledger, sets=entry_sets, size=size)
+    ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
+    sets = pd.concat([keys.frame, orders.sets, gateway.sets, books.sets, ours], axis=1)
+    nets = nets_of({"order": orders.items, "gateway": gateway.items, "ledger": books.items})
+    sets["currency"] = _currency(sets)
+    sets = sets.assign(**primary(nets, currency=sets["currency"]))
+    sets["key_ambiguous"] = keys.ambiguous
+    _mark_evidence(sets, sources=sources, keys=keys)
+    return Joined(sets, nets, orders, gateway, books, keys, covered)
+
+
+def _keyed_frames(
+    sources: Sources, *, ledger: pd.DataFrame, previous: Previous | None
+) -> dict[str, pd.DataFrame]:
+    nothing = frame_of([], columns=KEY_COLUMNS)
+    return {
+        "orders": sources.orders,
+        "gateway": sources.gateway,
+        "ledger": ledger,
+        "instructions": nothing if sources.instructions is None else sources.instructions,
+        "rejects": readable_rejects(sources.rejects),
+        "universe": nothing if sources.universe is None else sources.universe,
+        "chargebacks": nothing if previous is None else previous.chargebacks[[*KEY_COLUMNS]],
+    }
+
+
+def readable_rejects(rejects: tuple[Reject, ...]) -> pd.DataFrame:
+    """KEY_COLUMNS of the rejected rows whose merchant, account and order_no could be read."""
+    readable = [
+        {"merchant_id": r.merchant_id, "account_id": r.account_id, "order_no": r.order_no}
+        for r in rejects
+        if r.merchant_id and r.account_id and r.order_no
+    ]
+    return frame_of(readable, columns=KEY_COLUMNS)
+
+
+def _currency(sets: pd.DataFrame) -> "pd.Series[str]":
+    """The order's currency where there is one, then the gateway's, then the ledger's."""
+    currency = sets["order_currency"]
+    for side in ("gateway_currency", "ledger_currency"):
+        currency = currency.where(currency.ne(""), sets[side])
+    return currency
+
+
+def _mark_evidence(sets: pd.DataFrame, *, sources: Sources, keys: SetKeys) -> None:
+    """What makes a set unverified: quarantined rows and answers that say nothing."""
+    size = keys.size
+    sets["quarantined"] = _named(keys.of["rejects"], size=size)
+    sets["chargeback_before"] |= _named(keys.of["chargebacks"], size=size)
+    found = sets["gateway_state"].ne(NUMBER["none"])
+    failed = sets["answer_failed"] & ~found
+    if sources.universe is not None:
+        asked = _named(keys.of["universe"], size=size) | sets["order_state"].ne(0)
+        answered = _named(keys.of["gateway"], size=size)
+        failed |= asked & ~answered & sets["kind"].eq(BY_ORDER)
+    sets["no_answer"] = failed
+    sets["answer_unmapped_only"] = sets["answer_unmapped"] & ~found & ~failed
+    unclear = sets["no_answer"] | sets["answer_unmapped_only"]
+    sets["gateway_state"] = sets["gateway_state"].mask(unclear, NUMBER["unverified"])
+
+
+def _named(rows: Rows, *, size: int) -> Bools:
+    return present(np.ones(len(rows), dtype=np.bool_), groups=rows, size=size)
+
+
+def event_instants(sets: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """When each set began: ordered, else paid, else booked, else instructed."""
+    instants = sets["ordered_at"].to_numpy(dtype=np.int64)
+    for column in ("transaction_date", "booked_at", "instructed_at"):
+        instants = np.where(instants == NO_INSTANT, sets[column].to_numpy(), instants)
+    return instants

@@ -1,0 +1,144 @@
+"""What a set came to: findings of both legs, of our own moves and of multiplicity, then one word.
+
+Pure functions of a Pattern. A finding whose grace still runs makes the set PENDING; one that has
+run out, or had none, makes it a BREAK; precedence picks the primary code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recon.matching.finding import Finding, Leg
+from recon.matching.ledger_leg import ledger_findings
+from recon.matching.orders_leg import instruction_findings, order_findings
+from recon.matching.pattern import UNVERIFIED_REASONS, Pattern
+from recon.model import BreakCode, Flag, SetState
+
+PRECEDENCE = tuple(BreakCode)
+ABSENT = ""
+"""Neither side says anything: no row anywhere."""
+
+_FIRM = frozenset(
+    {
+        BreakCode.CAPTURE_UNCONFIRMED,
+        BreakCode.REFUND_UNCONFIRMED,
+        BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.STATUS_UNMAPPED,
+        BreakCode.AMBIGUOUS_MATCH,
+        BreakCode.OVER_REFUND,
+    }
+)
+"""A write-off does not close these: they are doubts, not differences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The outcome for every set of one pattern."""
+
+    state: str
+    """A SetState, or ABSENT."""
+    codes: tuple[BreakCode, ...] = ()
+    """In order of precedence; the first is the primary code."""
+    flags: tuple[Flag, ...] = ()
+    waits: tuple[Finding, ...] = ()
+    """What a PENDING set waits for."""
+    rule: str = ""
+    """Why a set is MATCHED."""
+    reason: str = ""
+    """Why a set is UNVERIFIED."""
+
+
+def judge(pattern: Pattern) -> Judgement:
+    """The judgement of a pattern."""
+    if pattern.unverified:
+        reason = UNVERIFIED_REASONS[pattern.unverified - 1]
+        return Judgement(SetState.UNVERIFIED, reason=reason.value)
+    if pattern.wrong_account:
+        return Judgement(SetState.BREAK, (BreakCode.WRONG_ACCOUNT,))
+    findings = tuple(_kept(pattern))
+    late = [finding for finding in findings if pattern.is_late(finding.due)]
+    codes = tuple(sorted({f.code for f in late if f.code}, key=PRECEDENCE.index))
+    waits = tuple(finding for finding in findings if not pattern.is_late(finding.due))
+    flags = tuple(sorted({*_flags(pattern), *(f.flag for f in late if f.flag)}))
+    if codes:
+        return Judgement(SetState.BREAK, codes, flags)
+    if waits:
+        return Judgement(SetState.PENDING, flags=flags, waits=waits)
+    if not pattern.anything:
+        return Judgement(ABSENT)
+    return Judgement(SetState.MATCHED, flags=flags, rule=_rule(flags, pattern=pattern))
+
+
+def _kept(pattern: Pattern) -> Iterator[Finding]:
+    """All findings that nothing closes or replaces."""
+    closed = {
+        leg
+        for leg, is_closed in (
+            (Leg.ORDERS, pattern.closed_orders),
+            (Leg.LEDGER, pattern.closed_ledger),
+        )
+        if is_closed
+    }
+    for finding in _all(pattern):
+        if finding.leg in closed and finding.code not in _FIRM:
+            continue
+        yield finding
+
+
+def _all(pattern: Pattern) -> Iterator[Finding]:
+    yield from _multiplicity(pattern)
+    yield from order_findings(pattern)
+    yield from instruction_findings(pattern)
+    if pattern.covered or pattern.gateway == "chargeback":
+        yield from ledger_findings(pattern)
+
+
+def _multiplicity(pattern: Pattern) -> Iterator[Finding]:
+    marks = {
+        BreakCode.DUPLICATE_ORDER_ROW: pattern.order_duplicate,
+        BreakCode.AMBIGUOUS_MATCH: pattern.ambiguous,
+        BreakCode.CURRENCY_MISMATCH: pattern.currency_mismatch,
+        BreakCode.STATUS_UNMAPPED: pattern.unmapped,
+        BreakCode.OVER_REFUND: pattern.over_refund,
+    }
+    for code, marked in marks.items():
+        if marked:
+            yield Finding(code, Leg.ORDERS)
+    if pattern.booked_twice:
+        yield Finding(BreakCode.DUPLICATE_LEDGER_POSTING, Leg.LEDGER)
+
+
+def _flags(pattern: Pattern) -> Iterator[Flag]:
+    marks = {
+        Flag.INSTRUCTED: pattern.explained,
+        Flag.REPLY_ONLY: pattern.reply_only,
+        Flag.ROUNDING: pattern.rounded or (pattern.ledger_rounded and pattern.covered),
+        Flag.WRITTEN_OFF: pattern.closed_orders or pattern.closed_ledger,
+        Flag.CHARGEBACK_BOOKED: pattern.gateway == "chargeback" and pattern.ledger_chargeback,
+    }
+    for flag, marked in marks.items():
+        if marked:
+            yield flag
+
+
+class _Rule(NamedTuple):
+    flag: Flag
+    word: str
+
+
+_RULES = (
+    _Rule(Flag.WRITTEN_OFF, "written_off"),
+    _Rule(Flag.CHARGEBACK_BOOKED, "chargeback_booked"),
+    _Rule(Flag.REPLY_ONLY, "reply_only"),
+    _Rule(Flag.INSTRUCTED, "instructed"),
+    _Rule(Flag.ROUNDING, "tolerance"),
+)
+
+
+def _rule(flags: tuple[Flag, ...], *, pattern: Pattern) -> str:
+    for flag, word in _RULES:
+        if flag in flags:
+            return word
+    if pattern.several_payments:
+        return "split_tender"
+    return "exact" if pattern.order_net or pattern.gateway_net else "state_table"

@@ -1,0 +1,79 @@
+"""Leg B: what the gateway says against what is booked."""
+
+from collections.abc import Iterator
+
+from recon.matching.finding import Finding, Leg
+from recon.matching.orders_leg import DEAD, MONEY
+from recon.matching.pattern import Pattern
+from recon.matching.state_table import Due
+from recon.model import BreakCode
+
+
+def ledger_findings(pattern: Pattern) -> Iterator[Finding]:
+    """Findings of the gateway against the ledger."""
+    state = pattern.gateway
+    if state == "none":
+        yield from _booked_without_payment(pattern)
+    elif state == "chargeback":
+        yield from _chargeback(pattern)
+    elif state in MONEY:
+        yield from _money(pattern)
+    elif state in DEAD or state == "authorised":
+        yield from _mismatch(bool(pattern.ledger_net), pattern=pattern)
+    elif state in {"pending", "in_review"} and pattern.ledger_net:
+        yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER, Due.HARD)
+    if pattern.ledger_chargeback and state not in {"none", "chargeback", "unmapped"}:
+        yield Finding(_unproven(pattern), Leg.LEDGER)
+
+
+def _booked_without_payment(pattern: Pattern) -> Iterator[Finding]:
+    if not pattern.ledger_net:
+        return
+    if pattern.order == "none":
+        yield Finding(BreakCode.LEDGER_ONLY, Leg.LEDGER, Due.BOOKED)
+    else:
+        yield Finding(BreakCode.BOOKED_NOT_AT_GATEWAY, Leg.LEDGER, Due.ORDER)
+
+
+def _chargeback(pattern: Pattern) -> Iterator[Finding]:
+    if pattern.refund_evidence:
+        yield Finding(BreakCode.CHARGEBACK_AFTER_REFUND, Leg.LEDGER)
+    if not pattern.ledger_chargeback:
+        yield Finding(BreakCode.CHARGEBACK_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
+    else:
+        yield from _mismatch(bool(pattern.ledger_net), pattern=pattern)
+
+
+def _unproven(pattern: Pattern) -> BreakCode:
+    if pattern.chargeback_before:
+        return BreakCode.CHARGEBACK_REVERSED_NOT_BOOKED
+    return BreakCode.CHARGEBACK_UNPROVEN
+
+
+def _money(pattern: Pattern) -> Iterator[Finding]:
+    """Captures and refunds gross, each; a currency finding says it all for this leg."""
+    if pattern.currency_mismatch:
+        return
+    if pattern.captured and not pattern.ledger_captured:
+        yield Finding(BreakCode.MISSING_IN_LEDGER, Leg.LEDGER, Due.LEDGER, "ledger")
+    else:
+        yield from _mismatch(bool(pattern.ledger_capture_differs), pattern=pattern)
+    if pattern.refund_unknown:
+        return
+    if pattern.refunded and not pattern.ledger_refunded:
+        yield Finding(BreakCode.REFUND_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
+    elif pattern.refunded:
+        yield from _mismatch(bool(pattern.ledger_refund_differs), pattern=pattern)
+    elif pattern.ledger_refunded and not _refund_is_ours(pattern):
+        yield Finding(BreakCode.LEDGER_REFUND_ONLY, Leg.LEDGER)
+
+
+def _refund_is_ours(pattern: Pattern) -> bool:
+    """A booked refund that we made and that the query does not show, or not yet."""
+    running = pattern.refund_confirmed and not pattern.is_late(Due.REFUND)
+    return bool(pattern.refund_covers_ledger and (pattern.reply_only or running))
+
+
+def _mismatch(differs: bool, *, pattern: Pattern) -> Iterator[Finding]:  # noqa: FBT001 - a guard
+    if differs and not pattern.booked_twice:
+        yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER)

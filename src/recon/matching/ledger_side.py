@@ -1,0 +1,137 @@
+"""The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.grouping import (
+    Bools,
+    Rows,
+    amounts_of,
+    first_row,
+    instants_of,
+    latest,
+    present,
+    taken,
+    total,
+)
+from recon.matching.orders_side import Side
+from recon.matching.versions import CONFLICT, REPEAT, versions
+from recon.model import REVERSAL_SUFFIX, EntryType
+
+SIGN = {
+    EntryType.CAPTURE: 1,
+    EntryType.REFUND: -1,
+    EntryType.CHARGEBACK: -1,
+    EntryType.ADJUSTMENT: 1,
+}
+"""Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
+
+_NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT})
+_MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
+
+
+def compared(ledger: pd.DataFrame) -> Bools:
+    """Entries that belong to a set; fees, reserves, payouts and keyless adjustments do not."""
+    kind = base_type(ledger["entry_type"])
+    keyless = ledger["order_no"].eq("") & kind.eq(EntryType.ADJUSTMENT)
+    return (~(kind.isin(_NEVER_COMPARED) | keyless)).to_numpy()
+
+
+def base_type(entry_type: "pd.Series[str]") -> "pd.Series[str]":
+    """The entry type without its reversal."""
+    return entry_type.str.removesuffix(REVERSAL_SUFFIX)
+
+
+def entry_versions(ledger: pd.DataFrame) -> "np.ndarray[Any, np.dtype[np.int8]]":
+    """NEW, REPEAT or CONFLICT (one entry_id, other content) for each ledger row."""
+    numbers = np.zeros(len(ledger), dtype=np.int64)
+    for column in ("merchant_id", "account_id", "entry_id"):
+        codes, values = pd.factorize(ledger[column])
+        numbers = pd.factorize(numbers * (len(values) + 1) + codes)[0]
+    return versions(ledger, groups=numbers.astype(np.intp), newest=None)
+
+
+def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
+    """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
+    kind = base_type(ledger["entry_type"])
+    reversal = ledger["entry_type"].str.endswith(REVERSAL_SUFFIX).to_numpy()
+    stated = ledger["transaction_amount"].notna().to_numpy()
+    amount = np.where(
+        stated, amounts_of(ledger["transaction_amount"]), amounts_of(ledger["amount"])
+    )
+    abroad = stated & ledger["transaction_currency"].ne("").to_numpy()
+    sign = kind.map({word.value: sign for word, sign in SIGN.items()}).fillna(0)
+    forward = np.where(reversal, -amount, amount)
+    return pd.DataFrame(
+        {
+            "row": np.arange(len(ledger)),
+            "kind": kind.reset_index(drop=True),
+            "reversal": reversal,
+            "entry_id": ledger["entry_id"].reset_index(drop=True),
+            "reverses": ledger["reverses_entry_id"].reset_index(drop=True),
+            "currency": ledger["currency"]
+            .where(~abroad, ledger["transaction_currency"])
+            .reset_index(drop=True),
+            "transaction_id": ledger["transaction_id"].reset_index(drop=True),
+            "reference_no": ledger["reference_no"].reset_index(drop=True),
+            "booked_at": instants_of(ledger["booked_at"]),
+            "amount": amount,
+            "forward": forward,
+            "net": forward * sign.to_numpy(dtype=np.int64),
+        }
+    )
+
+
+def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int) -> Side:
+    """The entries of every set; entries that are not compared have set -1.
+
+    `sets` of the result: booked gross per movement (reversals taken off), currency, the latest
+    booking, and what makes the set unverified or a duplicate.
+    """
+    outcome = entry_versions(ledger)
+    every = ledger_items(ledger).assign(set=sets)
+    conflict = outcome == CONFLICT
+    every.loc[conflict, ["forward", "net"]] = 0
+    items = every[(outcome != REPEAT) & (sets >= 0)].reset_index(drop=True)
+    groups = items["set"].to_numpy()
+    frame = pd.DataFrame(
+        {"ledger_present": present(np.ones(len(items), np.bool_), groups=groups, size=size)}
+    )
+    for kind in (*_MOVEMENTS, EntryType.ADJUSTMENT, EntryType.WRITE_OFF):
+        moved = np.where(items["kind"].eq(kind), items["forward"], 0)
+        frame[f"ledger_{kind.value}"] = total(moved, groups=groups, size=size)
+    frame["booked_at"] = latest(items["booked_at"].to_numpy(), groups=groups, size=size)
+    frame["entry_conflict"] = present(conflict, groups=sets, size=size)
+    chosen = first_row(items[["currency", "transaction_id", "entry_id"]], groups=groups, size=size)
+    for name in ("currency", "transaction_id", "entry_id"):
+        frame[f"ledger_{name}"] = taken(items[name], rows=chosen)
+    frame["entries"] = np.bincount(groups, minlength=size)
+    repeated = _repeated_movements(items)
+    for kind in _MOVEMENTS:
+        mask = repeated & items["kind"].eq(kind).to_numpy()
+        frame[f"booked_twice_{kind.value}"] = present(mask, groups=groups, size=size)
+    return Side(items, frame, outcome)
+
+
+_MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
+
+
+def _repeated_movements(items: pd.DataFrame) -> Bools:
+    """Marks the entries whose movement stands more than once and is not reversed."""
+    marks = np.zeros(len(items), dtype=np.bool_)
+    moves = items["kind"].isin([kind.value for kind in _MOVEMENTS])
+    crowded = np.flatnonzero(moves & items.duplicated(_MOVEMENT[:4], keep=False))
+    if not crowded.size:
+        return marks
+    entries = items.iloc[crowded]
+    unnamed = entries[entries["reversal"] & entries["reverses"].eq("")]
+    gone = set(entries.loc[entries["reversal"], "reverses"])
+    standing = entries[~entries["reversal"] & ~entries["entry_id"].isin(gone)]
+    times = standing.groupby(_MOVEMENT)["row"].transform("size")
+    taken_back = unnamed.groupby(_MOVEMENT[:4]).size().rename("taken_back").reset_index()
+    joined = standing[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
+    left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
+    marks[standing.index.to_numpy()[left > 1]] = True
+    return marks

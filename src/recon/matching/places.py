@@ -1,0 +1,74 @@
+"""Where every item went: one place each, the ground of the totals about completeness."""
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.joined_sets import Joined
+from recon.matching.ledger_side import ledger_items
+from recon.matching.outcomes import Outcomes
+from recon.matching.versions import CONFLICT, NEW, REPEAT
+from recon.model import SetState
+
+GROUP = ["merchant_id", "account_id", "currency"]
+SIDES = ("orders", "gateway", "ledger")
+
+
+def place_items(
+    joined: Joined, *, outcomes: Outcomes, break_sets: pd.DataFrame, ledger: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per item in scope of any side.
+
+    Columns: source, row, merchant_id, account_id, currency, state, break_id ("" unless broken),
+    amount (as the source states it) and net (as the legs count it), minor units.
+    """
+    sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
+    states = outcomes.states()
+    owner = np.where(outcomes.host >= 0, outcomes.host, np.arange(len(states)))
+    ids = np.full(len(states), "", dtype=object)
+    ids[break_sets["set"].to_numpy()] = break_sets["break_id"].to_numpy(dtype=object)
+    parts = []
+    for source, side in sides.items():
+        numbers = side.items["set"].to_numpy()
+        place = joined.sets[["merchant_id", "account_id"]].iloc[numbers].reset_index(drop=True)
+        values = side.items[["row", "currency", "amount", "net"]].reset_index(drop=True)
+        part = pd.concat([place, values], axis=1)
+        part["source"] = source
+        part["state"] = states[numbers]
+        part["break_id"] = ids[owner[numbers]]
+        parts.append(part)
+    return pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True)
+
+
+def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> pd.DataFrame:
+    """Entries that stand outside the sets: matched, with nothing to be compared with."""
+    outside = np.ones(len(ledger), dtype=np.bool_)
+    outside[joined.ledger.items["row"].to_numpy()] = False
+    outside &= np.isin(joined.ledger.versions, (NEW, CONFLICT))
+    rows = ledger[outside].reset_index(drop=True)
+    items = ledger_items(rows)[["currency", "amount"]]
+    part = pd.concat([rows[["merchant_id", "account_id"]], items], axis=1)
+    return part.assign(
+        row=np.flatnonzero(outside),
+        net=np.int64(0),
+        source="ledger",
+        state=SetState.MATCHED.value,
+        break_id="",
+    )
+
+
+def in_scope(versions: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
+    """Rows of a source that count: neither repeats nor superseded."""
+    return int(np.isin(versions, (NEW, CONFLICT)).sum())
+
+
+def repeated(versions: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
+    """Identical repeats."""
+    return int((versions == REPEAT).sum())
+
+
+def sides_of(places: pd.DataFrame) -> pd.DataFrame:
+    """Count and amount (net) by source, account, currency and state."""
+    keys = ["source", *GROUP, "state"]
+    sums = places.groupby(keys, sort=True)["net"].agg(["size", "sum"]).reset_index()
+    frame = sums.rename(columns={"size": "count", "sum": "amount"})
+    return frame.astype({**dict.fromkeys(keys, "str"), "count": "int64", "amount": "int64"})

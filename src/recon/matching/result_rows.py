@@ -1,0 +1,161 @@
+"""From judged sets to the rows of matches, pending, breaks and unverified."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.gateway_side import GATEWAY_STATES, NUMBER
+from recon.matching.grouping import Bools, Ints
+from recon.matching.joined_sets import Joined
+from recon.matching.ledger_side import compared, entry_versions, ledger_items
+from recon.matching.orders_side import ORDER_STATES
+from recon.matching.outcomes import Outcomes
+from recon.matching.result import MATCH_COLUMNS
+from recon.matching.versions import NEW
+from recon.model import Flag
+
+ID_DIGITS = 16
+"""Hexadecimal digits of a break_id and a match_id."""
+
+SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
+
+
+def shown_rows(joined: Joined, *, outcomes: Outcomes) -> pd.DataFrame:
+    """What every set shows of itself (grain: set and currency, the set's own currency first).
+
+    Columns: set, own (the set's own currency), and MATCH_COLUMNS without match_id, flags, rule.
+    """
+    sets = joined.sets
+    rows = _of_sets(sets)
+    rows.insert(0, "set", np.arange(len(sets)))
+    rows.insert(1, "own", np.ones(len(sets), dtype=np.bool_))
+    nets = {side: sets[f"{side}_net"].to_numpy(dtype=np.int64).copy() for side in _SIDES}
+    away = np.flatnonzero(outcomes.host >= 0)
+    for side in _SIDES:
+        np.add.at(nets[side], outcomes.host[away], nets[side][away].copy())
+    presence = _presence(sets, outcomes=outcomes)
+    _put_amounts(rows, nets=nets, presence=presence, covered=joined.covered)
+    return pd.concat([rows, _other_currencies(joined, rows=rows)], ignore_index=True)
+
+
+_SIDES = ("order", "gateway", "ledger")
+
+
+def _of_sets(sets: pd.DataFrame) -> pd.DataFrame:
+    transaction = sets["gateway_transaction"]
+    for other in ("order_transaction", "ledger_transaction_id"):
+        transaction = transaction.where(transaction.ne(""), sets[other])
+    return pd.DataFrame(
+        {
+            "merchant_id": sets["merchant_id"],
+            "account_id": sets["account_id"],
+            "order_no": sets["order_no"],
+            "transaction_id": transaction,
+            "entry_id": sets["entry_ids"],
+            "state_orders": _words(ORDER_STATES, numbers=sets["order_state"].to_numpy()),
+            "state_gateway": _words(GATEWAY_STATES, numbers=sets["gateway_state"].to_numpy()),
+            "currency": sets["currency"],
+        }
+    )
+
+
+def _words(words: tuple[str, ...], *, numbers: Ints) -> "pd.Series[str]":
+    return pd.Series(np.asarray(words, dtype=object)[numbers], dtype="str")
+
+
+def _presence(sets: pd.DataFrame, *, outcomes: Outcomes) -> dict[str, Bools]:
+    """Which sides a set has; a host has those of the set that it explains."""
+    silent = [NUMBER["none"], NUMBER["unverified"]]
+    presence = {
+        "order": sets["order_state"].ne(0).to_numpy(),
+        "gateway": ~np.isin(sets["gateway_state"], silent),
+        "ledger": sets["ledger_present"].to_numpy(),
+    }
+    away = np.flatnonzero(outcomes.host >= 0)
+    for side, mask in presence.items():
+        presence[side] = mask.copy()
+        presence[side][outcomes.host[away]] |= mask[away]
+    return presence
+
+
+def _put_amounts(
+    rows: pd.DataFrame, *, nets: dict[str, Ints], presence: dict[str, Bools], covered: bool
+) -> None:
+    for side in _SIDES:
+        rows[f"{side}_amount"] = nullable(nets[side], given=presence[side])
+    everywhere = np.ones(len(rows), dtype=np.bool_)
+    rows["effect_orders"] = nullable(nets["gateway"] - nets["order"], given=everywhere)
+    rows["effect_ledger"] = nullable(
+        nets["gateway"] - nets["ledger"], given=everywhere & np.bool_(covered)
+    )
+
+
+def nullable(values: Ints, *, given: Bools) -> "pd.Series[int]":
+    """Int64 minor units, blank where not given."""
+    array = pd.arrays.IntegerArray(np.where(given, values, 0).astype(np.int64), ~given)
+    return pd.Series(array)
+
+
+def _other_currencies(joined: Joined, *, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows for the second currencies of a set."""
+    own = joined.sets["currency"].to_numpy()[joined.nets["set"].to_numpy()]
+    other = joined.nets[joined.nets["currency"].to_numpy() != own].reset_index(drop=True)
+    extra = rows.iloc[other["set"].to_numpy()].reset_index(drop=True)
+    extra["own"] = False
+    extra["currency"] = other["currency"]
+    nets = {side: other[f"{side}_net"].to_numpy(dtype=np.int64) for side in _SIDES}
+    _put_amounts(
+        extra, nets=nets, presence={s: nets[s] != 0 for s in _SIDES}, covered=joined.covered
+    )
+    return extra
+
+
+def identities(sets: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
+    """The id of each set: digest of merchant, account, key and sequence, never of a code."""
+    sequence = np.ones(len(sets), dtype=np.int64)
+    keyed = ["merchant_id", "account_id", "key"]
+    if sets["kind"].ne(0).any():
+        twins = sets[sets.duplicated(keyed, keep=False)].sort_values("kind", kind="stable")
+        sequence[twins.index.to_numpy()] = twins.groupby(keyed).cumcount().to_numpy() + 1
+    texts = zip(sets["merchant_id"], sets["account_id"], sets["key"], sequence, strict=True)
+    return np.array([_identity("\x1f".join(map(str, text))) for text in texts], dtype=object)
+
+
+def _identity(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+
+
+def entry_ids(items: pd.DataFrame, *, size: int, only: "pd.Series[str]") -> "pd.Series[str]":
+    """The entries of each set joined by `;`, sorted (`only`: the id where there is one)."""
+    joined = only.to_numpy(dtype=object).copy()
+    crowded = items[items.duplicated("set", keep=False)]
+    if len(crowded):
+        several = crowded.sort_values(["set", "entry_id"]).groupby("set")["entry_id"]
+        texts = several.agg(";".join)
+        joined[texts.index.to_numpy()] = texts.to_numpy(dtype=object)
+    return pd.Series(joined[:size], dtype="str")
+
+
+def not_compared_rows(ledger: pd.DataFrame) -> pd.DataFrame:
+    """Matches for entries that have nothing to be compared with (grain: entry)."""
+    alone = ~compared(ledger) & (entry_versions(ledger) == NEW)
+    rows = ledger[alone].reset_index(drop=True)
+    items = ledger_items(rows)
+    shown = rows[["merchant_id", "account_id", "order_no", "transaction_id", "entry_id"]].copy()
+    shown["match_id"] = [
+        _identity("\x1f".join(text))
+        for text in zip(rows["merchant_id"], rows["account_id"], rows["entry_id"], strict=True)
+    ]
+    shown["match_id"] = shown["match_id"].astype("str")
+    words = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
+    for name, word in {**words, "state_orders": "none", "state_gateway": "none"}.items():
+        shown[name] = pd.Series([word] * len(rows), dtype="str")
+    shown["currency"] = items["currency"]
+    nothing = np.zeros(len(rows), dtype=np.int64)
+    given = np.ones(len(rows), dtype=np.bool_)
+    for name in ("order_amount", "gateway_amount"):
+        shown[name] = nullable(nothing, given=~given)
+    for name in ("ledger_amount", "effect_orders", "effect_ledger"):
+        shown[name] = nullable(nothing, given=given)
+    return shown[[*MATCH_COLUMNS]]

@@ -1,0 +1,77 @@
+"""What was proven, what was not, and what this gateway's interface cannot show."""
+
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from recon.matching.result_frames import Frames
+from recon.matching.sources import Sources
+from recon.model import Answer, Flag, GatewayState
+from recon.rules import Rules
+
+Line = Mapping[str, str | int]
+
+
+def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
+    """Codes of the gateway that the rules do not know, with their count and a sample."""
+    gateway = sources.gateway
+    found = gateway["answer"].eq(Answer.FOUND)
+    known = {str(c): rules.state_of(str(c)) for c in gateway["payment_status"].unique()}
+    unknown = [code for code, state in known.items() if state is GatewayState.UNMAPPED]
+    rows = {
+        "payment_status": gateway[found & gateway["payment_status"].isin(unknown)],
+        "query_result": gateway[gateway["answer"].eq(Answer.UNMAPPED)],
+    }
+    return tuple(line for field, part in rows.items() for line in _codes(field, rows=part))
+
+
+def _codes(field: str, *, rows: pd.DataFrame) -> Iterator[Line]:
+    groups = rows.groupby(field, sort=True)["order_no"].agg(["size", "min"])
+    for code, count, sample in groups.itertuples():
+        yield {"field": field, "code": str(code), "count": int(count), "order_no": str(sample)}
+
+
+def not_covered(sources: Sources) -> tuple[str, ...]:
+    """Legs and controls that had no source, in words."""
+    words = []
+    if sources.ledger is None:
+        words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
+    if sources.instructions is None:
+        words.append("our own instructions, T8: no instruction file was given")
+    words.append("settlement and fees, T11: no settlement file was given")
+    words.append("approval of write-offs, T10: no list of approved write-offs was given")
+    return tuple(words)
+
+
+def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
+    """Statements with currency, count and amount (minor units, absolute gateway or order net)."""
+    proven = pd.concat([frames.matches, frames.breaks[[*_SHOWN]]])
+    hidden = frames.matches[frames.matches["flags"].str.contains(Flag.REPLY_ONLY.value)]
+    lines = [
+        *_lines("keys proven", rows=proven),
+        *_lines("within grace, not yet due", rows=frames.pending),
+        *_lines("not proven: no usable evidence", rows=frames.unverified),
+        *_lines("refunds known from replies only, which the query cannot show", rows=hidden),
+    ]
+    count = len(sources.rejects)
+    if count:
+        statement = "rows of the sources that could not be read"
+        lines.append({"statement": statement, "currency": "", "count": count, "amount": 0})
+    statement = "payments under keys that nobody asked for cannot be seen through this interface"
+    lines.append({"statement": statement, "currency": "", "count": 0, "amount": 0})
+    return tuple(lines)
+
+
+_SHOWN = ("currency", "order_amount", "gateway_amount", "ledger_amount", "flags")
+
+
+def _lines(statement: str, *, rows: pd.DataFrame) -> Iterator[Line]:
+    amount = rows["gateway_amount"].fillna(rows["order_amount"]).fillna(rows["ledger_amount"])
+    parts = rows.assign(amount=amount.fillna(0)).groupby("currency")["amount"].agg(["size", "sum"])
+    for currency, count, total in parts.itertuples():
+        yield {
+            "statement": statement,
+            "currency": str(currency),
+            "count": int(count),
+            "amount": int(total),
+        }

@@ -1,0 +1,96 @@
+"""How much is at risk in a break, who is owed, how old and how urgent it is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recon.matching.grouping import Ints
+from recon.model import BreakCode, Severity
+from recon.money import exponent
+from recon.rules import Rules, SeverityRules
+
+AGE_RAISES_AFTER_DAYS = 3
+"""More business days than this raise the severity by one step."""
+
+LEVELS = tuple(Severity)
+_HIGH = LEVELS.index(Severity.HIGH)
+
+BY_LARGEST_AMOUNT = frozenset(
+    {
+        BreakCode.STATUS_CONFLICT,
+        BreakCode.STATUS_UNMAPPED,
+        BreakCode.STALE_PENDING,
+        BreakCode.AUTHORISATION_EXPIRED,
+        BreakCode.CAPTURE_DUE,
+        BreakCode.CANCEL_DUE,
+        BreakCode.REFUND_DUE,
+        BreakCode.MISSING_AT_GATEWAY,
+        BreakCode.MISSING_IN_ORDERS,
+        BreakCode.MISSING_IN_LEDGER,
+        BreakCode.CAPTURE_UNCONFIRMED,
+        BreakCode.CAPTURE_REJECTED,
+        BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.CANCEL_REJECTED,
+        BreakCode.REFUND_UNCONFIRMED,
+        BreakCode.REFUND_REJECTED,
+        BreakCode.REFUND_FAILED_AFTER_ACCEPT,
+    }
+)
+"""Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
+
+NOBODY_OWED = frozenset(
+    {
+        BreakCode.WRONG_ACCOUNT,
+        BreakCode.DUPLICATE_ORDER_ROW,
+        BreakCode.DUPLICATE_LEDGER_POSTING,
+        BreakCode.BOOKED_NOT_AT_GATEWAY,
+        BreakCode.MISSING_AT_GATEWAY,
+        BreakCode.REFUND_NOT_BOOKED,
+        BreakCode.LEDGER_AMOUNT_MISMATCH,
+        BreakCode.FX_DIFFERENCE,
+        BreakCode.MISSING_IN_LEDGER,
+        BreakCode.LEDGER_ONLY,
+    }
+)
+"""File, ledger and existence codes: nobody is owed by what they say."""
+
+NEVER_BELOW_HIGH = frozenset(
+    {
+        BreakCode.CAPTURE_UNCONFIRMED,
+        BreakCode.REFUND_UNCONFIRMED,
+        BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.OVER_REFUND,
+        BreakCode.DUPLICATE_PAYMENT,
+    }
+)
+
+
+def owed_to(code: BreakCode, *, effect_orders: int) -> str:
+    """`shopper`, `merchant` or `none`, by the sign of gateway minus order."""
+    if code is BreakCode.LEDGER_REFUND_ONLY:
+        return "shopper"
+    if code in NOBODY_OWED or effect_orders == 0:
+        return "none"
+    return "shopper" if effect_orders > 0 else "merchant"
+
+
+def severity_of(
+    codes: Sequence[BreakCode], *, exposure: int, currency: str, age_days: int, rules: Rules
+) -> Severity:
+    """Amount sets it, age raises it, `ignore` caps it, money in doubt is never below HIGH."""
+    thresholds = rules.severity.get(currency, SeverityRules())
+    unit = 10 ** (exponent(currency) if currency else 0)
+    limits = (thresholds.medium, thresholds.high, thresholds.critical)
+    level = int(np.sum([exposure >= limit * unit for limit in limits]))
+    if age_days > AGE_RAISES_AFTER_DAYS:
+        level = min(level + 1, len(LEVELS) - 1)
+    if exposure < thresholds.ignore * unit:
+        level = 0
+    if NEVER_BELOW_HIGH.intersection(codes):
+        level = max(level, _HIGH)
+    return LEVELS[level]
+
+
+def largest(*columns: Ints) -> Ints:
+    """Row by row, the greatest absolute amount."""
+    return np.maximum.reduce([np.abs(column) for column in columns])

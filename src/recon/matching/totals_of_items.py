@@ -1,0 +1,209 @@
+"""T4 to T7, T9 and T10: where items and money went, and the bounds they keep."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.facts import BOUNDED
+from recon.matching.gateway_side import gateway_items
+from recon.matching.joined_sets import Joined
+from recon.matching.ledger_side import ledger_items
+from recon.matching.orders_side import order_items
+from recon.matching.result_frames import Frames
+from recon.matching.sources import Previous, Sources
+from recon.matching.total_rows import (
+    Place,
+    compared_rows,
+    counted,
+    paired,
+    sums,
+)
+from recon.matching.versions import CONFLICT, NEW
+from recon.model import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    BreakCode,
+    ControlTotal,
+    Flag,
+    InstructionKind,
+    SetState,
+)
+from recon.rules import Rules
+
+SIDE_OF = {"orders": "order", "gateway": "gateway", "ledger": "ledger"}
+EXPLAINS_EFFECT = (
+    Flag.ROUNDING,
+    Flag.INSTRUCTED,
+    Flag.REPLY_ONLY,
+    Flag.CHARGEBACK_BOOKED,
+    Flag.WRITTEN_OFF,
+)
+"""Only under one of these may a match carry an effect."""
+
+
+def scope_items(sources: Sources, *, joined: Joined, rules: Rules) -> pd.DataFrame:
+    """Items in scope straight from the source frames (grain: item): source, place, currency, net."""
+    parts = [
+        _scope("orders", frame=sources.orders, items=order_items(sources.orders), joined=joined),
+        _scope(
+            "gateway",
+            frame=sources.gateway,
+            items=gateway_items(sources.gateway, rules=rules),
+            joined=joined,
+        ),
+    ]
+    if sources.ledger is not None:
+        items = ledger_items(sources.ledger)
+        items.loc[joined.ledger.versions == CONFLICT, "net"] = 0
+        parts.append(_scope("ledger", frame=sources.ledger, items=items, joined=joined))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _scope(
+    source: str, *, frame: pd.DataFrame, items: pd.DataFrame, joined: Joined
+) -> pd.DataFrame:
+    side = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}[source]
+    kept = np.isin(side.versions, (NEW, CONFLICT))
+    if source == "gateway":
+        kept &= frame["answer"].eq("found").to_numpy()
+    rows = frame[["merchant_id", "account_id"]].reset_index(drop=True)
+    rows = rows.assign(currency=items["currency"], amount=items["net"], source=source)
+    return rows[kept]
+
+
+def conservation_totals(
+    scope: pd.DataFrame, *, frames: Frames, places: pd.DataFrame
+) -> Iterator[ControlTotal]:
+    """T4 per side: in scope = matched + pending + broken + unverified."""
+    shown = places[_is_shown(places, frames=frames)]
+    for source, side in SIDE_OF.items():
+        name = f"{source}: in scope = matched + pending + broken + unverified"
+        left, right = scope[scope["source"].eq(source)], shown[shown["source"].eq(source)]
+        yield from compared_rows("T4", name, left=left, right=right)
+        broken = right[right["state"].eq(SetState.BREAK)]
+        open_rows = [sums(frame, column=f"{side}_amount") for frame in _calm(frames)]
+        together = _added(sums(broken, column="net"), *open_rows)
+        yield from paired("T4", name, left=sums(left), right=together, measure="amount")
+
+
+def _is_shown(places: pd.DataFrame, *, frames: Frames) -> "pd.Series[bool]":
+    """Items in a known state; broken ones only where their break is in the frame of breaks."""
+    known = places["state"].isin([state.value for state in SetState])
+    broken = places["state"].eq(SetState.BREAK)
+    return known & (~broken | places["break_id"].isin(frames.breaks["break_id"]))
+
+
+def _calm(frames: Frames) -> tuple[pd.DataFrame, ...]:
+    return frames.matches, frames.pending, frames.unverified
+
+
+def _added(*parts: Mapping[Place, int]) -> dict[Place, int]:
+    together: dict[Place, int] = {}
+    for part in parts:
+        for place, amount in part.items():
+            together[place] = together.get(place, 0) + amount
+    return together
+
+
+def leg_totals(scope: pd.DataFrame, *, frames: Frames, covered: bool) -> Iterator[ControlTotal]:
+    """T5: the difference of two sides = their effects over breaks, pending, unverified, matches."""
+    nets = {source: sums(scope[scope["source"].eq(source)]) for source in SIDE_OF}
+    legs = {"A": ("gateway", "orders"), "B": ("gateway", "ledger"), "C": ("orders", "ledger")}
+    effects = {"A": _effects(frames, leg="orders"), "B": _effects(frames, leg="ledger")}
+    effects["C"] = _added(effects["B"], {p: -amount for p, amount in effects["A"].items()})
+    for leg, (plus, minus) in legs.items():
+        if leg != "A" and not covered:
+            continue
+        left = _added(nets[plus], {place: -amount for place, amount in nets[minus].items()})
+        name = f"{plus} - {minus} = effects"
+        yield from paired(f"T5{leg}", name, left=left, right=effects[leg], measure="amount")
+    yield from _explained_matches(frames.matches)
+
+
+def _effects(frames: Frames, *, leg: str) -> dict[Place, int]:
+    open_effects = [sums(frame, column=f"effect_{leg}") for frame in _calm(frames)]
+    return _added(sums(frames.effects[frames.effects["leg"].eq(leg)]), *open_effects)
+
+
+def _explained_matches(matches: pd.DataFrame) -> Iterator[ControlTotal]:
+    """T5: matches that carry an effect = those that show a flag which may carry one."""
+    effect = matches["effect_orders"].fillna(0).ne(0) | matches["effect_ledger"].fillna(0).ne(0)
+    carrying = matches[effect.to_numpy()]
+    pattern = "|".join(flag.value for flag in EXPLAINS_EFFECT)
+    flagged = carrying[carrying["flags"].str.contains(pattern)]
+    name = "matches with an effect = those whose flag explains it"
+    yield from compared_rows("T5", name, left=carrying, right=flagged)
+
+
+def exclusivity_totals(places: pd.DataFrame) -> Iterator[ControlTotal]:
+    """T6: no item in two places."""
+    once = places.drop_duplicates(["source", "row"])
+    for source in SIDE_OF:
+        left, right = (frame[frame["source"].eq(source)] for frame in (places, once))
+        yield from compared_rows("T6", f"{source}: places = items", left=left, right=right)
+
+
+def roll_forward(breaks: pd.DataFrame, *, previous: Previous | None) -> Iterator[ControlTotal]:
+    """T7 by count: opening + new - late, resolved or written off = closing."""
+    if previous is None:
+        return
+    before = previous.breaks
+    new = breaks[~breaks["break_id"].isin(before["break_id"])]
+    stays = before[before["break_id"].isin(breaks["break_id"])]
+    left = pd.concat([frame[["merchant_id", "account_id"]] for frame in (stays, new)])
+    yield from counted("T7", "opening + new - closed = closing", left=left, right=breaks)
+
+
+def bounds_totals(
+    joined: Joined, *, instructions: pd.DataFrame | None, frames: Frames, places: pd.DataFrame
+) -> Iterator[ControlTotal]:
+    """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown as breaks.
+
+    The gateway names no chargeback amount, so a chargeback is bounded by its own code, not here.
+    """
+    beyond = _beyond_bounds(joined, instructions=instructions)
+    sets = joined.sets.assign(set=np.arange(len(joined.sets)))
+    judged = ~places["state"].eq(SetState.UNVERIFIED)
+    gateway = places[places["source"].eq("gateway") & judged]
+    payments = joined.gateway.items[["row", "set"]]
+    named = gateway.merge(payments, on="row")
+    left = sets[sets["set"].isin(beyond) & sets["set"].isin(named["set"])]
+    codes = {BreakCode.OVER_REFUND.value, BreakCode.OVER_CAPTURE.value}
+    words = frames.breaks["flags"].str.split(";")
+    told = frames.breaks["code"].isin(codes) | words.map(lambda w: bool(codes.intersection(w)))
+    ids = frames.breaks[told.to_numpy(dtype=np.bool_)]["break_id"]
+    shown = named[named["break_id"].isin(ids)]["set"]
+    right = left[left["set"].isin(shown)]
+    name = "sets beyond refunds <= captured <= authorised = those shown"
+    yield from compared_rows("T9", name, left=left, right=right)
+
+
+def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> "pd.Index[int]":
+    """Sets whose payments, with our confirmed and doubtful refunds, exceed a bound."""
+    items = joined.gateway.items
+    items = items[items["state"].isin(BOUNDED)]
+    known = items["authorised_known"] & items["captured_known"] & items["captured"].gt(0)
+    over = items["refunded"].gt(items["captured"])
+    over |= known & items["captured"].gt(items["authorised"])
+    captured = items.groupby("set")["captured"].sum()
+    if instructions is None:
+        return pd.Index(items.loc[over, "set"].unique())
+    ours = instructions["kind"].eq(InstructionKind.REFUND)
+    ours &= instructions["state"].isin(CONFIRMED_STATES | DOUBTFUL_STATES)
+    rows = instructions[ours].assign(set=joined.keys.of["instructions"][ours.to_numpy()])
+    refunds = rows.groupby("set")["amount"].sum().reindex(captured.index, fill_value=0)
+    beyond = captured.index[refunds.gt(captured)]
+    return beyond.union(pd.Index(items.loc[over, "set"].unique()))
+
+
+def tolerance_totals(matches: pd.DataFrame, *, rules: Rules) -> Iterator[ControlTotal]:
+    """T10: rounding beyond the night's budget = 0, where a budget is set."""
+    rounded = matches[matches["flags"].str.contains(Flag.ROUNDING.value)]
+    effect = rounded["effect_orders"].fillna(0).abs() + rounded["effect_ledger"].fillna(0).abs()
+    spent = sums(rounded.assign(amount=effect))
+    for place, amount in sorted(spent.items()):
+        tolerance = rules.tolerance.get(place[2])
+        budget = None if tolerance is None else tolerance.night_budget_minor_units
+        excess = 0 if budget is None else max(0, amount - budget)
+        yield ControlTotal("T10", "rounding beyond the budget", *place, "amount", excess, 0)

@@ -1,0 +1,119 @@
+"""Money that sits in another account of the same merchant: one break, not two.
+
+A pair needs the same merchant, order number, currency and amount, sides that complete each other,
+and exactly one candidate each; with more the set is ambiguous and nothing is chosen.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.gateway_side import NUMBER
+from recon.matching.grouping import Bools, Rows
+from recon.matching.orders_side import ORDER_STATES
+
+_LIVE_ORDERS = [
+    ORDER_STATES.index(w) for w in ("paid", "partially_refunded", "refunded", "authorised")
+]
+_LIVE_PAYMENTS = [
+    NUMBER[w] for w in ("paid", "partially_refunded", "refunded", "authorised", "chargeback")
+]
+NO_HOST = -1
+
+
+class Moved(NamedTuple):
+    """Which sets are explained by another account."""
+
+    host: Rows
+    """For a set that belongs to another one, that set; else NO_HOST."""
+    wrong: Bools
+    """Sets that stand for such a pair."""
+    ambiguous: Bools
+    """Sets with several candidates."""
+
+
+class _Part(NamedTuple):
+    number: int
+    account: str
+    sides: frozenset[str]
+    currency: str
+    amount: int
+
+
+def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
+    """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
+    size = len(sets)
+    moved = Moved(
+        np.full(size, NO_HOST, dtype=np.intp),
+        np.zeros(size, dtype=np.bool_),
+        np.zeros(size, dtype=np.bool_),
+    )
+    if sets[["merchant_id", "account_id"]].drop_duplicates()["merchant_id"].is_unique:
+        return moved
+    partial = _one_sided(sets) & judged & sets["order_no"].ne("").to_numpy()
+    rows = sets[partial]
+    rows = rows[rows.duplicated(["merchant_id", "order_no"], keep=False)]
+    for _, group in rows.groupby(["merchant_id", "order_no"]):
+        _pair(_parts(group), moved=moved)
+    return moved
+
+
+def _one_sided(sets: pd.DataFrame) -> Bools:
+    order = np.isin(sets["order_state"], _LIVE_ORDERS)
+    payment = np.isin(sets["gateway_state"], _LIVE_PAYMENTS)
+    booked = sets["ledger_capture"].ne(0).to_numpy()
+    sides = order.astype(int) + payment + booked
+    return np.asarray((sides > 0) & (sides < 3))
+
+
+def _parts(group: pd.DataFrame) -> list[_Part]:
+    parts = []
+    for number, row in zip(group.index, group.to_dict("records"), strict=True):
+        amounts = {
+            "order": row["order_captured"] if row["order_state"] in _LIVE_ORDERS else None,
+            "gateway": row["gateway_amount_shown"]
+            if row["gateway_state"] in _LIVE_PAYMENTS
+            else None,
+            "ledger": row["ledger_capture"] or None,
+        }
+        given = {side: amount for side, amount in amounts.items() if amount is not None}
+        first = next(iter(given.values()))
+        strays = row["gateway_state"] != NUMBER["none"] and "gateway" not in given
+        if not strays and len({*given.values()}) == 1:
+            parts.append(
+                _Part(int(number), row["account_id"], frozenset(given), row["currency"], first)
+            )
+    return sorted(parts)
+
+
+def _pair(parts: list[_Part], *, moved: Moved) -> None:
+    candidates: dict[int, list[_Part]] = {part.number: [] for part in parts}
+    for one, other in combinations(parts, 2):
+        if _completes(one, other):
+            candidates[one.number].append(other)
+            candidates[other.number].append(one)
+    for part in parts:
+        found = candidates[part.number]
+        if len(found) == 1 and len(candidates[found[0].number]) == 1:
+            host = min((part, found[0]), key=_host_rank)
+            moved.wrong[host.number] = True
+            if host is not part:
+                moved.host[part.number] = host.number
+        elif found and ("order" in part.sides or len(found) > 1):
+            moved.ambiguous[part.number] = True
+
+
+def _host_rank(part: _Part) -> tuple[bool, bool, str]:
+    """The order's account stands for the break; without an order the gateway's."""
+    return ("order" not in part.sides, "gateway" not in part.sides, part.account)
+
+
+def _completes(one: _Part, other: _Part) -> bool:
+    return (
+        one.account != other.account
+        and not one.sides & other.sides
+        and "gateway" in one.sides | other.sides
+        and (one.currency, one.amount) == (other.currency, other.amount)
+    )
