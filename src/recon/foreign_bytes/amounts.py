@@ -102,7 +102,7 @@ def _with_decimals(texts: pa.Array, *, numbers: pa.Array, currency: str) -> pa.A
     whole = pc.struct_field(parts, "whole")
     fraction: Any = pc.utf8_rtrim(pc.struct_field(parts, "fraction"), characters="0")
     padded = pc.utf8_rpad(fraction, width=exponent(currency), padding="0")
-    joined = pc.binary_join_element_wise(whole, padded, ".")
+    joined = pc.binary_join_element_wise(whole, padded, pa.scalar(".", whole.type))
     completed = pc.if_else(pc.equal(pc.utf8_length(padded), 0), whole, joined)
     usable = pc.and_(numbers, pc.is_valid(completed))
     return pc.if_else(usable, completed, texts)

@@ -19,6 +19,9 @@ YEAR_MIN = 1970
 YEAR_MAX = 2199
 """Beyond these a timestamp is a mistake."""
 
+QUICK_LOCAL_YEAR_MAX = 2036
+"""Arrow knows no summer time after the tables of a time zone end (2037: measured)."""
+
 NOT_GIVEN = np.iinfo(np.int64).min
 """How numpy writes "no time"."""
 
@@ -75,7 +78,8 @@ def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.i
         return None
     microseconds = np.array(instants.cast(pa.int64()))
     years = microseconds.astype("datetime64[us]").astype("datetime64[Y]").astype(int) + YEAR_MIN
-    fits = (years >= YEAR_MIN) & (years <= YEAR_MAX)
+    last = YEAR_MAX if zone is None else QUICK_LOCAL_YEAR_MAX
+    fits = (years >= YEAR_MIN) & (years <= last)
     return microseconds if bool(fits.all()) else None
 
 

@@ -6,7 +6,9 @@ sheets that span more cells than memory holds, and cells whose value Excel never
 """
 
 import io
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -32,6 +34,18 @@ FORBIDDEN_PARTS = {
     "macrosheets/": "macro sheets",
     "connections.xml": "connections to other sources",
 }
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    RuntimeError,  # encrypted parts; also NotImplementedError
+    ValueError,  # names that are no text
+)
+"""All that the zip reader raises on bytes that are not a sound archive."""
+
 _READ_BYTES = 1024 * 1024
 _PLACE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,7})([0-9]{1,10})\s*[\"']")
 _WRONG = re.compile(rb"<(?:\w+:)?c\s[^<>]*?\bt\s*=\s*[\"']e[\"'][^<>]*>")
@@ -56,7 +70,7 @@ def refuse_unfit_archive(content: bytes, *, name: str) -> None:
             _refuse_unfit_parts(archive, name=name)
             for part, text in _unpacked(archive, name=name):
                 _refuse_unfit_text(part, text, name=name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except _DAMAGE as error:
         refuse(name, f"is a damaged workbook: {error}")
 
 
