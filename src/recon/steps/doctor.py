@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
-from recon.model import Answer
+from recon.model import Answer, Clock
 from recon.settings import Settings, load_settings
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
@@ -28,7 +28,7 @@ class Check:
     sentence: str
 
 
-def checks(variables: Mapping[str, str]) -> Iterator[Check]:
+def checks(variables: Mapping[str, str], *, clock: Clock) -> Iterator[Check]:
     """Look at configuration, database, folders, disk and gateway, in that order."""
     settings = None
     try:
@@ -43,7 +43,7 @@ def checks(variables: Mapping[str, str]) -> Iterator[Check]:
         yield _checked(f"inbox {key}", lambda path=account.inbox: _folder(path, os.R_OK))  # type: ignore[misc] # the default binds the loop's value
         yield _checked(f"reports {key}", lambda path=account.reports: _writable(path))  # type: ignore[misc] # as above
     for key in sorted(settings.accounts):
-        yield _checked(f"gateway {key}", lambda key=key: _gateway(settings, key=key))  # type: ignore[misc] # as above
+        yield _checked(f"gateway {key}", lambda key=key: _gateway(settings, key=key, clock=clock))  # type: ignore[misc] # as above
 
 
 def _checked(name: str, look: Callable[[], str]) -> Check:
@@ -86,9 +86,11 @@ def _writable(path: Path) -> str:
     return f"{path}, {free // 1024**3} GB free"
 
 
-def _gateway(settings: Settings, *, key: str) -> str:
+def _gateway(settings: Settings, *, key: str, clock: Clock) -> str:
     merchant_id, account_id = key.split("/", 1)
-    found = asyncio.run(ask([PROBE_ORDER], account=(merchant_id, account_id), settings=settings))
+    found = asyncio.run(
+        ask([PROBE_ORDER], account=(merchant_id, account_id), settings=settings, clock=clock)
+    )
     answer, reason = found.answers[PROBE_ORDER]
     if answer is Answer.FAILED:
         msg = f"{settings.gateway_base_url}: {reason}"

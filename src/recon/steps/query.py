@@ -107,7 +107,12 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
             found = _not_asked(part, asked=silent_after)
         else:
             found = asyncio.run(
-                ask(part, account=(run.merchant_id, run.account_id), settings=environment.settings)
+                ask(
+                    part,
+                    account=(run.merchant_id, run.account_id),
+                    settings=environment.settings,
+                    clock=environment.clock,
+                )
             )
         if part and all(answer is Answer.FAILED for answer, _ in found.answers.values()):
             silent_after = silent_after or start + len(part)

@@ -7,7 +7,7 @@ import pandas as pd
 from recon.matching.engine import reconcile as compare
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Previous, Sources
-from recon.model import GatewayState, SourceFile, SourceKind, StepSummary, Verdict
+from recon.model import Answer, GatewayState, SourceFile, SourceKind, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.ingest import WHOLE_FILE
 from recon.steps.query import previous_night, window_start
@@ -110,6 +110,9 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
     ]
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
         missing.append("no order file has arrived for this business date")
+    answers_given = sources.gateway["answer"]
+    if len(answers_given) and (answers_given == Answer.FAILED.value).all():
+        missing.append("the gateway gave no usable answer for any order")
     return tuple(missing)
 
 

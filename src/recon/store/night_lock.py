@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from filelock import FileLock, Timeout
-from sqlalchemy import text
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 
 from recon.errors import NightHeldError, StoreError
 from recon.store.engine import Store
 
 LOCK_SPACE = 7_260_002
 """First half of the PostgreSQL advisory lock's key; the second is of the account."""
+
+HOLDER_GONE_MS = 2_000
+"""How long PostgreSQL may take to drop the lock of a process that was killed."""
 
 
 @contextmanager
@@ -56,12 +60,21 @@ def _advisory_lock(store: Store, *, key: int) -> Iterator[None]:
     # Its own connection, never pooled: a pooler in between would hand the session to others.
     connection = store.writer.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
-        taken = connection.execute(
-            text("SELECT pg_try_advisory_lock(:space, :key)"), {"space": LOCK_SPACE, "key": key}
-        ).scalar()
-        if not taken:
-            raise NightHeldError
+        # The server needs a moment to notice that a killed holder's connection is gone.
+        connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))
+        connection.execute(
+            text("SELECT pg_advisory_lock(:space, :key)"), {"space": LOCK_SPACE, "key": key}
+        )
+    except OperationalError as error:
+        _let_go(connection)
+        raise NightHeldError from error
+    try:
         yield
     finally:
-        connection.detach()
-        connection.close()
+        _let_go(connection)
+
+
+def _let_go(connection: Connection) -> None:
+    """Close the connection for good; the server drops its locks with it."""
+    connection.detach()
+    connection.close()

@@ -28,7 +28,7 @@ ACCOUNT = "100042001"
 BUSINESS_DATE = "2026-11-20"
 ORDER_HEADER = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
-    *("action", "action_amount", "action_reason", "request_id"),
+    *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
 )
 SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 

@@ -177,13 +177,14 @@ def test_a_missing_inbox_is_named(merchant: Any) -> None:
 
 def test_a_held_account_names_its_holder(merchant: Any) -> None:
     """A second start while a run holds the account ends with a sentence that names the run."""
-    with merchant.environment() as first, night.hold(merchant.request, environment=first) as run_id:
-        with (
-            merchant.environment(seed=2) as second,
-            pytest.raises(NightHeldError) as held,
-            night.hold(merchant.request, environment=second),
-        ):
-            pytest.fail("two runs held the account")
+    with (
+        merchant.environment() as first,
+        night.hold(merchant.request, environment=first) as run_id,
+        merchant.environment(seed=2) as second,
+        pytest.raises(NightHeldError) as held,
+        night.hold(merchant.request, environment=second),
+    ):
+        pytest.fail("two runs held the account")
 
     assert run_id in str(held.value)
     assert "process" in str(held.value)

@@ -1,0 +1,157 @@
+"""Our order keys to the gateway's query, and its answers to rows of our tables."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from recon.errors import AmountError, ConfigurationError
+from recon.gateway_adapter.account import GatewayAccount, gateway_account
+from recon.gateway_client import (
+    CertificateError,
+    OrderRecord,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    QueryRefusedError,
+)
+from recon.model import Answer, Clock
+from recon.money import parse_minor_units
+from recon.rules import Rules
+from recon.settings import GatewaySettings, Settings
+
+DETAIL_CHARACTERS_MAX = 4_000
+"""Fields of an answer that the document does not list are kept up to this length."""
+
+ANSWERS_BEST_FIRST = (Answer.FOUND, Answer.UNMAPPED, Answer.FAILED, Answer.NOT_FOUND)
+"""Of several payments of one key, the answer that counts for the key."""
+
+_DATE_FORM = "%Y%m%d%H%M%S"
+_DATE_DIGITS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswers:
+    """Final answers about some keys."""
+
+    answers: Mapping[str, tuple[Answer, str]]
+    """Order number -> answer and the reason of a failure."""
+    observations: tuple[Mapping[str, Any], ...]
+    """One row per payment shown, with columns of the `observation` table."""
+
+
+async def ask(
+    keys: Sequence[str], *, account: tuple[str, str], settings: Settings, clock: Clock
+) -> KeyAnswers:
+    """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        found = await _query(place, keys=keys, clock=clock)
+    except (QueryRefusedError, CertificateError) as error:
+        msg = f"{error}; nothing was sent"
+        raise ConfigurationError(msg) from error
+    return answers_of(found, rules=settings.rules)
+
+
+async def _query(place: GatewayAccount, *, keys: Sequence[str], clock: Clock) -> QueryAnswers:
+    gateway = place.settings.gateway
+    async with QueryClient(
+        base_url=place.base_url,
+        credentials=place.credentials,
+        interface=place.interface,
+        policy=gateway.reply_signatures,
+        clock=clock,
+        limits=_limits(gateway),
+        ca_file=gateway.ca_file,
+    ) as client:
+        return await client.query(order_nos=keys)
+
+
+def answers_of(found: QueryAnswers, *, rules: Rules) -> KeyAnswers:
+    """Answers by our own rules: which codes are found, failed or not mapped at all."""
+    answers = dict.fromkeys(found.not_found, (Answer.NOT_FOUND, ""))
+    answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in found.failed}
+    observations: list[Mapping[str, Any]] = []
+    by_key: dict[str, list[tuple[Answer, str]]] = {}
+    for record in found.found:
+        answer, reason = _answer_of(record, rules=rules)
+        row = None if answer in {Answer.FAILED, Answer.NOT_FOUND} else _row(record, rules=rules)
+        if isinstance(row, str):
+            answer, reason = Answer.FAILED, row
+        elif row is not None:
+            observations.append(row)
+        by_key.setdefault(record.key, []).append((answer, reason))
+    answers |= {key: _best(judged) for key, judged in by_key.items()}
+    broken = {key for key, judged in by_key.items() if _has_failed(judged)}
+    # One unreadable payment makes the order unknown: what is shown of it would be a part only.
+    answers |= {key: (Answer.FAILED, _failure(by_key[key])) for key in broken}
+    kept = tuple(row for row in observations if row["order_no"] not in broken)
+    return KeyAnswers(answers, kept)
+
+
+def _answer_of(record: OrderRecord, *, rules: Rules) -> tuple[Answer, str]:
+    answer = rules.answer_of(record.query_result)
+    return answer, "" if answer is Answer.FOUND else f"query_result {record.query_result}"
+
+
+def _best(judged: Iterable[tuple[Answer, str]]) -> tuple[Answer, str]:
+    return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
+
+
+def _has_failed(judged: Iterable[tuple[Answer, str]]) -> bool:
+    return any(answer is Answer.FAILED for answer, _ in judged)
+
+
+def _failure(judged: Iterable[tuple[Answer, str]]) -> str:
+    return next(reason for answer, reason in judged if answer is Answer.FAILED)
+
+
+def _row(record: OrderRecord, *, rules: Rules) -> Mapping[str, Any] | str:
+    """The row of one payment, or why it cannot be one."""
+    try:
+        amount = _minor_units(record)
+    except AmountError as error:
+        return f"the gateway's amount cannot be read: {error}"
+    told = {"row": dict(record.extra), "reply": dict(record.reply_extra)}
+    return {
+        "order_no": record.order_no,
+        "transaction_id": record.transaction_id,
+        "currency": record.currency,
+        "amount": amount,
+        "payment_status": record.payment_status,
+        "query_result": record.query_result,
+        "reference_no": record.reference_no,
+        "transaction_date": _instant(record.transaction_date, zone=rules.gateway.timezone),
+        "detail": json.dumps(told, sort_keys=True)[:DETAIL_CHARACTERS_MAX],
+    }
+
+
+def _minor_units(record: OrderRecord) -> int:
+    """The wire's two decimals are allowed for every currency, as in files."""
+    return parse_minor_units(f"{record.amount:f}", currency=record.currency)
+
+
+def _instant(digits: str, *, zone: str) -> datetime | None:
+    if len(digits) != _DATE_DIGITS:
+        return None
+    try:
+        local = datetime.strptime(digits, _DATE_FORM).replace(tzinfo=ZoneInfo(zone))
+    except ValueError:
+        return None
+    return local.astimezone(UTC)
+
+
+def _limits(gateway: GatewaySettings) -> QueryLimits:
+    return QueryLimits(
+        calls_per_second=gateway.calls_per_second,
+        in_flight=gateway.queries_in_flight,
+        attempts=gateway.read_attempts,
+        connect_seconds=gateway.connect_timeout_seconds,
+        deadline_seconds=gateway.deadline_seconds,
+    )
