@@ -1,11 +1,14 @@
 """Rows that cannot be read, one of each kind, as shops really send them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recon.cli.sample_night.records import ORDER_HEADER, OrderLine, cells_of
 
 Cells = dict[str, str]
+
+WHOLE_ROW = "(row)"
+"""Column of a reject whose cells cannot be told apart: then no key is believed either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,7 @@ class BadRow:
 
     cells: tuple[str, ...]
     column: str
-    """The first bad column; "" when the whole row has the wrong shape."""
+    """The first bad column; WHOLE_ROW when it has the wrong shape."""
     kind: str
     line: OrderLine
     """What the row was meant to say."""
@@ -68,16 +71,18 @@ def _mistaken(mistake: _Mistake, line: OrderLine) -> BadRow:
 
 def _short(line: OrderLine) -> BadRow:
     cells = tuple(_cells(line).values())[:5]
-    return BadRow(cells, "", "row cut short", line, key_readable=True)
+    return BadRow(cells, WHOLE_ROW, "row cut short", line, key_readable=False)
 
 
 def _long(line: OrderLine) -> BadRow:
     cells = (*_cells(line).values(), "surplus")
-    return BadRow(cells, "", "one cell too many", line, key_readable=True)
+    return BadRow(cells, WHOLE_ROW, "one cell too many", line, key_readable=False)
 
 
 def _header_again(line: OrderLine) -> BadRow:
-    return BadRow(ORDER_HEADER, "", "header repeated", line, key_readable=False)
+    """The words of the header read as ids, so this is a row of a merchant who does not exist."""
+    meant = replace(line, merchant_id="merchant_id", account_id="account_id", order_no="order_no")
+    return BadRow(ORDER_HEADER, "currency", "header repeated", meant, key_readable=True)
 
 
 def _part_without_amount(line: OrderLine) -> BadRow:

@@ -31,12 +31,15 @@ def cancel(payment: Payment, _rng: Random) -> Story:
 
 def refund_in_full(payment: Payment, rng: Random) -> Story:
     """Everything goes back; a blank amount means the whole order."""
-    return _refund(payment, amount=None, rng=rng)
+    story = _refund(payment, amount=None, rng=rng)
+    return _told_before(story, status=OrderStatus.REFUNDED, amount=None, rng=rng)
 
 
 def refund_in_part(payment: Payment, rng: Random) -> Story:
     """A part goes back."""
-    return _refund(payment, amount=rng.randint(1, payment.captured - 1), rng=rng)
+    amount = rng.randint(1, payment.captured - 1)
+    story = _refund(payment, amount=amount, rng=rng)
+    return _told_before(story, status=OrderStatus.PARTIALLY_REFUNDED, amount=amount, rng=rng)
 
 
 def refund_repeated(payment: Payment, rng: Random) -> Story:
@@ -62,6 +65,14 @@ def early_refund(payment: Payment, rng: Random) -> Story:
         request_id=f"RF-{payment.order_no}",
     )
     return Story((line,), (), pending(payment, "refund of a payment not captured yet waits"))
+
+
+def _told_before(story: Story, *, status: OrderStatus, amount: int | None, rng: Random) -> Story:
+    """Half of the shops write the refund into the order's state before it is made."""
+    if rng.randrange(2):
+        return story
+    (line,) = story.orders
+    return replace(story, orders=(replace(line, status=status, refund_amount=amount),))
 
 
 def _refund(payment: Payment, *, amount: int | None, rng: Random) -> Story:
