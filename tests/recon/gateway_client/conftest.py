@@ -1,0 +1,82 @@
+"""What the client's tests share: the shipped interface, credentials, prepared batches."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    CancelRow,
+    CaptureRow,
+    Credentials,
+    GatewayInterface,
+    PreparedRequest,
+    RefundRow,
+    prepare,
+)
+from recon.settings import GATEWAY_FILES, load_tables
+from tests.recon.gateway_client.played import Player
+
+
+@pytest.fixture(scope="session")
+def tables() -> dict[str, dict[str, Any]]:
+    """The three files as they ship."""
+    return {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
+
+
+@pytest.fixture(scope="session")
+def interface(tables: dict[str, dict[str, Any]]) -> GatewayInterface:
+    """The shipped interface, profile base."""
+    return GatewayInterface.of(**tables)
+
+
+@pytest.fixture(scope="session")
+def credentials() -> Credentials:
+    """The sandbox's."""
+    return Credentials("100042", "100042001", SecretStr("sandbox"))
+
+
+@pytest.fixture(scope="session")
+def captures(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+    """Two captures, ready to send."""
+    rows = [
+        CaptureRow(
+            transaction_id=f"T{n}", order_no=f"SO{n}", currency="EUR", amount=Decimal("10.00")
+        )
+        for n in (1, 2)
+    ]
+    return prepare("capture", rows, credentials=credentials, interface=interface)
+
+
+@pytest.fixture(scope="session")
+def refunds(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+    """Two partial refunds, ready to send."""
+    rows = [
+        RefundRow(
+            transaction_id=f"T{n}",
+            order_no=f"SO{n}",
+            currency="EUR",
+            amount=Decimal("10.00"),
+            refund_amount=Decimal("4.50"),
+            refund_reason="returned",
+        )
+        for n in (1, 2)
+    ]
+    return prepare("refund", rows, credentials=credentials, interface=interface)
+
+
+@pytest.fixture(scope="session")
+def cancels(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+    """Fifty cancels, ready to send."""
+    rows = [
+        CancelRow(transaction_id=f"T{n}", order_no=f"SO{n}", currency="JPY", amount=Decimal(500))
+        for n in range(50)
+    ]
+    return prepare("cancel", rows, credentials=credentials, interface=interface)
+
+
+@pytest.fixture
+def player() -> Player:
+    """A server that plays what a test tells it."""
+    return Player()
