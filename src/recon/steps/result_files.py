@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.errors import OutputError
+from recon.errors import Defect, OutputError
 from recon.matching.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
@@ -146,9 +146,18 @@ def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def _amounts(column: "pd.Series[Any]", *, currencies: Sequence[str]) -> list[str]:
     blanks = column.isna().tolist()
     return [
-        "" if blank else format_minor_units(int(value), currency=currency)
+        "" if blank else _amount(int(value), currency=currency)
         for value, blank, currency in zip(column.tolist(), blanks, currencies, strict=True)
     ]
+
+
+def _amount(minor_units: int, *, currency: str) -> str:
+    if currency:
+        return format_minor_units(minor_units, currency=currency)
+    if minor_units:
+        msg = f"an amount of {minor_units} minor units has no currency"
+        raise Defect(msg)
+    return ""  # a set of which nothing but its key is known moves no money
 
 
 def _plain(value: Any) -> str:

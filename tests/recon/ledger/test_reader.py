@@ -1,0 +1,100 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from recon.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
+from recon.foreign_bytes import schema_of
+from recon.ledger import read_ledger
+from recon.matching.sources import (
+    GATEWAY_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    PLACE_COLUMNS,
+)
+from recon.model import SourceKind
+from recon.rules import Rules
+from recon.settings import LedgerSource
+
+COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.00", "2026-01-05T10:00:00Z")
+QUERY = f"select {COLUMNS} from entry"  # noqa: S608 - the test's own table
+
+
+def database(tmp_path: Path, *rows: tuple[object, ...], amount: str = "text") -> str:
+    """The URL of a SQLite ledger."""
+    path = tmp_path / "books.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        columns = COLUMNS.replace("amount", f"amount {amount}")
+        connection.execute(f"create table entry ({columns})")
+        connection.executemany("insert into entry values (?,?,?,?,?,?,?,?)", rows)
+    return f"sqlite:///{path}"
+
+
+def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
+    """Wherever the ledger is kept, the frame is the same, in the types of the contract."""
+    path = tmp_path / "ledger.csv"
+    path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
+    source = LedgerSource(url=SecretStr(database(tmp_path, ROW)), query=QUERY)
+    of_query, _, counted = read_ledger(source, environment={}, rules=Rules())
+    of_file, rejects, _ = read_ledger(LedgerSource(path=path), environment={}, rules=Rules())
+    assert rejects == ()
+    assert of_query.drop(columns="source").equals(of_file.drop(columns="source"))
+    assert {name: str(kind) for name, kind in of_query.dtypes.items()} == LEDGER_COLUMNS
+    assert (counted.kind, counted.rows_read, counted.rows_accepted) == (SourceKind.LEDGER, 1, 1)
+
+
+def test_tables_have_the_columns_that_the_engine_reads() -> None:
+    """Every column of the contract is read, and none beside it."""
+    made = {"answer", *PLACE_COLUMNS}
+    for kind, columns in (
+        (SourceKind.ORDERS, ORDER_COLUMNS),
+        (SourceKind.GATEWAY, GATEWAY_COLUMNS),
+        (SourceKind.LEDGER, LEDGER_COLUMNS),
+        (SourceKind.INSTRUCTIONS, INSTRUCTION_COLUMNS),
+    ):
+        assert schema_of(kind).names == tuple(name for name in columns if name not in made)
+
+
+def test_columns_may_be_mapped(tmp_path: Path) -> None:
+    """A ledger of other names is read by its mapping; a name that is none of ours is refused."""
+    path = tmp_path / "ledger.csv"
+    path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
+    source = LedgerSource(path=path, columns={"entry_id": "journal"})
+    assert read_ledger(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
+    wrong = LedgerSource(path=path, columns={"entry": "journal"})
+    with pytest.raises(ConfigurationError, match="maps entry; the ledger has entry_id"):
+        read_ledger(wrong, environment={}, rules=Rules())
+
+
+def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
+    """A variable holds the address with its password; without it the configuration is wrong."""
+    source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
+    variables = {"BOOKS_URL": database(tmp_path, ROW)}
+    assert len(read_ledger(source, environment=variables, rules=Rules())[0]) == 1
+    with pytest.raises(ConfigurationError, match="BOOKS_URL, the ledger's address, is not set"):
+        read_ledger(source, environment={}, rules=Rules())
+
+
+def test_bad_entries_are_rejects(tmp_path: Path) -> None:
+    """A row of a database can be as bad as one of a file."""
+    bad = (*ROW[:6], "10.5", ROW[7])
+    source = LedgerSource(url=SecretStr(database(tmp_path, ROW, bad)), query=QUERY)
+    frame, rejects, _ = read_ledger(source, environment={}, rules=Rules())
+    assert [(reject.column, reject.value) for reject in rejects] == [("amount", "10.5")]
+    assert len(frame) == 1
+
+
+def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
+    """A missing file is a usage error, a missing database or column a ledger that is not there."""
+    with pytest.raises(SourceMissingError):
+        read_ledger(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
+    source = LedgerSource(url=SecretStr(f"sqlite:///{tmp_path / 'no.db'}"), query=QUERY)
+    with pytest.raises(SourceUnreadableError, match=r"ledger sqlite .*no\.db does not exist"):
+        read_ledger(source, environment={}, rules=Rules())
+    short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
+    with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
+        read_ledger(short, environment={}, rules=Rules())

@@ -1,0 +1,50 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.order_file import inbox
+
+
+def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) -> None:
+    """The order never changes with the file system; nothing in the folder is passed over."""
+    for name in ("b.csv", "a.xlsx", "C.PARQUET", ".hidden.csv", "~$a.xlsx", "d.csv.part", "e.pdf"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "b.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    found = inbox(tmp_path)
+    assert [path.name for path in found.files] == ["C.PARQUET", "a.xlsx", "b.csv"]
+    assert dict(found.skipped) == {
+        ".hidden.csv": "hidden or temporary",
+        "~$a.xlsx": "hidden or temporary",
+        "d.csv.part": "hidden or temporary",
+        "e.pdf": "does not end in .csv, .xlsx, .parquet",
+        "folder.csv": "not a regular file",
+        "link.csv": "not a regular file",
+        "pipe.csv": "not a regular file",
+    }
+
+
+def test_an_empty_inbox_is_no_error(tmp_path: Path) -> None:
+    """A night without files is possible."""
+    assert inbox(tmp_path).files == ()
+
+
+def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path: Path) -> None:
+    """A missing folder, or a file in its place, is told with what to do."""
+    (tmp_path / "file").write_text("x")
+    for place in ("none", "file"):
+        with pytest.raises(SourceMissingError, match="create it or correct its path"):
+            inbox(tmp_path / place)
+
+
+def test_the_number_of_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that somebody filled by mistake is not read."""
+    monkeypatch.setattr(sys.modules["recon.order_file.inbox"], "FILES_MAX", 2)
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("x")
+    with pytest.raises(SourceUnreadableError, match="holds 3 files; at most 2"):
+        inbox(tmp_path)
