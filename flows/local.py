@@ -128,6 +128,8 @@ def _sentences_to(progress: Progress | None) -> Iterator[None]:
     if progress is None:
         yield
         return
+    import flows.nightly  # noqa: F401 - Prefect configures logging at import, and drops handlers then
+
     handler = _Sentences(progress)
     loggers = [logging.getLogger(name) for name in NIGHT_LOGGERS]
     for logger in loggers:

@@ -1,6 +1,8 @@
 """The flow as the command line runs it: in this process, against a server of its own."""
 
 import os
+import subprocess
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +58,25 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     run = last_run(server)
     assert run.name == "nightly 100042/100042001 2026-11-20 live"
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")
+
+
+def test_sentences_arrive_in_a_process_that_never_imported_prefect() -> None:
+    """Prefect's import configures logging and drops handlers: ours must come after it."""
+    program = """
+import logging
+from flows.local import NIGHT_LOGGERS, _sentences_to
+heard = []
+with _sentences_to(heard.append):
+    import flows.nightly
+    for name in NIGHT_LOGGERS:
+        logging.getLogger(name).info("step done")
+print(heard)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert ended.stdout == "['step done', 'step done']\n"
 
 
 def test_the_process_keeps_its_own_variables(
