@@ -1,0 +1,337 @@
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.gateway_client import (
+    AddressNotRegisteredError,
+    Credentials,
+    GatewayClientError,
+    GatewayInterface,
+    MerchantRefusedError,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    SignatureRefusedError,
+)
+from recon.gateway_client.query import grouped, retry_after_seconds
+from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
+
+Answering = Callable[[list[str]], dict[str, Any] | None]
+
+
+def row_of(key: str, **changes: object) -> dict[str, object]:
+    """One row of the gateway about an order."""
+    return {
+        "order_no": key,
+        "transaction_id": f"T{key}",
+        "currency": "EUR",
+        "amount": "10.00",
+        "payment_status": "3000",
+        "query_result": "1",
+        "reference_no": "R1",
+        "transaction_date": "20261119010203",
+    } | changes
+
+
+def reply_of(rows: list[dict[str, object]], **changes: object) -> dict[str, object]:
+    """A reply with these rows."""
+    return {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "return_status": "1",
+        "return_message": "OK",
+        "orders_list": rows,
+    } | changes
+
+
+class Gateway:
+    """Plays the query: remembers the groups it was asked, answers by a function."""
+
+    def __init__(self, answering: Callable[[list[str]], dict[str, object] | Play]) -> None:
+        self.groups: list[list[str]] = []
+        self._answering = answering
+
+    async def __call__(self, body: bytes, writer: asyncio.StreamWriter) -> None:
+        form = parse_qs(body.decode(), strict_parsing=True)
+        keys = (form.get("orders") or form["trades"])[0].split(",")
+        self.groups.append(keys)
+        said = self._answering(keys)
+        play = answer(200, json.dumps(said).encode()) if isinstance(said, dict) else said
+        await play(body, writer)
+
+
+class Asker:
+    """Asks one played gateway, without real waits."""
+
+    def __init__(
+        self, player: Player, interface: GatewayInterface, credentials: Credentials
+    ) -> None:
+        self.player = player
+        self.interface = interface
+        self.credentials = credentials
+        self.waits: list[float] = []
+
+    def __call__(
+        self, play: Play, keys: list[str], *, trades: bool = False, in_flight: int = 2
+    ) -> QueryAnswers:
+        return asyncio.run(self._ask(play, keys, trades=trades, in_flight=in_flight))
+
+    async def _ask(
+        self, play: Play, keys: list[str], *, trades: bool, in_flight: int
+    ) -> QueryAnswers:
+        async with self.player.playing(play):
+            client = QueryClient(
+                base_url=self.player.base_url,
+                credentials=self.credentials,
+                interface=self.interface,
+                policy="enforce",
+                clock=lambda: NOW,
+                limits=QueryLimits(
+                    calls_per_second=10_000, in_flight=in_flight, deadline_seconds=2
+                ),
+                randomness=random.Random(7),
+                sleep=self._sleep,
+            )
+            async with client:
+                if trades:
+                    return await client.query(trades=keys)
+                return await client.query(order_nos=keys)
+
+    def _sleep(self, seconds: float) -> Awaitable[None]:
+        self.waits.append(seconds)
+        return asyncio.sleep(0)
+
+
+@pytest.fixture
+def ask(player: Player, interface: GatewayInterface, credentials: Credentials) -> Asker:
+    """Asks under the shipped profile."""
+    return Asker(player, interface, credentials)
+
+
+def keys_of(count: int) -> list[str]:
+    """Order numbers."""
+    return [f"SO{n:04d}" for n in range(count)]
+
+
+def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
+    ask: Asker,
+) -> None:
+    """250 keys: three calls, at most two connections, answers in the order of the keys."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in reversed(keys)]))
+    keys = keys_of(250)
+
+    got = ask(gateway, [*keys, keys[0]])
+
+    assert [record.key for record in got.found] == keys
+    assert sorted(map(len, gateway.groups)) == [50, 100, 100]
+    assert ask.player.connections <= 2
+    assert (got.calls, got.failed, got.not_found) == (3, (), ())
+
+
+def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
+    """Two payments of one order_no are two records of one key."""
+    rows = [row_of("SO1"), row_of("SO1", transaction_id="T2", query_result="0")]
+
+    got = ask(Gateway(lambda _: reply_of(rows)), ["SO1"])
+
+    assert [(r.transaction_id, r.query_result) for r in got.found] == [("TSO1", "1"), ("T2", "0")]
+
+
+def test_transactions_are_asked_by_their_own_field(ask: Asker) -> None:
+    """Keys of a trades query are transaction ids."""
+    gateway = Gateway(lambda keys: reply_of([row_of("SO1", transaction_id=k) for k in keys]))
+
+    got = ask(gateway, ["T1", "T2"], trades=True)
+
+    assert [record.key for record in got.found] == ["T1", "T2"]
+    assert b"trades=T1%2CT2" in ask.player.requests[0]
+
+
+def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
+    """query_result 2 is not found; a row that never comes is failed, after asking alone."""
+
+    def answering(keys: list[str]) -> dict[str, object]:
+        unknown = [{"order_no": key, "query_result": "2"} for key in keys if key == "SO0001"]
+        return reply_of([*unknown, *[row_of(key) for key in keys if key > "SO0002"]])
+
+    gateway = Gateway(answering)
+    got = ask(gateway, keys_of(6))
+
+    assert got.not_found == ("SO0001",)
+    assert [failed.key for failed in got.failed] == ["SO0000", "SO0002"]
+    assert ["SO0000"] in gateway.groups
+
+
+def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> None:
+    """Half of the rows silently missing: everything is found in the end, in few calls."""
+    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys[:50]]))
+
+    got = ask(gateway, keys_of(100), in_flight=1)
+
+    assert (len(got.found), got.failed) == (100, ())
+    assert got.calls <= 4
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        reply_of([], return_status="4", return_message="too many"),
+        reply_of([], return_status="3", return_message="parameters"),
+        answer(413, b""),
+        answer(400, b"{}"),
+    ],
+    ids=["4", "3", "413", "400"],
+)
+def test_a_group_refused_for_its_size_is_halved(
+    ask: Asker, refusal: dict[str, object] | Play
+) -> None:
+    """Until it fits; nothing is lost."""
+    gateway = Gateway(
+        lambda keys: refusal if len(keys) > 30 else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(200))
+
+    assert (len(got.found), got.failed) == (200, ())
+
+
+def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
+    """Halving isolates it."""
+    refusal = reply_of([], return_status="3", return_message="parameters")
+    gateway = Gateway(
+        lambda keys: refusal if "SO0042" in keys else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(100))
+
+    assert len(got.found) == 99
+    assert [failed.key for failed in got.failed] == ["SO0042"]
+
+
+def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> None:
+    """A refusal that halving cannot cure ends after a few single keys."""
+    gateway = Gateway(lambda _: reply_of([], return_status="3", return_message="parameters"))
+
+    got = ask(gateway, keys_of(1000))
+
+    assert len(got.failed) == 1000
+    assert got.calls < 60
+
+
+@pytest.mark.parametrize(
+    ("play", "kind", "says"),
+    [
+        (reply_of([], return_status="7"), AddressNotRegisteredError, "register"),
+        (answer(403, b""), AddressNotRegisteredError, "register"),
+        (reply_of([], return_status="6"), SignatureRefusedError, "sign key"),
+        (
+            reply_of([], return_status="0", return_message="I0013:no"),
+            SignatureRefusedError,
+            "sign key",
+        ),
+        (reply_of([], return_status="5"), MerchantRefusedError, "ids"),
+    ],
+    ids=["7", "403", "6", "I0013", "5"],
+)
+def test_a_refusal_that_a_person_must_cure_stops_at_once(
+    ask: Asker, play: dict[str, object] | Play, kind: type[GatewayClientError], says: str
+) -> None:
+    """One typed error that says what to do; no repeats."""
+    with pytest.raises(kind, match=says):
+        ask(Gateway(lambda _: play), keys_of(1000), in_flight=1)
+
+    assert len(ask.player.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        answer(500, b""),
+        answer(429, b"", headers="Retry-After: 3\r\n"),
+        answer(200, b"<html>"),
+        reset(),
+        pieces(),
+        reply_of([], return_status="999"),
+        reply_of([], return_status="77"),
+    ],
+    ids=["500", "429", "html", "reset", "fin", "999", "unmapped"],
+)
+def test_reads_are_repeated_until_they_succeed(
+    ask: Asker, trouble: dict[str, object] | Play
+) -> None:
+    """Two bad answers, then a good one."""
+    left = [trouble, trouble]
+    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+
+    got = ask(gateway, ["SO1"], in_flight=1)
+
+    assert (len(got.found), got.calls, len(ask.waits)) == (1, 3, 2)
+
+
+def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
+    """Retry-After is the floor, jitter comes on top."""
+    left = [answer(503, b"", headers="Retry-After: 7\r\n")]
+    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+
+    ask(gateway, ["SO1"])
+
+    assert 7 <= ask.waits[0] <= 7.5
+
+
+def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
+    """Failed, never not found; the attempts are bounded."""
+    got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000))
+
+    assert (len(got.failed), got.not_found, got.found) == (5000, (), ())
+    assert got.calls <= 4 * 8
+
+
+def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
+    """A comma or other foreign character: failed with the reason, the others go."""
+    got = ask(Gateway(lambda keys: reply_of([row_of(k) for k in keys])), ["a,b", "SO1", "", "é"])
+
+    assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
+    assert len(got.found) == 1
+
+
+@given(
+    lengths=st.lists(st.integers(1, 50), max_size=300),
+    rows_max=st.integers(1, 100),
+    characters_max=st.sampled_from([0, 60, 1000]),
+)
+def test_groups_hold_every_key_once_within_both_bounds(
+    lengths: list[int], rows_max: int, characters_max: int
+) -> None:
+    """In order, nothing twice, nothing lost."""
+    keys = [f"{n}".rjust(length, "x") for n, length in enumerate(lengths)]
+
+    groups = grouped(keys, rows_max=rows_max, characters_max=characters_max)
+
+    assert [key for group in groups for key in group] == keys
+    assert all(1 <= len(group) <= rows_max for group in groups)
+    assert all(not characters_max or len(",".join(group)) <= characters_max for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5", 5),
+        ("-5", 0),
+        ("1e9", 0),
+        ("", 0),
+        ("9" * 400, 999_999_999),
+        ("Fri, 20 Nov 2026 22:01:00 GMT", 60),
+        ("Fri, 20 Nov 2020 22:01:00 GMT", 0),
+        ("soon", 0),
+    ],
+)
+def test_retry_after_is_a_count_or_a_date_and_never_negative(text: str, seconds: float) -> None:
+    """Everything else says nothing."""
+    assert retry_after_seconds(text, now=NOW) == seconds
