@@ -1,0 +1,150 @@
+import hashlib
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    CancelRow,
+    CaptureRow,
+    Credentials,
+    GatewayInterface,
+    InvalidBatchError,
+    PreparedRequest,
+    RefundRow,
+    ReviewRow,
+    prepare,
+)
+
+CAPTURE = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
+REFUND = RefundRow(
+    transaction_id="T1",
+    order_no="SO1",
+    currency="EUR",
+    amount=Decimal("10.00"),
+    refund_amount=Decimal("10.00"),
+    refund_reason="late",
+    refund_reference="ours-1",
+)
+
+
+def test_the_same_rows_give_the_same_bytes(
+    interface: GatewayInterface, credentials: Credentials, captures: PreparedRequest
+) -> None:
+    """Canonical: the journal's hash names exactly what is sent."""
+    again = prepare("capture", captures.rows, credentials=credentials, interface=interface)
+
+    assert again == captures
+    assert again.body_sha256 == hashlib.sha256(again.body).hexdigest()
+    assert again.body.startswith(
+        b'{"merchant_id":"100042","account_id":"100042001","capture_orders":'
+        b'[{"transaction_id":"T1","order_no":"SO1","currency":"EUR","amount":"10.00"},'
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"transaction_id": ""}, "transaction_id"),
+        ({"transaction_id": "T,1"}, "transaction_id"),
+        ({"transaction_id": "T" * 51}, "transaction_id"),
+        ({"transaction_id": "T1\n"}, "transaction_id"),
+        ({"order_no": "SO 1"}, "order_no"),
+        ({"order_no": "S\u041e1"}, "order_no"),
+        ({"currency": "eur"}, "currency"),
+        ({"amount": Decimal(0)}, "amount"),
+        ({"amount": Decimal("-1.00")}, "amount"),
+        ({"amount": Decimal("10.5")}, "amount"),
+        ({"amount": Decimal("NaN")}, "amount"),
+        ({"amount": Decimal("Infinity")}, "amount"),
+        ({"amount": Decimal("1E+999999")}, "amount"),
+        ({"amount": Decimal("1E-999999")}, "amount"),
+        ({"amount": 10.0}, "amount"),
+        ({"refund_amount": Decimal("10.01")}, "refund_amount"),
+        ({"refund_amount": Decimal("0.00")}, "refund_amount"),
+        ({"refund_reason": "x" * 51}, "refund_reason"),
+        ({"refund_reason": "a\nb"}, "refund_reason"),
+    ],
+)
+def test_a_row_that_must_not_be_sent_is_named(
+    interface: GatewayInterface, credentials: Credentials, changes: dict[str, Any], field: str
+) -> None:
+    """Row, field and reason; the whole batch stays here."""
+    with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
+        prepare(
+            "refund",
+            [replace(REFUND, transaction_id="T0"), replace(REFUND, **changes)],
+            credentials=credentials,
+            interface=interface,
+        )
+
+    assert {(problem.position, problem.field) for problem in caught.value.problems} == {(1, field)}
+
+
+def test_a_transaction_stands_in_a_batch_once(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """Two rows of one transaction could not be told apart in a reply."""
+    with pytest.raises(InvalidBatchError, match="more than once"):
+        prepare("capture", [CAPTURE, CAPTURE], credentials=credentials, interface=interface)
+
+
+@pytest.mark.parametrize(("count", "operation"), [(0, "capture"), (51, "capture"), (101, "review")])
+def test_a_batch_has_the_documented_bounds(
+    interface: GatewayInterface, credentials: Credentials, count: int, operation: str
+) -> None:
+    """50 rows, 100 for review, never none."""
+    kind = CaptureRow if operation == "capture" else ReviewRow
+    rows = [
+        kind(transaction_id=f"T{n}", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
+        for n in range(count)
+    ]
+
+    with pytest.raises(InvalidBatchError, match=f"{count} rows"):
+        prepare(operation, rows, credentials=credentials, interface=interface)
+
+
+def test_a_row_of_another_operation_is_refused(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """A cancel never leaves as a capture."""
+    row = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
+
+    with pytest.raises(InvalidBatchError, match="CancelRow, not a CaptureRow"):
+        prepare("capture", [row], credentials=credentials, interface=interface)
+
+
+@pytest.mark.parametrize(("merchant", "key"), [("", "k"), ("1,2", "k"), ("100042", "")])
+def test_nothing_is_signed_without_ids_and_a_key(
+    interface: GatewayInterface, merchant: str, key: str
+) -> None:
+    """Signature inputs are never empty."""
+    with pytest.raises(InvalidBatchError):
+        prepare(
+            "capture",
+            [CAPTURE],
+            credentials=Credentials(merchant, "1", SecretStr(key)),
+            interface=interface,
+        )
+
+
+def test_our_reference_is_sent_only_under_a_profile_that_sends_it(
+    tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """base: not in the document. extended: refund_reference."""
+    sent = {
+        profile: json.loads(
+            prepare(
+                "refund",
+                [REFUND],
+                credentials=Credentials("100042", "100042001", credentials.sign_key),
+                interface=GatewayInterface.of(**tables, profile=profile),
+            ).body
+        )["refund_orders"][0].get("refund_reference")
+        for profile in ("base", "extended")
+    }
+
+    assert sent == {"base": None, "extended": "ours-1"}
