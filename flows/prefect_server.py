@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from recon.errors import OutputError, ReconError
+from recon.errors import OutputError, ReconError, UsageError
 
 STARTUP_TIMEOUT_SECONDS = 120
 HEALTH_CHECK_TIMEOUT_SECONDS = 2
@@ -78,6 +78,7 @@ def prefect_server(
 
     Raises:
         OutputError: the folder cannot be written.
+        UsageError: another living run has its server in this folder.
     """
     server = start_server(home, port=port, with_ui=with_ui, variables=variables)
     try:
@@ -110,7 +111,8 @@ def start_server(
                 stderr=log,
                 start_new_session=True,
             )
-        (home / PID_FILE).write_text(identity_of(process.pid))
+        owner = identity_of(os.getpid())
+        (home / PID_FILE).write_text(f"{identity_of(process.pid)}\n{owner}\n")
     except OSError as error:
         msg = f"Prefect's folder {home} cannot be written ({error.strerror}); nothing was started"
         raise OutputError(msg) from error
@@ -165,12 +167,33 @@ def identity_of(pid: int) -> str:
 
 
 def _end_left_behind(pid_file: Path) -> None:
-    """End the server of this folder that outlived a killed run; nothing else, ever."""
-    with suppress(FileNotFoundError, psutil.NoSuchProcess, ValueError):
-        written = pid_file.read_text()
-        pid = int(written.partition(" ")[0])
-        if identity_of(pid) == written:
-            end_process(psutil.Process(pid))
+    """End the server of this folder that outlived a killed run; nothing else, ever.
+
+    Raises:
+        UsageError: the run that started it still lives.
+    """
+    if not pid_file.exists():
+        return
+    written, _, owner = pid_file.read_text().strip().partition("\n")
+    server = process_of(written)
+    if server is None:
+        return
+    if process_of(owner) is not None:
+        msg = (
+            f"the Prefect folder {pid_file.parent} is in use by process {owner.partition(' ')[0]}; "
+            "nothing was started: wait for it, or take another folder"
+        )
+        raise UsageError(msg)
+    end_process(server)
+
+
+def process_of(identity: str) -> psutil.Process | None:
+    """The living process of an identity; None when it is gone or its number is another's now."""
+    with suppress(psutil.NoSuchProcess, ValueError, OverflowError):
+        pid = int(identity.partition(" ")[0])
+        if identity_of(pid) == identity:
+            return psutil.Process(pid)
+    return None
 
 
 def end_process(process: psutil.Process) -> None:

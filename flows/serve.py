@@ -25,6 +25,7 @@ from flows.prefect_server import (
     free_port,
     identity_of,
     prefect_variables,
+    process_of,
     start_server,
     without_prefect,
 )
@@ -160,13 +161,9 @@ def _written(folder: Path) -> list[dict[str, str]]:
 
 def _running(folder: Path) -> list[tuple[str, psutil.Process]]:
     """Those written down that still run: same process id and same start time."""
-    found = []
-    for entry in _written(folder):
-        with suppress(psutil.NoSuchProcess, ValueError, KeyError):
-            pid = int(entry["process"].partition(" ")[0])
-            if identity_of(pid) == entry["process"]:
-                found.append((entry["name"], psutil.Process(pid)))
-    return found
+    entries = [(entry.get("name", ""), entry.get("process", "")) for entry in _written(folder)]
+    processes = [(name, process_of(identity)) for name, identity in entries]
+    return [(name, process) for name, process in processes if process is not None]
 
 
 def _say(sentence: str) -> None:

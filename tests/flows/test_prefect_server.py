@@ -1,5 +1,6 @@
 """A Prefect server of our own: who ends it, and what people read when it does not start."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from flows import prefect_server as module
 from flows.prefect_server import PrefectServer, prefect_variables, start_server, stop_server
-from recon.errors import OutputError, ReconError
+from recon.errors import OutputError, ReconError, UsageError
 
 
 @pytest.fixture
@@ -26,11 +27,24 @@ def test_a_server_that_a_killed_run_left_behind_is_ended(
 ) -> None:
     """The PID file names it by process and start time, so it is surely ours."""
     pid_file = tmp_path / "server.pid"
-    pid_file.write_text(module.identity_of(sleeper.pid))
+    pid_file.write_text(f"{module.identity_of(sleeper.pid)}\n999999999 1.0\n")
 
     module._end_left_behind(pid_file)
 
     assert not psutil.pid_exists(sleeper.pid)
+
+
+def test_the_server_of_a_run_that_still_lives_is_left_to_it(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """A second run in the same folder is refused and does not end the first one's server."""
+    pid_file = tmp_path / "server.pid"
+    pid_file.write_text(f"{module.identity_of(sleeper.pid)}\n{module.identity_of(os.getpid())}\n")
+
+    with pytest.raises(UsageError, match=f"in use by process {os.getpid()}; nothing was started"):
+        start_server(tmp_path)
+
+    assert sleeper.poll() is None
 
 
 @pytest.mark.parametrize("written", ["{pid} 1.0", "{pid}", "words", "", "999999999 1.0"])
