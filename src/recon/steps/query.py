@@ -14,6 +14,7 @@ from recon.ledger import read_ledger
 from recon.model import Answer, StepSummary
 from recon.rules import Rules
 from recon.steps.environment import Environment
+from recon.steps.siblings import ask_siblings
 from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
 from recon.store.runs import Run
 
@@ -36,6 +37,11 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
         answers.open_phase(connection, run_id, phase=phase, keys=keys)
         waiting = answers.unanswered(connection, run_id, phase=phase)
     _ask_all(waiting, run=run, phase=phase, environment=environment)
+    if phase == answers.BASELINE:
+        since = window_start(run, rules=environment.settings.rules)
+        with environment.store.reading() as connection:
+            orders = set(order_rows.current_orders(connection, run, since=since)["order_no"])
+        ask_siblings(run, orders=orders, environment=environment)
     step = "query" if phase == answers.BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)

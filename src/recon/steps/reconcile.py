@@ -11,6 +11,7 @@ from recon.model import Answer, GatewayState, SourceFile, SourceKind, StepSummar
 from recon.steps.environment import Environment
 from recon.steps.ingest import WHOLE_FILE
 from recon.steps.query import previous_night, window_start
+from recon.steps.siblings import with_siblings
 from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
 from recon.store.runs import Run
 
@@ -59,7 +60,7 @@ def sources_of(run: Run, *, environment: Environment) -> Sources:
     with environment.store.reading() as connection:
         files = order_rows.files_of_night(connection, run)
         extract = ledger_rows.load(connection, run.run_id)
-        return Sources(
+        own = Sources(
             orders=order_rows.current_orders(connection, run, since=window_start(run, rules=rules)),
             gateway=answers.gateway_frame(connection, run),
             ledger=_of_account(extract, run=run),
@@ -69,6 +70,7 @@ def sources_of(run: Run, *, environment: Environment) -> Sources:
             universe=answers.universe(connection, run),
             merged_rows={source.name: counts for source, counts in files},
         )
+    return with_siblings(own, run=run, environment=environment)
 
 
 def previous_of(run: Run, *, environment: Environment) -> Previous | None:

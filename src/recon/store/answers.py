@@ -1,6 +1,7 @@
 """What a run asked the gateway and what it was told; a phase is `baseline` or `after` money."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,12 @@ from recon.store.schema import observation, query_key
 
 BASELINE = "baseline"
 AFTER = "after"
+OWN_PHASES = (BASELINE, AFTER)
+
+
+def sibling_phase(account_id: str) -> str:
+    """The phase under which a run asks for another account of the merchant."""
+    return f"{BASELINE} of {account_id}"
 
 
 def open_phase(connection: Connection, run_id: str, *, phase: str, keys: Iterable[str]) -> None:
@@ -106,7 +113,9 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
     """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
     found = connection.execute(
         select(query_key.c.order_no, query_key.c.phase, query_key.c.answer).where(
-            query_key.c.run_id == run.run_id, query_key.c.answer != ""
+            query_key.c.run_id == run.run_id,
+            query_key.c.phase.in_(OWN_PHASES),
+            query_key.c.answer != "",
         )
     ).all()
     newest: dict[str, tuple[str, str]] = {}
@@ -116,9 +125,58 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
 
 
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
-    """Every payment that a run's answers showed."""
-    found = connection.execute(select(observation).where(observation.c.run_id == run.run_id))
+    """Every payment of the run's own account that its answers showed."""
+    found = connection.execute(
+        select(observation).where(
+            observation.c.run_id == run.run_id, observation.c.account_id == run.account_id
+        )
+    )
     return list(found.mappings())
+
+
+def save_of_sibling(
+    connection: Connection,
+    run: Run,
+    *,
+    account_id: str,
+    answers: Mapping[str, tuple[Answer, str]],
+    observations: Sequence[Mapping[str, Any]],
+    at: datetime,
+) -> None:
+    """Store what the gateway said of some keys under another account of the merchant."""
+    phase = sibling_phase(account_id)
+    open_phase(connection, run.run_id, phase=phase, keys=answers)
+    sibling = replace(run, account_id=account_id)
+    save(connection, sibling, phase=phase, answers=answers, observations=observations, at=at)
+
+
+def sibling_frame(connection: Connection, run: Run) -> pd.DataFrame:
+    """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
+    found = connection.execute(
+        select(observation).where(
+            observation.c.run_id == run.run_id, observation.c.account_id != run.account_id
+        )
+    ).mappings()
+    rows = [{**row, "answer": Answer.FOUND.value, "source": "gateway", "line": 0} for row in found]
+    absent = connection.execute(
+        select(query_key.c.phase, query_key.c.order_no).where(
+            query_key.c.run_id == run.run_id,
+            query_key.c.phase.not_in(OWN_PHASES),
+            query_key.c.answer == Answer.NOT_FOUND.value,
+        )
+    )
+    rows += [
+        {
+            "merchant_id": run.merchant_id,
+            "account_id": phase.removeprefix(f"{BASELINE} of "),
+            "order_no": key,
+            "answer": Answer.NOT_FOUND.value,
+            "source": "gateway",
+            "line": 0,
+        }
+        for phase, key in absent.all()
+    ]
+    return frame_of(rows, columns=GATEWAY_COLUMNS)
 
 
 def seen_since(
@@ -143,7 +201,9 @@ def universe(connection: Connection, run: Run) -> pd.DataFrame:
     keys = sorted(
         set(
             connection.execute(
-                select(query_key.c.order_no).where(query_key.c.run_id == run.run_id)
+                select(query_key.c.order_no).where(
+                    query_key.c.run_id == run.run_id, query_key.c.phase.in_(OWN_PHASES)
+                )
             ).scalars()
         )
     )

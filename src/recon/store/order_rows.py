@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select, update
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
@@ -84,21 +84,36 @@ def save_file(
 
 def current_orders(connection: Connection, run: Run, *, since: datetime) -> pd.DataFrame:
     """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant."""
-    query = (
+    query = _order_query().where(
+        order_row.c.merchant_id == run.merchant_id,
+        order_row.c.account_id == run.account_id,
+        order_row.c.ordered_at >= since,
+    )
+    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
+
+
+def orders_of_keys(
+    connection: Connection, *, merchant_id: str, accounts: Sequence[str], order_nos: Sequence[str]
+) -> pd.DataFrame:
+    """ORDER_COLUMNS of some orders in some accounts, rows without a successor."""
+    query = _order_query().where(
+        order_row.c.merchant_id == merchant_id,
+        order_row.c.account_id.in_(accounts),
+        order_row.c.order_no.in_(order_nos),
+    )
+    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
+
+
+def _order_query() -> Select[Any]:
+    return (
         select(
             *(order_row.c[name] for name in ORDER_COLUMNS if name != "source"),
             order_file.c.name.label("source"),
         )
         .join(order_file, order_file.c.file_id == order_row.c.file_id)
-        .where(
-            order_row.c.merchant_id == run.merchant_id,
-            order_row.c.account_id == run.account_id,
-            order_row.c.superseded_in.is_(None),
-            order_row.c.ordered_at >= since,
-        )
+        .where(order_row.c.superseded_in.is_(None))
         .order_by(order_row.c.row_id)
     )
-    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
 
 
 def files_of_night(connection: Connection, run: Run) -> list[tuple[SourceFile, LoadCounts]]:

@@ -150,12 +150,13 @@ reject = Table(
     text_column("order_no", ID_CHARACTERS),
 )
 
-# One row per key that a run asked the gateway for, and phase (baseline, after).
+# One row per key that a run asked the gateway for, and phase (baseline, after, or the baseline of
+# another account of the merchant).
 query_key = Table(
     "query_key",
     metadata,
     id_column("run_id", primary_key=True),
-    Column("phase", String(10), primary_key=True),
+    Column("phase", String(80), primary_key=True),
     id_column("order_no", primary_key=True),
     text_column("answer", 20),  # found, not_found, failed; "" while it is not answered
     text_column("reason", REASON_CHARACTERS),
@@ -168,7 +169,7 @@ observation = Table(
     metadata,
     Column("observation_id", Integer, primary_key=True),
     id_column("run_id"),
-    Column("phase", String(10), nullable=False),
+    Column("phase", String(80), nullable=False),
     *account_columns(),
     id_column("order_no"),
     text_column("transaction_id", ID_CHARACTERS),

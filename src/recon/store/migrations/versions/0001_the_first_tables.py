@@ -126,7 +126,7 @@ def upgrade() -> None:
         "observation",
         sa.Column("observation_id", sa.Integer(), nullable=False),
         sa.Column("run_id", sa.String(length=64), nullable=False),
-        sa.Column("phase", sa.String(length=10), nullable=False),
+        sa.Column("phase", sa.String(length=80), nullable=False),
         sa.Column("merchant_id", sa.String(length=64), nullable=False),
         sa.Column("account_id", sa.String(length=64), nullable=False),
         sa.Column("order_no", sa.String(length=64), nullable=False),
@@ -184,7 +184,7 @@ def upgrade() -> None:
     op.create_table(
         "query_key",
         sa.Column("run_id", sa.String(length=64), nullable=False),
-        sa.Column("phase", sa.String(length=10), nullable=False),
+        sa.Column("phase", sa.String(length=80), nullable=False),
         sa.Column("order_no", sa.String(length=64), nullable=False),
         sa.Column("answer", sa.String(length=20), server_default="", nullable=False),
         sa.Column("reason", sa.String(length=400), server_default="", nullable=False),
