@@ -55,6 +55,9 @@ def _replaced_codes(pattern: Pattern) -> frozenset[BreakCode]:
         codes.add(BreakCode.CANCEL_DUE)
     if any(finding.code for finding in _refund_findings(pattern)) or pattern.reply_covers_order:
         codes.add(BreakCode.REFUND_DUE)
+    if pattern.reply_only:
+        # The refund is our own, confirmed by its reply; only its amount cannot be shown.
+        codes.add(BreakCode.REFUND_UNEXPECTED)
     return frozenset(codes)
 
 
@@ -75,7 +78,8 @@ def _amount_findings(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(code, Leg.ORDERS)
     elif pattern.captured_sign:
         yield _over_or_under(pattern.net_sign or pattern.captured_sign)
-    if (pattern.refunded_sign or pattern.net_sign) and _same_refund_state(pattern):
+    only_together = pattern.net_sign and not pattern.captured_sign
+    if (pattern.refunded_sign or only_together) and _same_refund_state(pattern):
         yield _over_or_under(pattern.net_sign or pattern.captured_sign or -pattern.refunded_sign)
 
 

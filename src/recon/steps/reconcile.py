@@ -1,5 +1,7 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -7,7 +9,7 @@ import pandas as pd
 from recon.matching.engine import reconcile as compare
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Previous, Sources
-from recon.model import Answer, GatewayState, SourceFile, SourceKind, StepSummary, Verdict
+from recon.model import Answer, GatewayState, Reject, SourceFile, SourceKind, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.ingest import WHOLE_FILE
 from recon.steps.query import previous_night, window_start
@@ -58,17 +60,21 @@ def sources_of(run: Run, *, environment: Environment) -> Sources:
     """What the engine compares, from the run's tables."""
     rules = environment.settings.rules
     with environment.store.reading() as connection:
-        files = order_rows.files_of_night(connection, run)
+        loaded = order_rows.files_of_night(connection, run)
+        every_reject = order_rows.rejects_of_night(connection, run)
+        files, rejects = _of_this_account(
+            [source for source, _ in loaded], every_reject, account_id=run.account_id
+        )
         extract = ledger_rows.load(connection, run.run_id)
         own = Sources(
             orders=order_rows.current_orders(connection, run, since=window_start(run, rules=rules)),
             gateway=answers.gateway_frame(connection, run),
             ledger=_of_account(extract, run=run),
             instructions=instruction_rows.engine_frame(connection, run),
-            rejects=tuple(order_rows.rejects_of_night(connection, run)),
-            files=(*(source for source, _ in files), *((extract[1],) if extract else ())),
+            rejects=rejects,
+            files=(*files, *((extract[1],) if extract else ())),
             universe=answers.universe(connection, run),
-            merged_rows={source.name: counts for source, counts in files},
+            merged_rows={source.name: counts for source, counts in loaded},
         )
     return with_siblings(own, run=run, environment=environment)
 
@@ -121,6 +127,25 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
 def worse(one: Verdict, *, than: Verdict) -> Verdict:
     """The worse of two verdicts."""
     return min(one, than, key=WORST_FIRST.index)
+
+
+def _of_this_account(
+    files: Sequence[SourceFile], rejects: Sequence[Reject], *, account_id: str
+) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
+    """Rejected rows of another account are that account's business: skipped here, not lost."""
+    others = Counter(
+        item.source for item in rejects if item.account_id and item.account_id != account_id
+    )
+    own = tuple(item for item in rejects if item.account_id in {"", account_id})
+    shared = tuple(
+        replace(
+            file,
+            rows_rejected=file.rows_rejected - others[file.name],
+            rows_skipped=file.rows_skipped + others[file.name],
+        )
+        for file in files
+    )
+    return shared, own
 
 
 def _of_account(
