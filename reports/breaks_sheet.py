@@ -1,0 +1,179 @@
+"""The Breaks sheet: one row per open break, with the four cream columns that people answer in."""
+
+from typing import Any
+
+from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.filters import AutoFilter
+from openpyxl.worksheet.table import Table, TableColumn, TableStyleInfo
+
+from recon.figures import NightFigures
+from reports import look as looks
+from reports.draft import Draft
+from reports.highlight import greyed_when, heat, when_equal
+from reports.listing import Column, Row, field, put_list
+from reports.page import print_on, protect, put_heading
+from reports.totals import Rows
+from reports.words import OWED_WORDS, words_of
+
+HEADER_ROW = 6
+COMMENT_CHARACTERS_MAX = 500
+OWNER_CHARACTERS_MAX = 60
+OLD_DAYS = 31
+"""The age at which the colour is full."""
+ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on")
+
+
+def _title(row: Row) -> str:
+    return words_of(row["code"]).title
+
+
+def _to_do(row: Row) -> str:
+    return words_of(row["code"]).to_do
+
+
+def _why(row: Row) -> str:
+    return ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+
+
+def _owed_to(row: Row) -> str:
+    return OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
+
+
+def _nothing(_: Row) -> None:
+    return None
+
+
+COLUMNS = (
+    Column("Break key", 18, "text", field("break_id"), "brkKey"),
+    Column("What is wrong", 27, "text", _title),
+    Column("Age, days", 7, "count", lambda row: row["age_days"] or 0, "brkAge"),
+    Column("Severity", 11, "text", field("severity"), "brkSeverity"),
+    Column("Ccy", 6, "text", field("currency"), "brkCcy"),
+    Column("Orders", 15, "amount", field("order_amount"), "brkOrders"),
+    Column("Gateway", 15, "amount", field("gateway_amount"), "brkGateway"),
+    Column("Ledger", 15, "amount", field("ledger_amount"), "brkLedger", of_ledger=True),
+    Column("Gateway − orders", 15, "amount", field("effect_orders"), "brkEffectOrders"),  # noqa: RUF001 - a minus
+    Column(
+        "Gateway − ledger",  # noqa: RUF001 - a minus
+        15,
+        "amount",
+        field("effect_ledger"),
+        "brkEffectLedger",
+        of_ledger=True,
+    ),
+    Column("Money at risk", 15, "amount", field("exposure"), "brkExposure"),
+    Column("Owed to", 11, "text", _owed_to),
+    Column("Order no", 24, "text", field("order_no")),
+    Column("Payment", 24, "text", field("transaction_id")),
+    Column("Order says", 16, "text", field("state_orders")),
+    Column("Gateway says", 16, "text", field("state_gateway")),
+    Column("First seen", 11, "day", field("first_seen")),
+    Column("What to do", 46, "text", _to_do, wrap=True),
+    Column("Why", 40, "text", _why, wrap=True),
+    Column("Flags", 20, "text", field("flags")),
+    Column("Account", 14, "text", field("account_id")),
+    Column("Code", 27, "text", field("code"), "brkCode"),
+    Column("Resolution", 22, "input", _nothing),
+    Column("Owner", 16, "input", _nothing),
+    Column("Comment", 36, "input", _nothing),
+    Column("Resolved on", 12, "input", _nothing),
+)
+
+
+def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
+    """The register of open breaks, most urgent first."""
+    put_heading(
+        draft,
+        sheet,
+        title="Breaks",
+        sentence="One row per open break, most urgent first. Answer in the four cream columns; "
+        "everything else is locked and is never read back.",
+    )
+    extent = put_list(
+        draft,
+        sheet,
+        columns=COLUMNS,
+        rows=rows.breaks,
+        top=HEADER_ROW,
+        ledger_covered=figures.ledger_covered,
+    )
+    _put_counts(draft, sheet, count=len(rows.breaks))
+    _put_table(sheet, last_row=extent[1])
+    _put_rules(sheet, extent=extent)
+    _put_validation(sheet, extent=extent)
+    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    protect(sheet)
+
+
+def _put_counts(draft: Draft, sheet: Any, *, count: int) -> None:
+    draft.text(sheet, (4, 1), "Open breaks", looks.LABEL)
+    draft.formula(sheet, (4, 2), ("=COUNTA(brkKey)", count), looks.NUMBER)
+    draft.text(sheet, (4, 4), "Shown", looks.LABEL)
+    draft.formula(sheet, (4, 5), ("=SUBTOTAL(103,brkKey)", count), looks.NUMBER)
+
+
+def _put_table(sheet: Any, *, last_row: int) -> None:
+    """An Excel table over the rows; its columns are named here, or openpyxl would create cells."""
+    last_column = get_column_letter(len(COLUMNS))
+    columns = [
+        TableColumn(id=number, name=column.title) for number, column in enumerate(COLUMNS, 1)
+    ]
+    reference = f"A{HEADER_ROW}:{last_column}{last_row}"
+    table = Table(displayName="tblBreaks", ref=reference, tableColumns=columns)
+    table.autoFilter = AutoFilter(ref=reference)
+    table.tableStyleInfo = TableStyleInfo(name=None, showRowStripes=False)
+    sheet.add_table(table)
+
+
+def _put_rules(sheet: Any, *, extent: tuple[int, int]) -> None:
+    first, last = extent
+    answered = f"LEN(${_letter('Resolution')}{first})>0"
+    whole = f"A{first}:{get_column_letter(len(COLUMNS))}{last}"
+    sheet.conditional_formatting.add(whole, greyed_when(answered))
+    severity = f"{_letter('Severity')}{first}:{_letter('Severity')}{last}"
+    for word, colours in {"CRITICAL": looks.BAD, "HIGH": looks.WARN}.items():
+        sheet.conditional_formatting.add(severity, when_equal(word, colours=colours))
+    ages = f"{_letter('Age, days')}{first}:{_letter('Age, days')}{last}"
+    sheet.conditional_formatting.add(ages, heat(most=OLD_DAYS))
+
+
+def _put_validation(sheet: Any, *, extent: tuple[int, int]) -> None:
+    checks = {
+        "Resolution": DataValidation(
+            type="list",
+            formula1="lstResolutions",
+            error="Choose a resolution from the list.",
+        ),
+        "Owner": DataValidation(
+            type="textLength",
+            operator="lessThanOrEqual",
+            formula1=str(OWNER_CHARACTERS_MAX),
+            error=f"At most {OWNER_CHARACTERS_MAX} characters.",
+        ),
+        "Comment": DataValidation(
+            type="textLength",
+            operator="lessThanOrEqual",
+            formula1=str(COMMENT_CHARACTERS_MAX),
+            error=f"At most {COMMENT_CHARACTERS_MAX} characters.",
+        ),
+        "Resolved on": DataValidation(
+            type="date",
+            operator="greaterThan",
+            formula1="36526",
+            error="Write a date, such as 2026-11-21.",
+        ),
+    }
+    for title, check in checks.items():
+        check.allow_blank, check.showErrorMessage, check.errorTitle = True, True, title
+        check.add(f"{_letter(title)}{extent[0]}:{_letter(title)}{extent[1]}")
+        sheet.add_data_validation(check)
+        if title == "Resolved on":
+            for row in range(extent[0], extent[1] + 1):
+                sheet[f"{_letter(title)}{row}"].number_format = looks.DATE_FORMAT
+
+
+def _letter(title: str) -> str:
+    position = next(n for n, column in enumerate(COLUMNS, 1) if column.title == title)
+    return get_column_letter(position)

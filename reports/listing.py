@@ -1,0 +1,116 @@
+"""A list of rows on a sheet: columns declared once, drawn in order, their ranges named.
+
+A column says where its value comes from and how it is shown; the name of its range is what the
+totals elsewhere in the workbook compute with.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reports import look as looks
+from reports.draft import NOT_COVERED, Draft
+from reports.look import Look
+from reports.page import column_range, set_widths
+from reports.plain_text import day_of, plain
+
+Row = Mapping[str, Any]
+Kind = Literal["text", "amount", "count", "instant", "day", "input"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a list."""
+
+    title: str
+    width: int
+    kind: Kind
+    value: Callable[[Row], Any]
+    range_name: str = ""
+    """The defined name of its rows; "" for none."""
+    of_ledger: bool = False
+    """Says "not covered" where there is no ledger."""
+    wrap: bool = False
+    """A sentence: it may take more than one line."""
+
+
+def field(name: str) -> Callable[[Row], Any]:
+    """A column's value straight from the row."""
+
+    def value(row: Row) -> Any:
+        return row[name]
+
+    return value
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a frame as plain values."""
+    names = list(frame.columns)
+    columns = [[plain(value) for value in frame[name].tolist()] for name in names]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def put_list(
+    draft: Draft,
+    sheet: Any,
+    *,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    top: int,
+    ledger_covered: bool = True,
+) -> tuple[int, int]:
+    """Header at `top`, the rows below; first and last row. One blank row stands for none."""
+    set_widths(sheet, [column.width for column in columns])
+    for number, column in enumerate(columns, start=1):
+        draft.text(sheet, (top, number), column.title, _header_look(column))
+    sheet.row_dimensions[top].height = 30
+    for number, row in enumerate(rows, start=top + 1):
+        for place, column in enumerate(columns, start=1):
+            put_value(draft, sheet, (number, place), column, row, ledger_covered)
+    extent = (top + 1, top + max(1, len(rows)))
+    name_columns(draft, sheet, columns=columns, extent=extent)
+    return extent
+
+
+def name_columns(
+    draft: Draft, sheet: Any, *, columns: Iterable[Column], extent: tuple[int, int]
+) -> None:
+    """Define the names of the columns that have one."""
+    for number, column in enumerate(columns, start=1):
+        if column.range_name:
+            reference = column_range(sheet, column=number, rows=extent)
+            draft.name(column.range_name, reference)
+
+
+def _header_look(column: Column) -> Look:
+    if column.kind == "input":
+        return looks.HEADER_INPUT
+    return looks.HEADER_RIGHT if column.kind in {"amount", "count"} else looks.HEADER
+
+
+def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to read
+    draft: Draft,
+    sheet: Any,
+    place: tuple[int, int],
+    column: Column,
+    row: Row,
+    ledger_covered: bool,  # noqa: FBT001 - as above
+) -> None:
+    """One cell of a list."""
+    if column.of_ledger and not ledger_covered:
+        draft.text(sheet, place, NOT_COVERED, looks.BODY.but(colour=looks.GREY_TEXT, align="right"))
+        return
+    value = column.value(row)
+    if column.kind == "amount":
+        draft.amount(sheet, place, value, row["currency"])
+    elif column.kind == "count":
+        draft.number(sheet, place, value)
+    elif column.kind == "instant":
+        draft.instant(sheet, place, value)
+    elif column.kind == "day":
+        draft.day(sheet, place, day_of(value))
+    elif column.kind == "input":
+        draft.cell(sheet, place, looks.INPUT)
+    else:
+        look = looks.BODY_TEXT.but(indent=1, wrap=column.wrap, top=False)
+        draft.text(sheet, place, "" if value is None else str(value), look)

@@ -1,0 +1,69 @@
+"""The Pending sheet: sets that wait for a side within their grace, and sets nobody could judge."""
+
+from typing import Any
+
+from recon.figures import NightFigures
+from reports.draft import Draft
+from reports.listing import Column, Row, field, put_list
+from reports.page import print_on, protect, put_heading
+from reports.totals import NOT_VERIFIED, Rows
+from reports.words import UNVERIFIED_WORDS
+
+HEADER_ROW = 4
+
+
+def _why(row: Row) -> str:
+    if row["result"] == NOT_VERIFIED:
+        return UNVERIFIED_WORDS.get(row["reason"], str(row["reason"]))
+    return f"The {row['expected_side'] or 'other'} side may still come." if row["order_no"] else ""
+
+
+COLUMNS = (
+    Column("Result", 14, "text", field("result"), "opnResult"),
+    Column("Order no", 24, "text", field("order_no")),
+    Column("Payment", 24, "text", field("transaction_id")),
+    Column("Ledger entry", 20, "text", field("entry_id")),
+    Column("Order says", 17, "text", field("state_orders")),
+    Column("Gateway says", 17, "text", field("state_gateway")),
+    Column("Ccy", 6, "text", field("currency"), "opnCcy"),
+    Column("Orders", 15, "amount", field("order_amount")),
+    Column("Gateway", 15, "amount", field("gateway_amount")),
+    Column("Ledger", 15, "amount", field("ledger_amount"), of_ledger=True),
+    Column("Gateway − orders", 15, "amount", field("effect_orders"), "opnEffectOrders"),  # noqa: RUF001 - a minus
+    Column(
+        "Gateway − ledger",  # noqa: RUF001 - a minus
+        15,
+        "amount",
+        field("effect_ledger"),
+        "opnEffectLedger",
+        of_ledger=True,
+    ),
+    Column("Late from", 17, "instant", field("due_at")),
+    Column("Why", 48, "text", _why),
+    Column("Reason code", 26, "text", field("reason")),
+    Column("Flags", 20, "text", field("flags")),
+    Column("Account", 14, "text", field("account_id")),
+)
+
+
+def draw_open(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
+    """Everything that is neither matched nor a break."""
+    put_heading(
+        draft,
+        sheet,
+        title="Pending",
+        sentence="Waiting: one side may still come and is not late yet. Not verified: no usable "
+        f"answer or row; it is judged when one comes. Times in {figures.timezone}.",
+    )
+    extent = put_list(
+        draft,
+        sheet,
+        columns=COLUMNS,
+        rows=rows.open,
+        top=HEADER_ROW,
+        ledger_covered=figures.ledger_covered,
+    )
+    sheet.auto_filter.ref = f"A{HEADER_ROW}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
+    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    protect(sheet)

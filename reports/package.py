@@ -1,0 +1,158 @@
+"""Turning a drawn workbook into bytes: formulas with the engine's values, the same bytes each time.
+
+openpyxl owns everything but three things it has no way for: the value a formula had when the
+engine computed it, rows of large sheets (written straight as XML, in a fraction of the time), and
+a fixed date on every part of the package. Private names of openpyxl 3.1 are used here only, and a
+test compares both ways of writing rows.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from openpyxl.cell._writer import write_cell
+from openpyxl.drawing.spreadsheet_drawing import SpreadsheetDrawing
+from openpyxl.utils import get_column_letter
+from openpyxl.workbook import Workbook
+from openpyxl.worksheet._writer import WorksheetWriter
+from openpyxl.writer.excel import ExcelWriter
+from openpyxl.xml.functions import Element, SubElement
+
+PART_DATE = (1980, 1, 1, 0, 0, 0)
+"""The date of every part, so that the same figures give the same bytes."""
+
+CachedValue = int | str | Decimal
+CachedValues = Mapping[str, Mapping[tuple[int, int], CachedValue]]
+"""Sheet title -> (row, column) -> what the engine computed for the formula there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStream:
+    """Rows of one sheet that are written straight as XML, below the cells openpyxl holds."""
+
+    last_row: int
+    last_column: int
+    parts: Iterable[bytes]
+
+
+def package_bytes(
+    workbook: Workbook, *, cached: CachedValues, streams: Mapping[str, RowStream]
+) -> bytes:
+    """The XLSX file of a workbook."""
+    target = io.BytesIO()
+    with _DatedZip(target, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        writer: Any = _PackageWriter(workbook, archive)
+        writer.cached = cached
+        writer.streams = streams
+        writer.write_data()
+    return target.getvalue()
+
+
+class _DatedZip(zipfile.ZipFile):
+    """A zip whose members all carry PART_DATE."""
+
+    def writestr(self, zinfo_or_arcname: Any, data: Any, *rest: Any, **named: Any) -> None:  # noqa: A002, RUF100 - the library's names
+        """Add one part with the fixed date."""
+        name = getattr(zinfo_or_arcname, "filename", zinfo_or_arcname)
+        part = zipfile.ZipInfo(name, PART_DATE)
+        part.compress_type = zipfile.ZIP_DEFLATED
+        super().writestr(part, data, *rest, **named)
+
+
+class _PackageWriter(ExcelWriter):
+    """openpyxl's writer with our sheet writer in its place."""
+
+    cached: CachedValues
+    streams: Mapping[str, RowStream]
+
+    def write_worksheet(self, ws: Any) -> None:
+        """One sheet into the package, as the library does it, but through `_SheetWriter`."""
+        ws._drawing = SpreadsheetDrawing()  # noqa: SLF001 - the library's own steps, see module text
+        ws._drawing.charts = ws._charts  # noqa: SLF001
+        ws._drawing.images = ws._images  # noqa: SLF001
+        out = io.BytesIO()
+        writer: Any = _SheetWriter(ws, out=out)
+        writer.cached = self.cached.get(ws.title, {})
+        writer.stream = self.streams.get(ws.title)
+        writer.write()
+        writer.close()
+        ws._rels = writer._rels  # noqa: SLF001
+        this: Any = self
+        this._archive.writestr(ws.path[1:], out.getvalue())  # noqa: SLF001
+        self.manifest.append(ws)
+
+
+class _SheetWriter(WorksheetWriter):
+    """openpyxl's sheet writer; formulas keep their value, streamed rows go straight to the file."""
+
+    cached: Mapping[tuple[int, int], CachedValue]
+    stream: RowStream | None
+
+    def write_dimensions(self) -> None:
+        """The sheet's range, streamed rows included."""
+        if self.stream is None:
+            super().write_dimensions()
+            return
+        corner = f"{get_column_letter(self.stream.last_column)}{self.stream.last_row}"
+        self.xf.send(Element("dimension", ref=f"A1:{corner}"))
+
+    def write_rows(self) -> None:
+        """The held rows, then the streamed ones."""
+        this: Any = self
+        xf = this.xf.send(True)
+        with xf.element("sheetData"):
+            for row_number, row in self.rows():
+                self.write_row(xf, row, row_number)
+            if self.stream is not None:
+                xf.flush()
+                for part in self.stream.parts:
+                    this.out.write(part)
+        this.xf.send(None)
+
+    def write_row(self, xf: Any, row: Iterable[Any], row_idx: int) -> None:
+        """One row; formula cells carry the engine's value."""
+        this: Any = self
+        attributes = {"r": f"{row_idx}"}
+        attributes.update(this.ws.row_dimensions.get(row_idx, {}))
+        with xf.element("row", attributes):
+            for cell in row:
+                if cell._value is None and not cell.has_style:  # noqa: SLF001
+                    continue
+                value = self.cached.get((cell.row, cell.column))
+                if cell.data_type == "f" and value is not None:
+                    xf.write(_formula_element(cell, value))
+                else:
+                    write_cell(xf, self.ws, cell, cell.has_style)
+
+    def write_drawings(self) -> None:
+        """Long numbers in text cells are meant: no green triangles; then the drawings."""
+        ignored = Element("ignoredErrors")
+        SubElement(ignored, "ignoredError", sqref="A1:AZ1048576", numberStoredAsText="1")
+        self.xf.send(ignored)
+        super().write_drawings()
+
+
+def _formula_element(cell: Any, value: CachedValue) -> Any:
+    attributes = {"r": cell.coordinate, "s": f"{cell.style_id}"}
+    if isinstance(value, str):
+        attributes["t"] = "str"
+    if cell.hyperlink:
+        cell.parent._hyperlinks.append(cell.hyperlink)  # noqa: SLF001 - as the library does
+    element = Element("c", attributes)
+    SubElement(element, "f").text = cell._value[1:]  # noqa: SLF001
+    SubElement(element, "v").text = str(value)
+    return element
+
+
+def in_batches(rows: Iterable[str], *, size: int = 512) -> Iterator[bytes]:
+    """Rows joined into larger pieces: one write per `size` rows."""
+    held: list[str] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == size:
+            yield "".join(held).encode()
+            held.clear()
+    yield "".join(held).encode()

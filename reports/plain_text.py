@@ -1,0 +1,77 @@
+"""Foreign text made fit for a cell, and values of frames made plain.
+
+Text stays text: nothing here can become a formula, an error value or an unreadable file.
+"""
+
+import re
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+
+TEXT_CHARACTERS_MAX = 1_000
+"""A cell holds 32,767; nobody reads more than this, and the database has the whole text."""
+
+REPLACEMENT = "�"
+_BREAKS = re.compile(r"\r\n|[\r\n\t\u2028\u2029]")
+# Control characters break the file; bidirectional overrides make text look like other text.
+_UNWANTED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_ESCAPE_LIKE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+def cell_text(text: str) -> tuple[str, int]:
+    """The text as it may stand in a cell, and how many characters had to be replaced."""
+    one_line = _BREAKS.sub(" ", text)
+    clean, replaced = _UNWANTED.subn(REPLACEMENT, one_line)
+    if len(clean) > TEXT_CHARACTERS_MAX:
+        clean = clean[: TEXT_CHARACTERS_MAX - 1] + "…"
+    return _ESCAPE_LIKE.sub("_x005F_", clean), replaced
+
+
+def needs_quote(text: str) -> bool:
+    """Whether editing the cell could turn the text into a formula."""
+    return text.startswith(_FORMULA_STARTS)
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as int, str, datetime or None; NA, NaT and NaN are None."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
+    if isinstance(value, datetime | date):
+        return value
+    # A column that lost its dtype carries NaN for blank; NaN alone differs from itself.
+    return None if value != value else int(value)  # noqa: PLR0124 - the test for NaN
+
+
+def local_instant(value: datetime, *, timezone: str) -> datetime:
+    """An instant in the report's zone, without the zone (Excel has none)."""
+    if value.tzinfo is None:
+        return value.replace(microsecond=0)
+    return value.astimezone(ZoneInfo(timezone)).replace(tzinfo=None, microsecond=0)
+
+
+def day_of(value: Any) -> date | None:
+    """A date from a date, an instant or ISO text; None when blank or something else."""
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value)[:10]) if value else None
+    except ValueError:
+        return None
+
+
+def text_width(text: str) -> int:
+    """Columns that a text takes; East Asian wide characters take two."""
+    import unicodedata
+
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -1,0 +1,51 @@
+"""The hidden `_run` sheet: which run this is, and what a workbook that comes back is checked by."""
+
+import hashlib
+from typing import Any
+
+from recon.figures import NightFigures
+from reports.draft import Draft
+from reports.page import column_range
+from reports.totals import Rows
+from reports.words import RESOLUTIONS
+
+TITLE = "_run"
+SCHEMA_VERSION = 1
+LIST_COLUMN = 4
+
+
+def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
+    """Facts of the run, the engine's verdict and the lists that validations use."""
+    for row, (name, value) in enumerate(facts_of(figures, rows=rows).items(), 1):
+        draft.text(sheet, (row, 1), name)
+        draft.text(sheet, (row, 2), value)
+        if name == "verdict":
+            draft.name("runVerdict", f"'{TITLE}'!$B${row}")
+    for row, resolution in enumerate(RESOLUTIONS, 1):
+        draft.text(sheet, (row, LIST_COLUMN), resolution)
+    draft.name(
+        "lstResolutions", column_range(sheet, column=LIST_COLUMN, rows=(1, len(RESOLUTIONS)))
+    )
+    sheet.sheet_state = "veryHidden"
+    sheet.protection.sheet = True
+
+
+def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
+    """What identifies the run, as text."""
+    return {
+        "schema_version": str(SCHEMA_VERSION),
+        "run_id": figures.run_id,
+        "merchant_id": figures.merchant_id,
+        "account_id": figures.account_id,
+        "business_date": figures.business_date.isoformat(),
+        "verdict": figures.verdict.value,
+        "breaks": str(len(rows.breaks)),
+        "keys_sha256": keys_digest(str(row["break_id"]) for row in rows.breaks),
+        "rules_digest": figures.rules_digest,
+        "history_head": figures.history_head,
+    }
+
+
+def keys_digest(keys: Any) -> str:
+    """SHA-256 over the sorted break keys: no row was added or lost."""
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()

@@ -1,0 +1,171 @@
+"""The Summary sheet: one printed page that is read in ten seconds and signed.
+
+Verdict, tiles, what needs a person, control totals, open breaks by code and age, tonight's moves,
+scope of assurance, sign-off. Everything that can be computed from the other sheets is a formula.
+"""
+
+from recon.figures import Attention
+from recon.model import Verdict
+from reports import look as looks
+from reports.draft import NOT_COVERED
+from reports.highlight import when
+from reports.look import Look
+from reports.page import print_on, protect, set_widths
+from reports.plain_text import local_instant
+from reports.summary_breaks import put_matrix
+from reports.summary_charts import put_trend
+from reports.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, WIDTHS, Page
+from reports.summary_tiles import put_tiles
+from reports.summary_tonight import put_foot
+from reports.totals_sheet import LEG_NAMES
+from reports.words import VERDICT_WORDS
+
+ATTENTION_SHOWN = 8
+CURRENCIES_SHOWN = 6
+ATTENTION_ROW_POINTS = 27
+
+
+def draw_summary(page: Page) -> None:
+    """All blocks of the page, top to bottom."""
+    sheet = page.sheet
+    set_widths(sheet, WIDTHS)
+    _put_title(page)
+    row = put_tiles(page, 4)
+    row = _put_notes(page, row)
+    row = _put_attention(page, row + 1)
+    row = _put_legs(page, row + 1)
+    row = put_matrix(page, row + 1)
+    row = put_foot(page, row + 1)
+    sheet.print_area = f"A1:N{row}"
+    sheet.sheet_view.zoomScale = 90
+    print_on(sheet, run_id=page.figures.run_id, tall=1)
+    sheet.print_options.horizontalCentered = True
+    protect(sheet)
+
+
+def _put_title(page: Page) -> None:
+    figures = page.figures
+    page.text(1, LEFT, "Nightly gateway reconciliation", looks.TITLE)
+    page.sheet.row_dimensions[1].height = 30
+    as_of = local_instant(figures.as_of, timezone=figures.timezone)
+    account = f" · account {figures.account_id}" if figures.account_id else ""
+    page.text(
+        2,
+        LEFT,
+        f"Merchant {figures.merchant_name or figures.merchant_id} ({figures.merchant_id})"
+        f"{account} · business day {figures.business_date} · {figures.mode} · run "
+        f"{figures.run_id} · data as of {as_of:%Y-%m-%d %H:%M} {figures.timezone}",
+        looks.SUBTITLE,
+    )
+
+
+def _put_notes(page: Page, row: int) -> int:
+    """The verdict in a sentence, then the sentences that page one must carry."""
+    sentence = VERDICT_WORDS[page.figures.verdict]
+    if page.places.failed_checks:
+        sentence = VERDICT_WORDS[Verdict.NOT_PROVEN]
+    page.text(row, LEFT, sentence, Look(bold=True, colour=looks.NAVY))
+    warn = Look(fill=looks.WARN[0], colour=looks.WARN[1])
+    for note in page.figures.notes:
+        row += 1
+        page.merged(row, (LEFT, LAST), note, warn)
+    return row + 1
+
+
+def _put_attention(page: Page, top: int) -> int:
+    """What needs a person, money in doubt first."""
+    waiting = page.figures.attention
+    page.text(top, LEFT, "Needs a person", looks.HEADING)
+    if not waiting:
+        good = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
+        sentence = "No instruction is in doubt, and none waits for a person."
+        if any(row["group"] == "in doubt" for row in page.rows.instructions):
+            good = Look(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
+            sentence = "Instructions are in doubt: see the sheet Instructions."
+        page.merged(top + 1, (LEFT, LAST), sentence, good)
+        return top + 2
+    columns = ((2, 3), (4, 5), (6, 6), (7, 7), (8, 8), (9, LAST))
+    titles = ("What", "Order no", "Ccy", "Amount", "Since", "What to do")
+    for at, title in zip(columns, titles, strict=True):
+        look = looks.HEADER_RIGHT if title == "Amount" else looks.HEADER
+        page.merged(top + 1, at, title, look)
+    for row, one in enumerate(waiting[:ATTENTION_SHOWN], top + 2):
+        _put_attention_row(page, row, columns, one)
+    row = top + 2 + len(waiting[:ATTENTION_SHOWN])
+    more = len(waiting) - ATTENTION_SHOWN
+    text = f"and {more} more: see Instructions" if more > 0 else "All instructions"
+    page.draft.link(page.sheet, (row, LEFT), text, "'Instructions'!A4")
+    return row + 1
+
+
+def _put_attention_row(
+    page: Page, row: int, columns: tuple[tuple[int, int], ...], one: Attention
+) -> None:
+    red = looks.BODY.but(colour=looks.BAD[1], bold=True)
+    body = looks.BODY_TEXT
+    page.merged(row, columns[0], one.what, red)
+    page.merged(row, columns[1], one.order_no or one.transaction_id, body)
+    page.merged(row, columns[2], one.currency, body)
+    page.draft.amount(page.sheet, (row, columns[3][0]), one.amount, one.currency)
+    since = local_instant(one.since, timezone=page.figures.timezone)
+    page.draft.text(page.sheet, (row, columns[4][0]), f"{since:%d %b %H:%M}", body)
+    page.merged(row, columns[5], one.next_step, body.but(wrap=True))
+    page.sheet.row_dimensions[row].height = ATTENTION_ROW_POINTS
+
+
+def _put_legs(page: Page, top: int) -> int:
+    """Control totals per currency, linked to their sheet, with the trend beside them."""
+    page.draft.link(page.sheet, (top, LEFT), "Control totals", "'Control totals'!A5")
+    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    titles = ("Currency", ">Gateway", ">Other side", ">Difference", ">Explained", ">Unexplained")
+    page.text(top + 1, LEFT, "Compared", looks.HEADER)
+    for column, title in enumerate((*titles, "Check"), LEFT + 1):
+        look = looks.HEADER_RIGHT if title.startswith(">") else looks.HEADER
+        page.text(top + 1, column, title.removeprefix(">"), look)
+    row = top + 2
+    currencies = sorted({leg.currency for leg in page.totals.legs})
+    for currency in currencies[:CURRENCIES_SHOWN]:
+        row = _put_currency(page, row, currency)
+    if len(currencies) > CURRENCIES_SHOWN:
+        left = len(currencies) - CURRENCIES_SHOWN
+        page.text(row, LEFT, f"and {left} more currencies on Control totals", looks.NOTE)
+        row += 1
+    bottom = max(row, top + CHART_ROWS_MIN)
+    page.text(top, RIGHT, "Open breaks, last 14 nights", looks.HEADING)
+    put_trend(page.sheet, nights=page.places.trend, box=(RIGHT, top + 1, LAST, bottom))
+    return bottom
+
+
+def _put_currency(page: Page, row: int, currency: str) -> int:
+    legs = [leg for leg in page.totals.legs if leg.currency == currency]
+    for leg in legs:
+        source = page.places.legs[currency, leg.leg]
+        page.text(row, LEFT, LEG_NAMES[leg.leg], looks.BODY)
+        page.text(row, LEFT + 1, currency, looks.LABEL)
+        live = currency not in page.totals.text_currencies
+        amounts = (leg.gateway, leg.other, leg.difference, leg.explained, leg.unexplained)
+        for column, letter, amount in zip(range(4, 9), "CDEKL", amounts, strict=True):
+            if live:
+                written = (f"'Control totals'!{letter}{source}", amount, currency)
+                page.draft.money_formula(page.sheet, (row, column), written)
+            else:
+                page.draft.amount(page.sheet, (row, column), amount, currency)
+        word = "CHECK" if leg.unexplained else "OK"
+        check = (f"='Control totals'!M{source}", word)
+        page.draft.formula(page.sheet, (row, 9), check, looks.CHECK)
+        _colour_check(page, row)
+        row += 1
+    if not page.figures.ledger_covered:
+        page.text(row, LEFT, LEG_NAMES["ledger"], looks.BODY)
+        page.text(row, LEFT + 1, currency, looks.LABEL)
+        for column in range(4, 10):
+            grey = looks.BODY.but(colour=looks.GREY_TEXT, align="right")
+            page.text(row, column, NOT_COVERED, grey)
+        row += 1
+    return row
+
+
+def _colour_check(page: Page, row: int) -> None:
+    for word, colours in {"OK": looks.GOOD, "CHECK": looks.BAD}.items():
+        rule = when(f'$I{row}="{word}"', colours=colours)
+        page.sheet.conditional_formatting.add(f"I{row}", rule)

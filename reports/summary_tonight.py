@@ -1,0 +1,104 @@
+"""The foot of page one: tonight's moves, the scope of assurance and the sign-off."""
+
+from collections.abc import Mapping
+
+from recon.figures import NightFigures
+from reports import look as looks
+from reports.draft import major_units
+from reports.instructions_sheet import kinds_of
+from reports.plain_text import local_instant
+from reports.sources_sheet import whole
+from reports.summary_page import LEFT, RIGHT, Page
+
+ASSURANCE_SHOWN = 5
+KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
+KINDS_SHOWN = tuple(KINDS)
+MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
+
+
+def put_foot(page: Page, top: int) -> int:
+    """Tonight and scope of assurance on the left, sign-off on the right; the last row."""
+    _put_sign_off(page, top)
+    row = _put_tonight(page, top)
+    row = _put_assurance(page, row + 1)
+    return max(row, top + 5)
+
+
+def _put_sign_off(page: Page, top: int) -> None:
+    """Who prepared, reviewed and approved; the last two sign in cream cells."""
+    page.text(top, RIGHT, "Sign-off", looks.HEADING)
+    for column, title in enumerate(("Role", "Name", "Date"), RIGHT):
+        page.text(top + 1, column, title, looks.HEADER)
+    page.text(top + 2, RIGHT, "Prepared", looks.BODY)
+    page.text(top + 2, RIGHT + 1, "recon (automatic)", looks.BODY)
+    prepared = local_instant(page.figures.generated_at, timezone=page.figures.timezone)
+    page.draft.day(page.sheet, (top + 2, RIGHT + 2), prepared.date())
+    for row, role in enumerate(("Reviewed", "Approved"), top + 3):
+        page.text(row, RIGHT, role, looks.BODY)
+        page.draft.cell(page.sheet, (row, RIGHT + 1), looks.INPUT)
+        signed = looks.INPUT.but(number_format=looks.DATE_FORMAT)
+        page.draft.cell(page.sheet, (row, RIGHT + 2), signed)
+
+
+def _put_tonight(page: Page, top: int) -> int:
+    """What moved tonight, by kind and result, and what was read."""
+    page.draft.link(page.sheet, (top, LEFT), "Tonight", "'Instructions'!A4")
+    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    page.text(top + 1, LEFT, "Instructed", looks.HEADER)
+    for column, title in enumerate(MOVES, LEFT + 1):
+        page.text(top + 1, column, title.capitalize(), looks.HEADER_RIGHT)
+    kinds = [*KINDS_SHOWN, *(one for one in kinds_of(page.rows.instructions) if one not in KINDS)]
+    for row, kind in enumerate(kinds, top + 2):
+        _put_kind(page, row, kind)
+    row = top + 2 + len(kinds)
+    page.draft.link(page.sheet, (row, LEFT), "Sources", "'Sources'!A4")
+    page.text(row, LEFT + 1, _sources_sentence(page.figures))
+    return row + 1
+
+
+def _put_kind(page: Page, row: int, kind: str) -> None:
+    page.text(row, LEFT, KINDS.get(kind, kind.replace("_", " ").capitalize()), looks.BODY)
+    rows = [one for one in page.rows.instructions if one["kind"] == kind]
+    criteria = f'insKind,"{kind}"'
+    page.draft.formula(page.sheet, (row, LEFT + 1), (f"=COUNTIFS({criteria})", len(rows)))
+    for column, result in enumerate(MOVES[1:], LEFT + 2):
+        count = sum(one["group"] == result for one in rows)
+        formula = f'=COUNTIFS({criteria},insResult,"{result}")'
+        page.draft.formula(page.sheet, (row, column), (formula, count))
+
+
+def _sources_sentence(figures: NightFigures) -> str:
+    read = sum(file.rows_read for file in figures.files)
+    rejected = sum(file.rows_rejected for file in figures.files)
+    ledger = "" if figures.ledger_covered else " · no ledger: the ledger is not covered"
+    return f"{len(figures.files)} sources · {read:,} rows read · {rejected:,} rejected{ledger}"
+
+
+def _put_assurance(page: Page, top: int) -> int:
+    """What was proven and what cannot be seen, the first lines of it."""
+    lines = [*page.figures.scope_of_assurance]
+    sentences = [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
+    if not lines and not sentences:
+        return top
+    page.draft.link(page.sheet, (top, LEFT), "Scope of assurance", "'Sources'!A4")
+    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    sentences += [_assurance_sentence(line) for line in lines]
+    for row, sentence in enumerate(sentences[:ASSURANCE_SHOWN], top + 1):
+        page.text(row, LEFT, sentence)
+    row = top + 1 + len(sentences[:ASSURANCE_SHOWN])
+    if len(sentences) > ASSURANCE_SHOWN:
+        text = f"and {len(sentences) - ASSURANCE_SHOWN} more on Sources and Control totals"
+        page.text(row, LEFT, text, looks.NOTE)
+        row += 1
+    return row
+
+
+def _assurance_sentence(line: Mapping[str, str | int]) -> str:
+    count, amount = whole(line.get("count")), whole(line.get("amount"))
+    currency = str(line.get("currency", "") or "")
+    told = [str(line.get("statement", ""))]
+    if count is not None:
+        told.append(f"{count:,}")
+    if amount is not None and currency:
+        told.append(f"{major_units(amount, currency):,f} {currency}")
+    return " · ".join(told)

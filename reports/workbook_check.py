@@ -1,0 +1,94 @@
+"""Reading a workbook of ours back: what do its sheets really say? For T13, sheets = database.
+
+Reads the values that stand in the file, row by row, with another library than the one that wrote
+them, and adds them up in minor units.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from recon.errors import OutputError
+from reports.look import decimals_of
+from reports.totals import NOT_VERIFIED, WAITING
+
+SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
+"""Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
+
+EFFECT = "Gateway − orders"  # noqa: RUF001 - the column's title has a minus
+SECTIONS: Mapping[str, tuple[str, str, str]] = {
+    "break": ("Breaks", "Break key", EFFECT),
+    "match": ("Matched", "Match key", EFFECT),
+    "pending": ("Pending", "Result", EFFECT),
+    "unverified": ("Pending", "Result", EFFECT),
+    "instruction": ("Instructions", "Instruction", "Amount"),
+}
+"""Section -> sheet, the column that every row fills, the column that is added up."""
+RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
+
+
+def sheet_totals(path: Path) -> SheetTotals:
+    """Rows and sums of each list as they stand in the file.
+
+    Raises:
+        OutputError: the file cannot be read, or a list is not where it should be.
+    """
+    try:
+        workbook = CalamineWorkbook.from_path(str(path))
+        return {section: _totals(workbook, section) for section in SECTIONS}
+    except (CalamineError, OSError) as error:
+        msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
+        raise OutputError(msg) from error
+
+
+def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:
+    """The rows of a list: from its header to the first row without a key."""
+    header: list[str] | None = None
+    for cells in workbook.get_sheet_by_name(title).to_python(skip_empty_area=False):
+        if header is None:
+            if key in cells and "Ccy" in cells:
+                header = [str(cell) for cell in cells]
+            continue
+        row = dict(zip(header, cells, strict=False))
+        if row[key] == "":
+            return
+        yield row
+    if header is None:
+        msg = f"the sheet {title} has no list with a column {key!r}; write the report again"
+        raise OutputError(msg)
+
+
+def _totals(workbook: Any, section: str) -> tuple[int, Mapping[str, int]]:
+    title, key, summed = SECTIONS[section]
+    rows = list(list_rows(workbook, title=title, key=key))
+    if section in RESULTS:
+        rows = [row for row in rows if row[key] == RESULTS[section]]
+    sums: defaultdict[str, int] = defaultdict(int)
+    for row in rows:
+        sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
+    return len(rows), dict(Counter(sums))
+
+
+def minor_units_of(cell: Any, *, currency: str) -> int:
+    """A cell's amount in minor units; blank is 0. Exact: a sheet's 15 digits are decimal digits.
+
+    Raises:
+        OutputError: the cell holds no amount of the currency.
+    """
+    if cell == "":
+        return 0
+    try:
+        # repr of the number read is the shortest text that means it: the digits that were written.
+        amount = Decimal(repr(cell) if not isinstance(cell, str) else cell)
+    except InvalidOperation:
+        msg = f"{cell!r} is not an amount; the workbook was changed: write the report again"
+        raise OutputError(msg) from None
+    minor_units = amount.scaleb(decimals_of(currency))
+    if minor_units != minor_units.to_integral_value():
+        msg = f"{cell!r} is not an amount of {currency}; the workbook was changed"
+        raise OutputError(msg)
+    return int(minor_units)
