@@ -32,9 +32,7 @@ def ending_of(error: BaseException, *, debug: bool) -> Ending:
         return INTERRUPTED
     if isinstance(error, ReconError):
         told = str(error) or (type(error).__doc__ or "").strip()
-        sentence = f"{told[:1].upper()}{told[1:]}"
-        text = _full_text(error) if debug else ""
-        return Ending(sentence if not text else f"{sentence}\n{text}", error.exit_code)
+        return Ending(f"{told}\n{_full_text(error)}" if debug else told, error.exit_code)
     where = _full_text(error) if debug else _kept(error)
     return Ending(
         f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "

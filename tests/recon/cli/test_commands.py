@@ -158,7 +158,7 @@ def test_errors_of_ours_are_one_sentence_with_their_code(
 
     assert ended == code
     told = capsys.readouterr().err
-    assert told.splitlines() == [f"{str(error)[0].upper()}{str(error)[1:]}"]
+    assert told.splitlines() == [str(error)]
 
 
 def test_an_unexpected_error_leaves_its_text_in_a_file(

@@ -1,0 +1,203 @@
+import csv
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon import cli
+from recon.cli.demo_folder import DemoFolder, folder_at, recall
+from recon.cli.demo_gateway import demo_gateway, effects
+from recon.sandbox import CLOCK_START
+from recon.store.engine import open_store
+from recon.store.night_lock import account_lock
+
+ORDERS = 80
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DemoFolder:
+    """A demo that stopped before its night, its variables in the environment."""
+    folder = tmp_path / "d"
+    cli.main(["demo", "--dir", str(folder), "--orders", str(ORDERS), "--prepare-only"])
+    for line in (folder / "env").read_text().splitlines():
+        name, value = line.split("=", 1)
+        monkeypatch.setenv(name, value)
+    return folder_at(folder)
+
+
+@pytest.fixture
+def gateway(prepared: DemoFolder) -> Iterator[int]:
+    """`recon sandbox` beside the folder; gives its port."""
+    memory = recall(prepared)
+    assert memory is not None
+    with demo_gateway(prepared, memory) as port:
+        yield port
+
+
+def done_by_us(port: int) -> list[str]:
+    """Operations that came through the API, in order."""
+    return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
+
+
+def invariants(port: int) -> dict[str, int]:
+    """What the sandbox counts against us."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/_sandbox/invariants")
+    answer: dict[str, int] = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
+
+
+def test_a_night_from_the_command_line(
+    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options come from the environment; the verdict is the exit code; again, nothing is sent."""
+    key = json.loads(prepared.answer_key.read_text())
+    instructions = key["instructions"]
+    capsys.readouterr()
+
+    code = cli.main(["nightly"])
+    first = done_by_us(gateway)
+    out, err = capsys.readouterr()
+    again = cli.main(["nightly"])
+
+    assert (code, again) == (3, 3)
+    assert out.splitlines()[0] == "BREAKS OPEN: 100042/100042001, 2026-11-20"
+    assert Path(out.splitlines()[1].removeprefix("Workbook: ")).is_file()
+    assert "new order files" in err.splitlines()[0]
+    assert done_by_us(gateway) == first
+    assert first.count("capture") == instructions["capture"]
+    assert len(first) == sum(instructions.values()) - 2 * instructions["of_these_waiting"]
+    assert set(invariants(gateway).values()) == {0}
+
+
+def test_what_stands_after_a_night(
+    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`status` lists what waits, `verify` agrees, `report` writes the workbook again."""
+    cli.main(["nightly"])
+    capsys.readouterr()
+
+    assert cli.main(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert "100042/100042001: night of 2026-11-20, BREAKS OPEN" in shown
+    assert "cancel not sent" in shown
+    run = shown.splitlines()[0].rsplit(" ", 1)[1]
+    assert cli.main(["verify"]) == 0
+    assert "All agree: 1 finished runs" in capsys.readouterr().out
+    assert cli.main(["report", "--run", run]) == 0
+    path = Path(capsys.readouterr().out.strip().removeprefix("Workbook: "))
+    assert cli.main(["verify", str(path)]) == 0
+    path.write_bytes(b"edited")
+    assert cli.main(["verify"]) == 1
+    assert "is not the workbook that was written" in capsys.readouterr().err
+    assert gateway
+    assert prepared.reports in path.parents
+
+
+def test_a_dry_run_sends_nothing(gateway: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--dry-run` tells what would be sent, and the gateway knows of nothing."""
+    capsys.readouterr()
+
+    code = cli.main(["nightly", "--dry-run"])
+
+    out, err = capsys.readouterr()
+    assert code in {3, 4}
+    assert "dry run, nothing was sent" in out
+    assert "would send" in err
+    assert done_by_us(gateway) == []
+
+
+def test_a_held_night_ends_with_75(
+    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While another run holds the account, the second does nothing and says so."""
+    store = open_store(prepared.database_url)
+    with account_lock(store, merchant_id="100042", account_id="100042001"):
+        code = cli.main(["nightly"])
+    store.close()
+
+    assert code == 75
+    assert "nothing was done here" in capsys.readouterr().err
+    assert done_by_us(gateway) == []
+
+
+def test_a_gateway_that_is_down_ends_with_4(
+    prepared: DemoFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No usable answer: everything is unverified, nothing is sent, the night is INCOMPLETE."""
+    (prepared.config / "gateway.toml").write_text(
+        "read_attempts = 1\nconnect_timeout_seconds = 1\n"
+    )
+
+    code = cli.main(["nightly"])
+
+    assert code == 4
+    assert "INCOMPLETE" in capsys.readouterr().out
+
+
+def test_an_inbox_that_is_gone_is_one_sentence(
+    prepared: DemoFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing inbox names the folder and the file that says where it is."""
+    for path in prepared.inbox.iterdir():
+        path.unlink()
+    prepared.inbox.rmdir()
+
+    code = cli.main(["nightly"])
+
+    told = capsys.readouterr().err
+    assert code == 2
+    assert f"{prepared.inbox} does not exist" in told
+    assert "merchants.toml" in told
+
+
+def test_plain_files_give_the_same_kinds_of_verdict(
+    prepared: DemoFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`recon reconcile` writes its result files and ends by the verdict: here one order too few."""
+    orders = tmp_path / "orders.csv"
+    gateway_file = tmp_path / "gateway.csv"
+    columns = "merchant_id,account_id,order_no,currency,amount"
+    orders.write_text(
+        f"{columns},status,ordered_at\n1,2,A1,EUR,10.00,paid,2026-11-01T10:00:00+00:00\n"
+    )
+    gateway_file.write_text(
+        "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,"
+        "query_result,reference_no,transaction_date\n"
+        "1,2,A1,T1,EUR,12.00,3000,1,R1,20261101100000\n"
+    )
+    words = ["reconcile", "--orders", str(orders), "--gateway", str(gateway_file)]
+    out = tmp_path / "out"
+    capsys.readouterr()
+
+    code = cli.main([*words, "--as-of", "2026-11-20", "--out", str(out)])
+
+    assert code == 4  # without a ledger never better than INCOMPLETE
+    assert "INCOMPLETE: 0 matched, 1 breaks" in capsys.readouterr().out
+    with (out / "breaks.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["code"], row["effect_orders"]) == ("AMOUNT_OVER", "2.00")
+    assert (out / "reconciliation.xlsx").is_file()
+    assert prepared.root.is_dir()
+
+
+def test_absent_files_and_wrong_dates_end_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is not there, and a date that is none, are wrong usage."""
+    words = ["reconcile", "--orders", "no.csv", "--gateway", "no.csv", "--out", str(tmp_path / "o")]
+
+    assert cli.main([*words, "--as-of", "2026-11-20"]) == 2
+    assert "no.csv" in capsys.readouterr().err
+    assert cli.main([*words, "--as-of", "yesterday"]) == 2
+    assert "yesterday" in capsys.readouterr().err
+
+
+def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared: DemoFolder) -> None:
+    """The sample night is the day at which the sandbox's clock stands."""
+    key = json.loads(prepared.answer_key.read_text())
+
+    assert key["business_date"] == CLOCK_START.date().isoformat()
