@@ -48,7 +48,7 @@ MONEY_PATHS = (
 NOT_MONEY_SUFFIXES = ("_seconds", "_width", "_height", "_points", "_share", "_ratio")
 """Names that end so are measures, never amounts; a float is right for them."""
 
-FLOAT_DTYPES = frozenset({"float", "float16", "float32", "float64", "double"})
+FLOAT_DTYPES = frozenset({"float", "float16", "float32", "float64"})
 
 BANNED_FILE_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "base", "common"})
 BANNED_WORDS = frozenset(
