@@ -9,6 +9,7 @@ from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, wort
 
 @task(
     name="ingest",
+    task_run_name="ingest",
     retries=RETRIES_OF_READS,
     retry_delay_seconds=RETRY_DELAYS_SECONDS,
     retry_condition_fn=worth_another_try,

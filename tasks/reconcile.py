@@ -7,7 +7,13 @@ from recon.model import StepSummary
 from tasks.running import run_step
 
 
-@task(name="reconcile", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(
+    name="reconcile",
+    task_run_name="reconcile",
+    retries=0,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
 def reconcile(run_id: str) -> StepSummary:
     """Compare the three sources of the run and store breaks, totals and verdict."""
     from recon.steps.reconcile import reconcile as step

@@ -7,7 +7,7 @@ from recon.model import StepSummary
 from tasks.running import run_step
 
 
-@task(name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="settle", task_run_name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
 def settle(run_id: str) -> StepSummary:
     """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
     from recon.steps.settle import settle as step
