@@ -23,7 +23,8 @@ from recon.gateway_client.errors import (
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
 from recon.gateway_client.prepare import PreparedRequest, prepare
-from recon.gateway_client.query import QueryAnswers, QueryClient, QueryLimits
+from recon.gateway_client.query import QueryAnswers, QueryClient
+from recon.gateway_client.query_bounds import QueryLimits
 from recon.gateway_client.query_reply import FailedKey, OrderRecord
 from recon.gateway_client.rows import (
     BatchRow,

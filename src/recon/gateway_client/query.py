@@ -12,28 +12,30 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 from urllib.parse import urlencode
 
 import tenacity
 
 from recon.gateway_client.errors import (
-    AddressNotRegisteredError,
     CertificateError,
-    MerchantRefusedError,
     NotSentError,
     QueryRefusedError,
-    SignatureRefusedError,
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.outcomes import Finding
 from recon.gateway_client.pace import Pace
 from recon.gateway_client.prepare import refuse_credentials
+from recon.gateway_client.query_bounds import QueryLimits, grouped
+from recon.gateway_client.query_refusal import (
+    SLOW_DOWN_STATUSES,
+    AgainError,
+    judged_by_status,
+    stop_for,
+)
 from recon.gateway_client.query_reply import (
     QUERY,
     FailedKey,
@@ -46,8 +48,6 @@ from recon.gateway_client.query_reply import (
 from recon.gateway_client.rows import Credentials, text_problem
 from recon.gateway_client.signing import sign
 from recon.gateway_client.transport import (
-    CONNECT_SECONDS,
-    DEADLINE_SECONDS,
     Clock,
     RawReply,
     ReadConnection,
@@ -56,37 +56,13 @@ from recon.gateway_client.transport import (
 
 WAIT_FIRST_SECONDS = 0.5
 WAIT_MAX_SECONDS = 30.0
-RETRY_AFTER_MAX_SECONDS = 120.0
-"""A gateway that asks for a longer pause has failed this group."""
-
 FAILURES_IN_A_ROW_MAX = 6
 """After so many groups without any answer the rest is not asked any more."""
 
 ALONE_FROM = 4
 """So few silent keys are asked one by one, more of them in halves."""
 
-OK_STATUS = 200
-SLOW_DOWN_STATUSES = frozenset({429, 503})
-REPEATED_STATUSES = frozenset({408, 425, 429}) | frozenset(range(500, 600))
-HALVED_STATUSES = frozenset({400, 413, 414, 422})
-NO_ACCESS_STATUSES = frozenset({401, 403})
-
 Sleep = Callable[[float], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Bounds of reading."""
-
-    calls_per_second: float = 5.0
-    in_flight: int = 4
-    attempts: int = 4
-    """Of one group, the first included."""
-    connect_seconds: float = CONNECT_SECONDS
-    deadline_seconds: float = DEADLINE_SECONDS
-    """Of one call."""
-    total_seconds: float = 300.0
-    """Of all attempts of one group, waits included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +98,6 @@ class _Work:
     open_groups: int = 0
     failures_in_a_row: int = 0
     last_failure: str = ""
-
-
-class _AgainError(Exception):
-    """This call may be repeated."""
-
-    def __init__(self, reason: str, *, wait_seconds: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait_seconds = wait_seconds
 
 
 class QueryClient:
@@ -278,7 +246,7 @@ class QueryClient:
             stop=tenacity.stop_after_attempt(self._limits.attempts)
             | tenacity.stop_before_delay(self._limits.total_seconds),
             wait=self._wait,
-            retry=tenacity.retry_if_exception_type(_AgainError),
+            retry=tenacity.retry_if_exception_type(AgainError),
             sleep=self._sleep,
             reraise=True,
         )
@@ -286,7 +254,7 @@ class QueryClient:
             answer: GroupAnswer = await attempts(
                 self._call, group.keys, work=work, connection=connection
             )
-        except _AgainError as error:
+        except AgainError as error:
             work.failures_in_a_row += 1
             work.last_failure = str(error)
             _fail(work, keys=group.keys, reason=str(error))
@@ -298,13 +266,13 @@ class QueryClient:
         bound = min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2 ** (state.attempt_number - 1))
         jitter = self._randomness.uniform(0, bound)
         error = state.outcome.exception() if state.outcome else None
-        asked = error.wait_seconds if isinstance(error, _AgainError) else 0.0
+        asked = error.wait_seconds if isinstance(error, AgainError) else 0.0
         return asked + jitter if asked else jitter
 
     async def _call(
         self, keys: Sequence[str], *, work: _Work, connection: ReadConnection
     ) -> GroupAnswer:
-        """One HTTP call; raises _AgainError for what may be repeated."""
+        """One HTTP call; raises AgainError for what may be repeated."""
         async with self._pace.turn():
             work.calls += 1
             try:
@@ -312,10 +280,14 @@ class QueryClient:
             except CertificateError:
                 raise
             except (NotSentError, UnknownOutcomeError) as error:
-                raise _AgainError(str(error)) from error
-        answer = self._by_status(raw) or read_query_reply(keys, raw=raw, reading=work.reading)
+                raise AgainError(str(error)) from error
+        if raw.status in SLOW_DOWN_STATUSES:
+            self._pace.slow_down()
+        answer = judged_by_status(raw, now=self._clock()) or read_query_reply(
+            keys, raw=raw, reading=work.reading
+        )
         if answer.refusal is not None and answer.may_repeat:
-            raise _AgainError(answer.reason)
+            raise AgainError(answer.reason)
         self._pace.went_well()
         return answer
 
@@ -336,29 +308,11 @@ class QueryClient:
             path=description.path, content_type=description.content_type, body=text.encode()
         )
 
-    def _by_status(self, raw: RawReply) -> GroupAnswer | None:
-        """What the HTTP status alone decides; None when the body must be read."""
-        reason = f"the gateway answered HTTP {raw.status}"
-        if raw.status in SLOW_DOWN_STATUSES:
-            self._pace.slow_down()
-        if raw.status in REPEATED_STATUSES:
-            wait_seconds = retry_after_seconds(
-                raw.headers.get("retry-after", ""), now=self._clock()
-            )
-            if wait_seconds > RETRY_AFTER_MAX_SECONDS:
-                return GroupAnswer("system", f"{reason} and asked to wait {wait_seconds:.0f} s")
-            raise _AgainError(reason, wait_seconds=wait_seconds)
-        if raw.status in NO_ACCESS_STATUSES:
-            return GroupAnswer("address", reason)
-        if raw.status in HALVED_STATUSES:
-            return GroupAnswer("parameters", reason)
-        return None if raw.status == OK_STATUS else GroupAnswer("system", reason)
-
     def _take(self, answer: GroupAnswer, *, group: _Group, work: _Work) -> None:
         """Book an answer; what it leaves open becomes smaller groups at the front."""
         work.findings.extend(answer.findings)
         if answer.refusal in {"address", "signature", "merchant"}:
-            _refuse(answer)
+            stop_for(answer)
         if answer.refusal is not None:
             self._take_refusal(answer, group=group, work=work)
             return
@@ -394,33 +348,6 @@ class QueryClient:
             work.groups.extendleft(reversed(_halves(missing)))
 
 
-def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:
-    """Keys in groups of at most `rows_max` whose comma-joined text fits; 0 characters: no bound."""
-    groups: list[tuple[str, ...]] = []
-    group: list[str] = []
-    characters = 0
-    for key in keys:
-        longer = characters + len(key) + (1 if group else 0)
-        if group and (len(group) >= rows_max or (characters_max and longer > characters_max)):
-            groups.append(tuple(group))
-            group, longer = [], len(key)
-        group.append(key)
-        characters = longer
-    return [*groups, tuple(group)] if group else groups
-
-
-def retry_after_seconds(text: str, *, now: datetime) -> float:
-    """The seconds a Retry-After header asks for (a count or a date); 0 when it says nothing."""
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        at = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    return max(0.0, (at - now).total_seconds())
-
-
 def _halves(keys: Sequence[str]) -> list[_Group]:
     middle = (len(keys) + 1) // 2
     return [_Group(tuple(keys[:middle])), _Group(tuple(keys[middle:]))]
@@ -429,20 +356,3 @@ def _halves(keys: Sequence[str]) -> list[_Group]:
 def _fail(work: _Work, *, keys: Iterable[str], reason: str) -> None:
     for key in keys:
         work.failed[key] = reason
-
-
-def _refuse(answer: GroupAnswer) -> NoReturn:
-    if answer.refusal == "address":
-        msg = (
-            f"the gateway refuses queries from this address ({answer.reason}):"
-            " register the outgoing IP address of this machine with the gateway"
-        )
-        raise AddressNotRegisteredError(msg)
-    if answer.refusal == "signature":
-        msg = (
-            f"the gateway refused our signature ({answer.reason}):"
-            " check the sign key and the templates of signature.toml"
-        )
-        raise SignatureRefusedError(msg)
-    msg = f"the gateway does not know this merchant or account ({answer.reason}): check both ids"
-    raise MerchantRefusedError(msg)

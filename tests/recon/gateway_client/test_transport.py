@@ -3,19 +3,25 @@ import gzip
 import socket
 import ssl
 from datetime import UTC, datetime
+from pathlib import Path
 
+import httpx
 import pytest
 
 from recon.gateway_client import (
     AddressError,
+    CertificateError,
     MoneyTransport,
     NotSentError,
     PreparedRequest,
     RawReply,
     UnknownOutcomeError,
 )
-from recon.gateway_client.transport import checked_base_url, trust
+from recon.gateway_client.transport import _give_up, _Wire, checked_base_url, trust
 from tests.recon.gateway_client.played import Play, Player, answer, pieces, reset, silence
+
+SELF_SIGNED = Path(__file__).with_name("loopback.pem")
+"""A key and its certificate for 127.0.0.1 that nobody but these tests trusts."""
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"
 CUT_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}"
@@ -192,3 +198,76 @@ def test_certificates_are_always_verified() -> None:
 
     assert {context.verify_mode for context in contexts} == {ssl.CERT_REQUIRED}
     assert all(context.check_hostname for context in contexts)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sent(
+    captures: PreparedRequest, *, trusted: bool
+) -> None:
+    """Refused by default, accepted when its file is the one to trust."""
+
+    async def run() -> RawReply:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(SELF_SIGNED)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(captures.body[-20:])
+            await answer(200, b"{}", close=True)(b"", writer)
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            transport = MoneyTransport(
+                base_url=f"https://127.0.0.1:{port}",
+                clock=clock,
+                ca_file=SELF_SIGNED if trusted else None,
+            )
+            return await transport.send(captures)
+
+    if trusted:
+        assert asyncio.run(run()).status == 200
+        return
+    with pytest.raises(CertificateError, match="nothing was sent"):
+        asyncio.run(run())
+
+
+NOT_SENT = (
+    httpx.ConnectError("x"),
+    httpx.ConnectTimeout("x"),
+    httpx.PoolTimeout("x"),
+    httpx.UnsupportedProtocol("x"),
+    httpx.InvalidURL("x"),
+    httpx.LocalProtocolError("x"),
+    httpx.ProxyError("x"),
+)
+MAYBE_SENT = (
+    httpx.ReadError("x"),
+    httpx.ReadTimeout("x"),
+    httpx.WriteError("x"),
+    httpx.WriteTimeout("x"),
+    httpx.CloseError("x"),
+    httpx.RemoteProtocolError("x"),
+    TimeoutError(),
+    OSError("x"),
+    ValueError("x"),
+)
+
+
+@pytest.mark.parametrize("error", NOT_SENT, ids=lambda error: type(error).__name__)
+def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
+    error: Exception,
+) -> None:
+    """The class alone is not enough: nothing may have been written."""
+    with pytest.raises(NotSentError):
+        _give_up(error, wire=_Wire(written=False), deadline_seconds=1)
+    with pytest.raises(UnknownOutcomeError):
+        _give_up(error, wire=_Wire(written=True), deadline_seconds=1)
+
+
+@pytest.mark.parametrize("error", MAYBE_SENT, ids=lambda error: type(error).__name__)
+def test_every_other_error_is_an_unknown_outcome_even_on_an_untouched_wire(
+    error: Exception,
+) -> None:
+    """Nothing else is ever taken as not sent."""
+    with pytest.raises(UnknownOutcomeError):
+        _give_up(error, wire=_Wire(written=False), deadline_seconds=1)

@@ -1,0 +1,68 @@
+"""When the gateway refuses a query: repeat it, halve it, or stop and tell a person what to do."""
+
+from datetime import datetime
+from typing import NoReturn
+
+from recon.gateway_client.errors import (
+    AddressNotRegisteredError,
+    MerchantRefusedError,
+    SignatureRefusedError,
+)
+from recon.gateway_client.query_bounds import retry_after_seconds
+from recon.gateway_client.query_reply import GroupAnswer
+from recon.gateway_client.transport import RawReply
+
+RETRY_AFTER_MAX_SECONDS = 120.0
+"""A gateway that asks for a longer pause has failed this group."""
+
+OK_STATUS = 200
+SLOW_DOWN_STATUSES = frozenset({429, 503})
+REPEATED_STATUSES = frozenset({408, 425, 429}) | frozenset(range(500, 600))
+HALVED_STATUSES = frozenset({400, 413, 414, 422})
+NO_ACCESS_STATUSES = frozenset({401, 403})
+
+
+class AgainError(Exception):
+    """This call may be repeated."""
+
+    def __init__(self, reason: str, *, wait_seconds: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait_seconds = wait_seconds
+        """What the gateway asked to wait; 0 when it asked for nothing."""
+
+
+def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer | None:
+    """What the HTTP status alone decides; None when the body must be read.
+
+    Raises:
+        AgainError: the call may be repeated.
+    """
+    reason = f"the gateway answered HTTP {raw.status}"
+    if raw.status in REPEATED_STATUSES:
+        wait_seconds = retry_after_seconds(raw.headers.get("retry-after", ""), now=now)
+        if wait_seconds > RETRY_AFTER_MAX_SECONDS:
+            return GroupAnswer("system", f"{reason} and asked to wait {wait_seconds:.0f} s")
+        raise AgainError(reason, wait_seconds=wait_seconds)
+    if raw.status in NO_ACCESS_STATUSES:
+        return GroupAnswer("address", reason)
+    if raw.status in HALVED_STATUSES:
+        return GroupAnswer("parameters", reason)
+    return None if raw.status == OK_STATUS else GroupAnswer("system", reason)
+
+
+def stop_for(answer: GroupAnswer) -> NoReturn:
+    """Raise what a person must cure before any query can succeed."""
+    if answer.refusal == "address":
+        msg = (
+            f"the gateway refuses queries from this address ({answer.reason}):"
+            " register the outgoing IP address of this machine with the gateway"
+        )
+        raise AddressNotRegisteredError(msg)
+    if answer.refusal == "signature":
+        msg = (
+            f"the gateway refused our signature ({answer.reason}):"
+            " check the sign key and the templates of signature.toml"
+        )
+        raise SignatureRefusedError(msg)
+    msg = f"the gateway does not know this merchant or account ({answer.reason}): check both ids"
+    raise MerchantRefusedError(msg)
