@@ -16,7 +16,7 @@ HEADER = (
 
 def read(order_csv: Write, *cells: str) -> Table:
     """One order of 10.00 EUR with these last cells."""
-    row = "100042,100042001,A-1,EUR,10.00,{},2026-01-05T10:00:00Z".format(cells[0])
+    row = f"100042,100042001,A-1,EUR,10.00,{cells[0]},2026-01-05T10:00:00Z"
     path = order_csv(f"{HEADER}\n{','.join([row, *cells[1:]])}\n")
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), schema=ORDER_FILE)
 

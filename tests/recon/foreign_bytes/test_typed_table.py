@@ -168,9 +168,10 @@ def test_an_answer_without_a_payment_needs_its_key_only(tmp_path: Path, code: st
     """Not found, failed and unmapped answers carry no amount, whatever stands in their cells."""
     table = gateway(
         tmp_path / "g.csv",
-        f"1,2,A-1,,,,,{code},,\n1,2,A-2,T,EURO,0,x y,{code},,never\n1,2,,T3,,,,{code},,\n",
+        f"1,2,A-1,,,,,{code},,\n1,2,A-2,T,EURO,0,x y,{code},,never\n1,2,,T3,,,,{code},,\n"
+        f"1,2,A-3,T4,EUR,10.00,3000,{code},R1,20260105103000\n",
     )
-    assert table.frame["order_no"].tolist() == ["A-1", "A-2"]
+    assert table.frame["order_no"].tolist() == ["A-1", "A-2", "A-3"]
     assert table.frame["amount"].isna().all()
     assert [(reject.line, reject.column) for reject in table.rejects] == [(4, "order_no")]
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from recon.errors import ConfigurationError, SourceUnreadableError
 from recon.ledger import sql_extract
@@ -74,7 +75,7 @@ def test_numeric_columns_of_sqlite_are_exact_decimals(books: Path) -> None:
 def test_a_query_cannot_write(books: Path) -> None:
     """The ledger is not ours: whatever the configuration says, it is only read."""
     url = fill(books, ("x", 1))
-    with pytest.raises(SourceUnreadableError, match="cannot be read"):
+    with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
         extract(url, query="delete from t returning a, b", wanted=AB)
     assert extract(url, query="select a, b from t", wanted=AB).rows_read == 1
 
@@ -126,6 +127,8 @@ def test_an_address_is_never_shown_with_its_password() -> None:
     with pytest.raises(SourceUnreadableError, match="/books cannot be read") as refused:
         extract(address, query="select 1", wanted=AB)
     assert "s3cret" not in str(wrong.value) + str(refused.value)
+    told = sql_extract._first_line(OSError("no entry for s3cret"), url=make_url(address))
+    assert told == "no entry for ***"
 
 
 @pytest.mark.postgresql
