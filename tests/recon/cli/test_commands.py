@@ -10,6 +10,7 @@ from recon.errors import GateClosedError, NightHeldError, StoreLockedError
 
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
 COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "report", "verify", "doctor")
+NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
 
 
 def recon(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -78,63 +79,70 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
         (("db",), "Usage"),
     ],
 )
-def test_wrong_usage_ends_with_2(words: tuple[str, ...], told: str) -> None:
+def test_wrong_usage_ends_with_2(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What cannot be meant is refused with the words that are wrong, and exit code 2."""
-    ended = recon(*words)
+    code = cli.main(words)
 
-    assert ended.returncode == 2
-    assert told in ended.stdout + ended.stderr
-    assert "Traceback" not in ended.stderr
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert told in out + err
+    assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20"),
-        ("status",),
-        ("verify",),
-        ("report", "--run", "x"),
-    ],
-)
-def test_missing_configuration_is_one_sentence(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("report", "--run", "x")])
+def test_missing_configuration_is_one_sentence(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without variables a command names the first that is missing, and ends with 2."""
-    ended = recon(*words)
+    assert cli.main(words) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert "RECON_DATABASE_URL is not set" in told
+
+
+def test_the_process_ends_with_the_code_and_a_sentence() -> None:
+    """What `main` gives is what the shell gets, and stdout stays clean."""
+    ended = recon(*NIGHT)
 
     assert ended.returncode == 2
+    assert ended.stdout == ""
     assert "RECON_DATABASE_URL is not set" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_a_date_that_is_none_is_refused() -> None:
+def test_a_date_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The business date is looked at before anything is opened."""
-    ended = recon("nightly", "--merchant", "1", "--account", "2", "--business-date", "20.11.2026")
+    code = cli.main([*NIGHT[:-1], "20.11.2026"])
 
-    assert ended.returncode == 2
-    assert "20.11.2026" in ended.stderr
-    assert "2026-11-20" in ended.stderr
+    told = capsys.readouterr().err
+    assert code == 2
+    assert "20.11.2026" in told
+    assert "2026-11-20" in told
 
 
-def test_doctor_lists_what_is_missing() -> None:
+def test_doctor_lists_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     """`recon doctor` names the missing variable, and ends with 2."""
-    ended = recon("doctor")
+    code = cli.main(["doctor"])
 
-    assert ended.returncode == 2
-    assert "MISSING configuration" in ended.stdout
-    assert "RECON_DATABASE_URL" in ended.stdout
+    told = capsys.readouterr().out
+    assert code == 2
+    assert "MISSING configuration" in told
+    assert "RECON_DATABASE_URL" in told
 
 
-def test_the_database_is_made_and_made_again(tmp_path: Path) -> None:
+def test_the_database_is_made_and_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`recon db upgrade` may be repeated; without a folder it says which one to create."""
     url = f"sqlite:///{tmp_path}/recon.sqlite"
 
-    first = recon("db", "upgrade", RECON_DATABASE_URL=url)
-    again = recon("db", "upgrade", RECON_DATABASE_URL=url)
-    nowhere = recon("db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite")
-
-    assert (first.returncode, again.returncode) == (0, 0)
-    assert first.stdout == again.stdout
-    assert nowhere.returncode == 1
-    assert f"{tmp_path}/none" in nowhere.stderr
+    assert cli.main(["db", "upgrade", "--url", url]) == 0
+    assert cli.main(["db", "upgrade", "--url", url]) == 0
+    first, again = capsys.readouterr().out.splitlines()
+    assert first == again
+    assert cli.main(["db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite"]) == 1
+    assert f"{tmp_path}/none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
