@@ -110,7 +110,7 @@ class QueryClient:
         policy: What a reply's signature must be.
         clock: Gives `queried_at`, and reads dates of Retry-After.
         limits: Bounds of reading.
-        randomness: For the waits between attempts.
+        randomness: For the waits between attempts; without one each wait is as long as it may be.
         sleep: How to wait; a test passes its own.
         ca_file: Certificates to trust instead of the system's.
     """
@@ -135,7 +135,7 @@ class QueryClient:
         self._policy = policy
         self._clock = clock
         self._limits = limits or QueryLimits()
-        self._randomness = randomness or random.Random()
+        self._randomness = randomness
         self._sleep = sleep
         self._ca_file = ca_file
         self._stack = AsyncExitStack()
@@ -264,7 +264,7 @@ class QueryClient:
     def _wait(self, state: tenacity.RetryCallState) -> float:
         """Full jitter over a doubling bound; what the gateway asked for comes first."""
         bound = min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2 ** (state.attempt_number - 1))
-        jitter = self._randomness.uniform(0, bound)
+        jitter = bound if self._randomness is None else self._randomness.uniform(0, bound)
         error = state.outcome.exception() if state.outcome else None
         asked = error.wait_seconds if isinstance(error, AgainError) else 0.0
         return asked + jitter if asked else jitter
