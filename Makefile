@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help demo test check fix serve stop sandbox lock clean
+.PHONY: help demo test check fix serve stop sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +43,15 @@ check: $(READY) ## format, lint, types, floors, tidiness
 fix: $(READY) ## let ruff put right what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+serve: $(READY) ## Prefect's server, worker and schedules and the sandbox on this machine; prints the UI's address
+	@$(BIN)/python -m flows.serve start
+
+stop: $(READY) ## end what `make serve` started
+	@$(BIN)/python -m flows.serve stop
+
+sizes: $(READY) ## lines of modules and functions: median, p90, largest
+	@$(BIN)/python benchmarks/size_of_code.py
 
 sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 	@$(BIN)/recon sandbox

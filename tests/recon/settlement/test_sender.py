@@ -1,0 +1,169 @@
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.instruction import Instruction
+from recon.settlement.sender import (
+    BatchResult,
+    NoReply,
+    Prepared,
+    Reply,
+    RowResult,
+    Sender,
+    Sent,
+    SurelyNotSent,
+)
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+class Tape:
+    """Plays gateway and journal, and writes down what happened in order."""
+
+    def __init__(self, *answers: object, stop: str = "") -> None:
+        self.answers = list(answers)
+        self.stop = stop
+        self.events: list[str] = []
+
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+        return Prepared(kind, tuple(rows), b"", "", None)
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        ids = ",".join(row.instruction.instruction_id for row in prepared.rows)
+        self.events.append(f"send {prepared.kind} {ids}")
+        answer = self.answers.pop(0) if self.answers else Reply(200, {}, b"", AT)
+        assert isinstance(answer, Reply | SurelyNotSent | NoReply)
+        return answer
+
+    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+        del reply
+        self.events.append("judge")
+        rows = tuple(RowResult(Outcome.DONE) for _ in prepared.rows)
+        return BatchResult(rows, "1", "OK", self.stop)
+
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
+        del prepared, at
+        self.events.append(f"claim {batch_id}")
+
+    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        del reason, at
+        self.events.append(f"release {batch_id}")
+
+    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        del reason, at
+        self.events.append(f"doubt {batch_id}")
+
+    def keep_reply(self, batch_id: str, reply: Reply) -> None:
+        del reply
+        self.events.append(f"keep {batch_id}")
+
+    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+        del result, at
+        self.events.append(f"record {batch_id}")
+
+
+def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cleared:
+    instruction = Instruction(
+        instruction_id=f"i{number}",
+        natural_key=f"k{number}",
+        merchant_id="100042",
+        account_id="100042001",
+        kind=kind,
+        order_no=f"A-{number}",
+        transaction_id="",
+        currency="EUR",
+        amount=100,
+        payment_amount=100,
+        reason="",
+        request_id="",
+        file_id=1,
+        line=number,
+        state=InstructionState.APPROVED,
+        hold="",
+        attempts=0,
+        baseline_status="",
+        approved_by="rule",
+        in_doubt_since=None,
+    )
+    payment = Payment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
+    return Cleared(instruction, payment)
+
+
+def _send(tape: Tape, *cleared: Cleared) -> Sent:
+    numbers = count(1)
+    sender = Sender(
+        gateway=tape,
+        journal=tape,
+        clock=lambda: AT,
+        new_id=lambda: f"b{next(numbers)}",
+        mark=lambda _: None,
+    )
+    return asyncio.run(sender.send_all(cleared))
+
+
+def test_the_journal_is_written_before_the_first_byte() -> None:
+    """Claim, send, keep the reply, judge it, record: always in this order."""
+    tape = Tape()
+    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert tape.events == ["claim b1", "send capture i1", "keep b1", "judge", "record b1"]
+
+
+def test_a_released_batch_is_a_new_batch() -> None:
+    """What surely did not leave goes again under a new batch id, never the old one."""
+    tape = Tape(SurelyNotSent("refused"))
+    _send(tape, _cleared(1, kind=InstructionKind.REFUND))
+
+    assert tape.events[:5] == [
+        *("claim b1", "send refund i1", "release b1"),
+        *("claim b2", "send refund i1"),
+    ]
+
+
+def test_a_final_refusal_to_connect_is_not_tried_again() -> None:
+    """A certificate that is not accepted stops the night after one try."""
+    tape = Tape(SurelyNotSent("certificate", final=True))
+    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert tape.events == ["claim b1", "send capture i1", "release b1"]
+    assert sent.stop_reason == "certificate"
+
+
+def test_a_silent_batch_is_doubted_and_never_sent_again() -> None:
+    """A batch without a reply is sent exactly once."""
+    tape = Tape(NoReply("silence"))
+    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert tape.events == ["claim b1", "send capture i1", "doubt b1"]
+
+
+def test_a_reply_that_says_stop_stops_the_night() -> None:
+    """After a reply that must not be trusted, the next batch is not sent."""
+    tape = Tape(stop="wrong signature")
+    sent = _send(
+        tape,
+        _cleared(1, kind=InstructionKind.CAPTURE),
+        _cleared(2, kind=InstructionKind.REFUND),
+    )
+
+    assert [event for event in tape.events if event.startswith("send")] == ["send capture i1"]
+    assert sent.stop_reason == "wrong signature"
+
+
+def test_captures_go_first_and_each_payment_once() -> None:
+    """Captures leave before cancels and refunds; a payment's second instruction waits."""
+    tape = Tape()
+    _send(
+        tape,
+        _cleared(1, kind=InstructionKind.REFUND),
+        _cleared(2, kind=InstructionKind.REFUND, transaction="T1"),
+        _cleared(3, kind=InstructionKind.CANCEL),
+        _cleared(4, kind=InstructionKind.CAPTURE),
+    )
+
+    assert [event for event in tape.events if event.startswith("send")] == [
+        *("send capture i4", "send cancel i3", "send refund i1"),
+    ]

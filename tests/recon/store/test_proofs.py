@@ -1,0 +1,98 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text, update
+
+from recon.matching.sources import ORDER_COLUMNS, frame_of
+from recon.model import InstructionKind, InstructionState, SourceFile, SourceKind
+from recon.settlement.planning import Action, Known, plan
+from recon.store import answers, instruction_rows, order_rows, proofs
+from recon.store.engine import Store
+from recon.store.runs import Run
+from recon.store.schema import instruction
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+def _file(store: Store, run: Run) -> None:
+    order = {
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "currency": "EUR",
+        "amount": 1_000,
+        "status": "paid",
+        "ordered_at": "2026-11-20T10:00:00Z",
+        "line": 2,
+    }
+    orders = frame_of(
+        [{**order, "order_no": key} for key in ("A", "B", "B")], columns=ORDER_COLUMNS
+    )
+    source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
+    with store.writing() as connection:
+        order_rows.save_file(
+            connection, run, tables=(orders, orders.iloc[:0]), rejects=(), source=source, at=AT
+        )
+
+
+def _failed(store: Store, run: Run) -> list[str]:
+    with store.reading() as connection:
+        totals = proofs.before_money(connection, run, universe=0, phase=answers.BASELINE)
+    return [total.id for total in totals if not total.passed]
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE order_file SET rows_read = rows_read + 1", ["T1"]),
+        ("DELETE FROM order_row WHERE order_no = 'A'", ["T2"]),
+        (
+            (
+                "INSERT INTO query_key (run_id, phase, order_no, answer) "
+                "VALUES ('r1', 'baseline', 'X', 'found')"
+            ),
+            ["T3"],
+        ),
+    ],
+)
+def test_each_total_before_money_sees_its_loss(
+    store: Store, run: Run, change: str, failed: list[str]
+) -> None:
+    """A row too many or too few in a table makes exactly its own total fail."""
+    _file(store, run)
+    with store.writing() as connection:
+        connection.execute(text(change))
+
+    assert _failed(store, run) == failed
+
+
+def test_refunds_beyond_the_payment_fail_t9(store: Store, run: Run) -> None:
+    """Refunds that may have happened and exceed their payment close the gate."""
+    refund = Action(
+        action_id=1,
+        file_id=1,
+        file_name="orders.csv",
+        line=2,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        order_no="A",
+        transaction_id="T1",
+        kind=InstructionKind.REFUND,
+        currency="EUR",
+        order_amount=1_000,
+        action_amount=700,
+        reason="",
+        request_id="R-1",
+        occurrence=1,
+    )
+    second = replace(refund, request_id="R-2")
+    ids = iter(["i1", "i2"])
+    made = plan([refund, second], known=Known(), new_id=lambda: next(ids), auto_approve=True)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=made, at=AT)
+    waiting = _failed(store, run)
+    with store.writing() as connection:
+        connection.execute(update(instruction).values(state=InstructionState.IN_DOUBT.value))
+
+    assert (waiting, _failed(store, run)) == ([], ["T9"])
