@@ -68,11 +68,7 @@ def status() -> None:
                 f"  {one.what}: order {one.order_no}, {money}, since {one.since:%Y-%m-%d %H:%M}. "
                 f"{one.next_step}"
             )
-        left = len(attention) - ATTENTION_SHOWN_MAX
-        say(
-            "  Nothing needs a person."
-            if not attention
-            else f"  and {left} more"
-            if left > 0
-            else ""
-        )
+        if not attention:
+            say("  Nothing needs a person.")
+        if len(attention) > ATTENTION_SHOWN_MAX:
+            say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more")
