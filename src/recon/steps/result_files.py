@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
@@ -106,13 +105,14 @@ def publish(staged: Mapping[Path, Path]) -> None:
     for path, place in staged.items():
         try:
             path.replace(place)
-            _sync_folder(place.parent)
+            _make_durable(place.parent)
         except OSError as error:
             raise _unwritable(place, error) from error
 
 
 def _stage(folder: Path, name: str, *, content: str) -> Path:
-    path = folder / f"{_STAGED}{os.getpid()}-{secrets.token_hex(4)}-{name}"
+    path = folder / f"{_STAGED}{os.getpid()}-{name}"
+    path.unlink(missing_ok=True)  # of a process long gone that had our number
     with path.open("x", encoding="utf-8", newline="") as file:
         file.write(content)
         file.flush()
@@ -120,7 +120,7 @@ def _stage(folder: Path, name: str, *, content: str) -> Path:
     return path
 
 
-def _sync_folder(folder: Path) -> None:
+def _make_durable(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
