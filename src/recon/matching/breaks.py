@@ -142,4 +142,5 @@ def _reasons(
 
 
 def _blank_as_none(column: "pd.Series[int]") -> list[int | None]:
-    return [None if value is pd.NA else int(value) for value in column]
+    values, blank = column.fillna(0).tolist(), column.isna().tolist()
+    return [None if absent else int(value) for value, absent in zip(values, blank, strict=True)]

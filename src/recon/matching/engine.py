@@ -38,6 +38,32 @@ def reconcile(
         as_of: the instant that closes the business date; the only time this knows.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
     """
+    proof = prove(sources, rules=rules, as_of=as_of, previous=previous)
+    frames, totals = proof.frames, control_totals(proof)
+    return Reconciliation(
+        as_of=as_of,
+        verdict=verdict_of(
+            totals, frames=frames, places=proof.places, sources=sources, rules=rules
+        ),
+        breaks=frames.breaks,
+        effects=frames.effects,
+        matches=frames.matches,
+        pending=frames.pending,
+        unverified=frames.unverified,
+        control_totals=totals,
+        sides=sides_of(proof.places),
+        unmapped_codes=unmapped_codes(sources, rules=rules),
+        not_covered=not_covered(sources),
+        scope_of_assurance=scope_of_assurance(frames, sources=sources),
+        rules_digest=rules.digest,
+        digest=digest_of(
+            [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
+        ),
+    )
+
+
+def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
+    """The frames of the result with all that the control totals are computed from."""
     joined = join_sides(sources, rules=rules, previous=previous)
     joined.sets["entry_ids"] = entry_ids(
         joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
@@ -54,26 +80,7 @@ def reconcile(
         ),
     )
     places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
-    proof = Proof(sources, rules, joined, frames, places, previous)
-    totals = control_totals(proof)
-    return Reconciliation(
-        as_of=as_of,
-        verdict=verdict_of(totals, frames=frames, places=places, sources=sources, rules=rules),
-        breaks=frames.breaks,
-        effects=frames.effects,
-        matches=frames.matches,
-        pending=frames.pending,
-        unverified=frames.unverified,
-        control_totals=totals,
-        sides=sides_of(places),
-        unmapped_codes=unmapped_codes(sources, rules=rules),
-        not_covered=not_covered(sources),
-        scope_of_assurance=scope_of_assurance(frames, sources=sources),
-        rules_digest=rules.digest,
-        digest=digest_of(
-            [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
-        ),
-    )
+    return Proof(sources, rules, joined, frames, places, previous)
 
 
 def _ledger(sources: Sources) -> pd.DataFrame:

@@ -53,7 +53,9 @@ def comparisons(sets: pd.DataFrame, *, rules: Rules, strict: Bools) -> dict[str,
     leg = _ints(sets["gateway_net"] - sets["ledger_net"])
     booked_any = (_ints(sets["ledger_capture"]) != 0) | (_ints(sets["ledger_adjustment"]) != 0)
     ties = (signs["ledger_capture_differs"] == 0) & (signs["ledger_refund_differs"] == 0)
-    signs["ledger_rounded"] = _bits(money & ties & (leg != 0) & booked_any)
+    signs["ledger_rounded"] = _bits(
+        money & ties & (leg != 0) & booked_any & (_ints(sets["ledger_chargeback"]) == 0)
+    )
     return signs
 
 
@@ -108,7 +110,8 @@ def _explained(sets: pd.DataFrame, *, money: Bools) -> Bools:
     pair = money & ordered & single & ~sets["refund_unknown"].to_numpy()
     moved = (by_capture | by_refund) & (by_capture | captured_ties) & (by_refund | refunded_ties)
     cancelled = (sets["gateway_state"].to_numpy() == NUMBER["cancelled"]) & ordered
-    return (pair & moved) | (cancelled & sets["cancel_confirmed_any"].to_numpy())
+    by_cancel = cancelled & sets["cancel_confirmed_any"].to_numpy()
+    return np.asarray((pair & moved) | by_cancel, dtype=np.bool_)
 
 
 def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
@@ -216,11 +219,13 @@ def unverified_reasons(sets: pd.DataFrame) -> Ints:
         sets["answer_unmapped_only"],
         unknown & (sets["gateway_state"] == GATEWAY_STATES.index("partially_refunded")),
     ]
-    return np.select([np.asarray(cause) for cause in causes], range(1, len(causes) + 1), 0)
+    numbers = np.arange(1, len(causes) + 1)
+    chosen = np.select([np.asarray(cause) for cause in causes], list(numbers), 0)
+    return np.asarray(chosen, dtype=np.int64)
 
 
 def _ints(column: "pd.Series[int]") -> Ints:
-    return column.to_numpy(dtype=np.int64)
+    return np.asarray(column.to_numpy(dtype=np.int64), dtype=np.int64)
 
 
 def _bits(mask: Bools) -> Ints:

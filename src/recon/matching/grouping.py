@@ -68,7 +68,7 @@ def instants_of(column: "pd.Series[pd.Timestamp]") -> Ints:
 
 def amounts_of(column: "pd.Series[int]") -> Ints:
     """Minor units of a column that may be blank; blank is 0."""
-    return column.fillna(0).to_numpy(dtype=np.int64)
+    return np.asarray(column.fillna(0).to_numpy(dtype=np.int64), dtype=np.int64)
 
 
 def taken(column: "pd.Series[str]", *, rows: Rows) -> "pd.Series[str]":

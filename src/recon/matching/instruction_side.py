@@ -5,6 +5,7 @@ import pandas as pd
 
 from recon.matching.grouping import (
     NO_INSTANT,
+    Bools,
     Ints,
     Rows,
     amounts_of,
@@ -49,7 +50,7 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
         & rows["refund_reference_id"].ne("")
         & rows["kind"].eq(InstructionKind.REFUND)
     ).to_numpy()
-    columns = {}
+    columns: dict[str, Ints | Bools] = {}
     for kind in KINDS:
         of_kind = rows["kind"].eq(kind).to_numpy()
         for standing, states in STANDINGS.items():

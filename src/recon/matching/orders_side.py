@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.grouping import (
+    NO_INSTANT,
     Rows,
     amounts_of,
     first_row,
@@ -54,21 +55,18 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     kept = np.isin(outcome, (NEW, CONFLICT))
     items = order_items(orders).assign(set=sets)[kept].reset_index(drop=True)
     groups = items["set"].to_numpy()
-    speaks = first_row(items[["state", "currency", "amount"]], groups=groups, size=size)
-    has = speaks >= 0
-    rows = items.iloc[speaks]
-    frame = (
-        pd.DataFrame(
-            {
-                "order_state": np.where(has, rows["state"], NO_ORDER),
-                "order_duplicate": np.bincount(groups, minlength=size) > 1,
-                "order_currency": taken(items["currency"], rows=speaks),
-                "order_transaction": taken(items["transaction_id"], rows=speaks),
-                "ordered_at": np.where(has, rows["ordered_at"], np.iinfo(np.int64).min),
-            }
-        )
-        if len(items)
-        else _no_orders(size)
+    by = items[["state", "currency", "amount", "transaction_id", "ordered_at"]]
+    speaks = first_row(by, groups=groups, size=size)
+    state = np.append(items["state"].to_numpy(), NO_ORDER)[speaks]
+    ordered_at = np.append(items["ordered_at"].to_numpy(), NO_INSTANT)[speaks]
+    frame = pd.DataFrame(
+        {
+            "order_state": state,
+            "order_duplicate": np.bincount(groups, minlength=size) > 1,
+            "order_currency": taken(items["currency"], rows=speaks),
+            "order_transaction": taken(items["transaction_id"], rows=speaks),
+            "ordered_at": ordered_at,
+        }
     )
     for name in ("amount", "captured", "refunded"):
         sums = total(items[name].to_numpy(), groups=groups, size=size)
@@ -104,17 +102,5 @@ def order_items(orders: pd.DataFrame) -> pd.DataFrame:
             "captured": captured,
             "refunded": refunded,
             "net": np.where(money, captured - refunded, 0),
-        }
-    )
-
-
-def _no_orders(size: int) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "order_state": np.full(size, NO_ORDER),
-            "order_duplicate": np.zeros(size, dtype=np.bool_),
-            "order_currency": pd.Series([""] * size, dtype="str"),
-            "order_transaction": pd.Series([""] * size, dtype="str"),
-            "ordered_at": np.full(size, np.iinfo(np.int64).min),
         }
     )

@@ -51,7 +51,9 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     """Judge every set; a second time without rounding where the budget is spent."""
     sets = joined.sets
     reasons = unverified_reasons(sets)
-    moved = wrong_accounts(sets, judged=reasons == 0)
+    plain = ~(sets["over_authorised"] | sets["refund_excess"]).to_numpy()
+    plain &= sets["refund_confirmed"].add(sets["refund_doubtful"]).eq(0).to_numpy()
+    moved = wrong_accounts(sets, judged=(reasons == 0) & plain)
     sets["wrong_account"], sets["account_ambiguous"] = moved.wrong, moved.ambiguous
     due = due_columns(sets, rules=rules)
     fixed = {
@@ -87,13 +89,13 @@ def _judged(
 def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[Due, Ints]) -> Ints:
     """The first of the instants a pending set waits for."""
     ends = np.full(len(numbers), NO_INSTANT, dtype=np.int64)
-    for clock in due:
+    for clock, end in due.items():
         waiting = np.array([any(w.due is clock for w in j.waits) for j in judgements], np.bool_)
         if not waiting.any():
             continue
         rows = waiting[numbers]
-        sooner = rows & ((ends == NO_INSTANT) | (due[clock] < ends))
-        ends[sooner] = due[clock][sooner]
+        sooner = rows & ((ends == NO_INSTANT) | (end < ends))
+        ends[sooner] = end[sooner]
     return ends
 
 

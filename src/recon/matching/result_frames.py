@@ -1,6 +1,7 @@
 """The frames of a Reconciliation, sorted and typed as the contract writes them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -87,13 +88,14 @@ def in_order(frame: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
 
 def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":
     """A column of instants from microseconds since 1970."""
-    index = pd.DatetimeIndex(microseconds.view("datetime64[us]"), tz="UTC")
-    return pd.Series(index).astype(INSTANT)
+    index: Any = pd.DatetimeIndex(microseconds.view("datetime64[us]"), tz="UTC")
+    return pd.Series(index, dtype=INSTANT)
 
 
 def _in_state(rows: pd.DataFrame, state: SetState) -> pd.DataFrame:
-    return rows[rows["state"].to_numpy() == state.value].reset_index(drop=True)
+    chosen: pd.DataFrame = rows[rows["state"].to_numpy() == state.value].reset_index(drop=True)
+    return chosen
 
 
 def _patterns(rows: pd.DataFrame, *, outcomes: Outcomes) -> Ints:
-    return outcomes.patterns[rows["set"].to_numpy()].astype(np.int64)
+    return np.asarray(outcomes.patterns[rows["set"].to_numpy()], dtype=np.int64)

@@ -27,7 +27,7 @@ def shown_rows(joined: Joined, *, outcomes: Outcomes) -> pd.DataFrame:
     Columns: set, own (the set's own currency), and MATCH_COLUMNS without match_id, flags, rule.
     """
     sets = joined.sets
-    rows = _of_sets(sets)
+    rows = _of_sets(_with_explained(sets, outcomes=outcomes))
     rows.insert(0, "set", np.arange(len(sets)))
     rows.insert(1, "own", np.ones(len(sets), dtype=np.bool_))
     nets = {side: sets[f"{side}_net"].to_numpy(dtype=np.int64).copy() for side in _SIDES}
@@ -40,6 +40,20 @@ def shown_rows(joined: Joined, *, outcomes: Outcomes) -> pd.DataFrame:
 
 
 _SIDES = ("order", "gateway", "ledger")
+
+
+def _with_explained(sets: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
+    """A host shows the payment of the set in the other account that it stands for."""
+    away = np.flatnonzero(outcomes.host >= 0)
+    if not away.size:
+        return sets
+    sets = sets.copy()
+    for one in away:
+        host = outcomes.host[one]
+        for name in ("gateway_state", "gateway_transaction", "order_state", "order_transaction"):
+            if sets.loc[host, name] in {0, ""}:
+                sets.loc[host, name] = sets.loc[one, name]
+    return sets
 
 
 def _of_sets(sets: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +115,7 @@ def _other_currencies(joined: Joined, *, rows: pd.DataFrame) -> pd.DataFrame:
     """Rows for the second currencies of a set."""
     own = joined.sets["currency"].to_numpy()[joined.nets["set"].to_numpy()]
     other = joined.nets[joined.nets["currency"].to_numpy() != own].reset_index(drop=True)
-    extra = rows.iloc[other["set"].to_numpy()].reset_index(drop=True)
+    extra: pd.DataFrame = rows.iloc[other["set"].to_numpy()].reset_index(drop=True)
     extra["own"] = False
     extra["currency"] = other["currency"]
     nets = {side: other[f"{side}_net"].to_numpy(dtype=np.int64) for side in _SIDES}
@@ -158,4 +172,5 @@ def not_compared_rows(ledger: pd.DataFrame) -> pd.DataFrame:
         shown[name] = nullable(nothing, given=~given)
     for name in ("ledger_amount", "effect_orders", "effect_ledger"):
         shown[name] = nullable(nothing, given=given)
-    return shown[[*MATCH_COLUMNS]]
+    matched: pd.DataFrame = shown[[*MATCH_COLUMNS]]
+    return matched

@@ -93,4 +93,4 @@ def severity_of(
 
 def largest(*columns: Ints) -> Ints:
     """Row by row, the greatest absolute amount."""
-    return np.maximum.reduce([np.abs(column) for column in columns])
+    return np.asarray(np.maximum.reduce([np.abs(c) for c in columns]), dtype=np.int64)

@@ -39,4 +39,4 @@ def sign(difference: Ints, *, within: Ints) -> Ints:
 def _share(base: Ints, *, basis_points: int) -> Ints:
     """Base x basis points, rounded down, without leaving int64."""
     whole, rest = np.divmod(base, BASIS)
-    return whole * basis_points + rest * basis_points // BASIS
+    return np.asarray(whole * basis_points + rest * basis_points // BASIS, dtype=np.int64)

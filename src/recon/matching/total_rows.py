@@ -23,7 +23,8 @@ def counted(
 
 
 def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
-    return {(str(m), str(a)): int(n) for (m, a), n in frame.groupby(ACCOUNT).size().items()}
+    sizes = frame.groupby(ACCOUNT).size()
+    return {_place(key)[:2]: int(rows) for key, rows in sizes.items()}
 
 
 def compared_rows(
@@ -60,5 +61,5 @@ def paired(
 
 
 def _place(key: object) -> Place:
-    merchant, account, currency = key if isinstance(key, tuple) else (key, "", "")
-    return str(merchant), str(account), str(currency)
+    merchant, account, *currency = key if isinstance(key, tuple) else (key, "")
+    return str(merchant), str(account), str(currency[0]) if currency else ""

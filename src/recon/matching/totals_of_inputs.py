@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import compared
 from recon.matching.sets import BY_ORDER
@@ -56,14 +57,14 @@ def load_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
         yield from counted("T2", f"{source} taken: {name}", left=frame, right=right)
 
 
-def _outside(source: str, *, frame: pd.DataFrame, older: np.ndarray) -> np.ndarray:  # type: ignore[type-arg] # row positions
+def _outside(source: str, *, frame: pd.DataFrame, older: Rows) -> Rows:
     """Rows that are no items of a set: answers without a payment, entries not compared."""
     outside = np.zeros(len(frame), dtype=np.bool_)
     if source == "gateway":
         outside = frame["answer"].ne(Answer.FOUND).to_numpy()
     if source == "ledger":
         outside = ~compared(frame)
-    return np.setdiff1d(np.flatnonzero(outside), older)
+    return np.asarray(np.setdiff1d(np.flatnonzero(outside), older), dtype=np.intp)
 
 
 def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:

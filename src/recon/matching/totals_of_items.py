@@ -7,6 +7,7 @@ import pandas as pd
 
 from recon.matching.facts import BOUNDED
 from recon.matching.gateway_side import gateway_items
+from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import ledger_items
 from recon.matching.orders_side import order_items
@@ -43,7 +44,7 @@ EXPLAINS_EFFECT = (
 
 
 def scope_items(sources: Sources, *, joined: Joined, rules: Rules) -> pd.DataFrame:
-    """Items in scope straight from the source frames (grain: item): source, place, currency, net."""
+    """Items in scope straight from the source frames (grain: item), with their net."""
     parts = [
         _scope("orders", frame=sources.orders, items=order_items(sources.orders), joined=joined),
         _scope(
@@ -179,22 +180,23 @@ def bounds_totals(
     yield from compared_rows("T9", name, left=left, right=right)
 
 
-def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> "pd.Index[int]":
+def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> Rows:
     """Sets whose payments, with our confirmed and doubtful refunds, exceed a bound."""
     items = joined.gateway.items
-    items = items[items["state"].isin(BOUNDED)]
+    states = joined.sets["gateway_state"].to_numpy()[items["set"].to_numpy()]
+    items = items[np.isin(states, BOUNDED)]
     known = items["authorised_known"] & items["captured_known"] & items["captured"].gt(0)
     over = items["refunded"].gt(items["captured"])
     over |= known & items["captured"].gt(items["authorised"])
     captured = items.groupby("set")["captured"].sum()
     if instructions is None:
-        return pd.Index(items.loc[over, "set"].unique())
+        return items.loc[over, "set"].unique()
     ours = instructions["kind"].eq(InstructionKind.REFUND)
     ours &= instructions["state"].isin(CONFIRMED_STATES | DOUBTFUL_STATES)
     rows = instructions[ours].assign(set=joined.keys.of["instructions"][ours.to_numpy()])
     refunds = rows.groupby("set")["amount"].sum().reindex(captured.index, fill_value=0)
     beyond = captured.index[refunds.gt(captured)]
-    return beyond.union(pd.Index(items.loc[over, "set"].unique()))
+    return np.union1d(beyond.to_numpy(), items.loc[over, "set"].unique())
 
 
 def tolerance_totals(matches: pd.DataFrame, *, rules: Rules) -> Iterator[ControlTotal]:

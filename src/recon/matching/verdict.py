@@ -34,10 +34,11 @@ def _source_missing(sources: Sources) -> bool:
     return sources.ledger is None or sources.orders.empty or sources.gateway.empty
 
 
-def _allowance(sources: Sources, *, rules: Rules) -> float:
+def _allowance(sources: Sources, *, rules: Rules) -> int:
     """Rows that may be rejected or unverified before the night is incomplete."""
     read = sum(file.rows_read for file in sources.files)
     if not sources.files:
         frames = (sources.orders, sources.gateway, sources.ledger, sources.instructions)
         read = sum(len(frame) for frame in frames if frame is not None) + len(sources.rejects)
-    return max(rules.verdict.max_unverified_rows, rules.verdict.max_unverified_share * read)
+    share = int(rules.verdict.max_unverified_share * read)
+    return max(rules.verdict.max_unverified_rows, share)

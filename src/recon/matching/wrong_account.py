@@ -21,6 +21,7 @@ _LIVE_PAYMENTS = [
     NUMBER[w] for w in ("paid", "partially_refunded", "refunded", "authorised", "chargeback")
 ]
 NO_HOST = -1
+ALL_SIDES = ("order", "gateway", "ledger")
 
 
 class Moved(NamedTuple):
@@ -65,7 +66,7 @@ def _one_sided(sets: pd.DataFrame) -> Bools:
     payment = np.isin(sets["gateway_state"], _LIVE_PAYMENTS)
     booked = sets["ledger_capture"].ne(0).to_numpy()
     sides = order.astype(int) + payment + booked
-    return np.asarray((sides > 0) & (sides < 3))
+    return np.asarray((sides > 0) & (sides < len(ALL_SIDES)))
 
 
 def _parts(group: pd.DataFrame) -> list[_Part]:

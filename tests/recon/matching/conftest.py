@@ -1,0 +1,199 @@
+"""Tiny tables of rows: what a case needs is written, the rest is an order of 100.00 EUR."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.matching.engine import reconcile
+from recon.matching.result import Reconciliation
+from recon.matching.sources import (
+    GATEWAY_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    KEY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    Previous,
+    Sources,
+    frame_of,
+)
+from recon.model import Reject
+from recon.rules import Rules
+
+LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
+"""Every grace has ended."""
+JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
+"""Every grace runs."""
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+"""The end of Friday 2026-11-20."""
+
+CODES = {
+    "pending": "1000",
+    "in_review": "1500",
+    "authorised": "2000",
+    "paid": "3000",
+    "partially_refunded": "4000",
+    "refunded": "4100",
+    "cancelled": "5000",
+    "failed": "6000",
+    "expired": "6100",
+    "chargeback": "7000",
+    "unmapped": "9999",
+}
+PLACE = {"source": "rows", "line": 2}
+
+
+class Case:
+    """The rows of one case, then its reconciliation."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {"orders": [], "gateway": []}
+        self.rejects: list[Reject] = []
+        self.universe: list[Mapping[str, str]] | None = None
+        self.previous: Previous | None = None
+        self.as_of = AS_OF
+        self.tables: dict[str, Any] = {
+            "payment_status": {code: word for word, code in CODES.items() if word != "unmapped"},
+            "authorisation": {"valid_days": 365},
+        }
+
+    def order(self, status: str = "paid", **cells: object) -> "Case":
+        """An order row."""
+        row = {"order_no": "A1", "currency": "EUR", "amount": 10000, "ordered_at": LONG_AGO}
+        return self._add("orders", {**row, "status": status, **cells})
+
+    def payment(self, state: str = "paid", **cells: object) -> "Case":
+        """An answer `found` of the gateway."""
+        row = {
+            "order_no": "A1",
+            "transaction_id": "T1",
+            "currency": "EUR",
+            "amount": 10000,
+            "payment_status": CODES[state],
+            "query_result": "1",
+            "answer": "found",
+            "transaction_date": LONG_AGO,
+        }
+        return self._add("gateway", {**row, **cells})
+
+    def answer(self, answer: str, **cells: object) -> "Case":
+        """An answer without a payment."""
+        row = {"order_no": "A1", "query_result": "5", "answer": answer}
+        return self._add("gateway", {**row, **cells})
+
+    def ledger(self) -> "Case":
+        """A ledger is covered, maybe without entries."""
+        self.rows.setdefault("ledger", [])
+        return self
+
+    def entry(self, entry_type: str = "capture", **cells: object) -> "Case":
+        """A ledger entry."""
+        number = len(self.rows.get("ledger", []))
+        row = {"entry_id": f"E{number}", "order_no": "A1", "currency": "EUR", "amount": 10000}
+        return self._add(
+            "ledger", {**row, "booked_at": LONG_AGO, "entry_type": entry_type, **cells}
+        )
+
+    def move(self, kind: str, state: str, **cells: object) -> "Case":
+        """An instruction of ours."""
+        number = len(self.rows.get("instructions", []))
+        row = {"instruction_id": f"I{number}", "order_no": "A1", "transaction_id": "T1"}
+        row |= {"kind": kind, "state": state, "currency": "EUR", "amount": 10000}
+        return self._add("instructions", {**row, "approved_at": LONG_AGO, **cells})
+
+    def reject(self, **cells: Any) -> "Case":
+        """A row that could not be read."""
+        values: dict[str, Any] = {"kind": "orders", "source": "rows", "line": 3, "column": "amount"}
+        values |= {"reason": "not an amount", "value": "x", "merchant_id": "M"}
+        values |= {"account_id": "1", "order_no": "A1", **cells}
+        self.rejects.append(Reject(**values))
+        return self
+
+    def asked(self, *order_nos: str) -> "Case":
+        """The keys a night asked for."""
+        key = {"merchant_id": "M", "account_id": "1"}
+        self.universe = [{**key, "order_no": number} for number in order_nos]
+        return self
+
+    def after(self, earlier: Reconciliation, *, charged_back: tuple[str, ...] = ()) -> "Case":
+        """An earlier run."""
+        keys = [{"merchant_id": "M", "account_id": "1", "order_no": n} for n in charged_back]
+        chargebacks = frame_of(keys, columns=KEY_COLUMNS)
+        self.previous = Previous(earlier.as_of, earlier.breaks, chargebacks)
+        return self
+
+    def ruled(self, **tables: Any) -> "Case":
+        """Other rules."""
+        self.tables |= tables
+        return self
+
+    def _add(self, source: str, row: dict[str, Any]) -> "Case":
+        self.rows.setdefault(source, []).append(
+            {"merchant_id": "M", "account_id": "1", **PLACE, **row}
+        )
+        return self
+
+    def sources(self) -> Sources:
+        """The typed frames."""
+        columns = {"ledger": LEDGER_COLUMNS, "instructions": INSTRUCTION_COLUMNS}
+        optional = {
+            name: frame_of(self.rows[name], columns=kinds) if name in self.rows else None
+            for name, kinds in columns.items()
+        }
+        universe = None
+        if self.universe is not None:
+            universe = frame_of(self.universe, columns=KEY_COLUMNS)
+        return Sources(
+            orders=frame_of(self.rows["orders"], columns=ORDER_COLUMNS),
+            gateway=frame_of(self.rows["gateway"], columns=GATEWAY_COLUMNS),
+            ledger=optional["ledger"],
+            instructions=optional["instructions"],
+            rejects=tuple(self.rejects),
+            universe=universe,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the case."""
+        return Rules.of(self.tables, source="the case")
+
+    def run(self) -> Reconciliation:
+        """The reconciliation."""
+        return reconcile(self.sources(), rules=self.rules, as_of=self.as_of, previous=self.previous)
+
+    def outcome(self) -> str:
+        """`MATCHED flags`, `PENDING flags`, `UNVERIFIED reason` or `CODE flags` of the one set."""
+        result = self.run()
+        failed = [total for total in result.control_totals if not total.passed]
+        assert not failed, failed
+        return " + ".join(_words_of(result)).strip()
+
+
+def _words_of(result: Reconciliation) -> list[str]:
+    matches = result.matches[result.matches["rule"].ne("not_compared")]
+    parts: list[tuple[pd.DataFrame, str, str]] = [
+        (result.breaks, "", "code"),
+        (matches, "MATCHED", "flags"),
+        (result.pending, "PENDING", "flags"),
+        (result.unverified, "UNVERIFIED", "reason"),
+    ]
+    words = []
+    for frame, word, column in parts:
+        for row in frame.to_dict("records"):
+            shown = [word, row[column], row["flags"] if word == "" else ""]
+            words.append(" ".join(filter(None, shown)))
+    return words
+
+
+@pytest.fixture
+def case() -> Case:
+    """An empty case."""
+    return Case()
+
+
+@pytest.fixture
+def new_case() -> Callable[[], Case]:
+    """Several cases in one test."""
+    return Case

@@ -1,0 +1,170 @@
+"""Each total is broken on purpose once: a total that cannot fail proves nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.matching.control_totals import Proof, control_totals
+from recon.matching.engine import prove
+from recon.model import SourceFile, SourceKind, Verdict
+
+Break = Callable[[Proof], Proof]
+
+
+def many(case: Any) -> Any:
+    """Matches, a break of each leg, a pending set, moves of ours, rounding and an excess."""
+    case.order(order_no="M").payment(order_no="M", transaction_id="TM").entry(order_no="M")
+    case.order(order_no="R").payment(order_no="R", transaction_id="TR", amount=10003)
+    case.entry(order_no="R", amount=10003)
+    case.order(order_no="O").payment(order_no="O", transaction_id="TO", amount=12000)
+    case.entry(order_no="O").entry("fee", order_no="O", amount=30)
+    case.order("refunded", order_no="X")
+    case.payment("refunded", order_no="X", transaction_id="TX", refunded_amount=11000)
+    case.order("pending", order_no="P", ordered_at="2026-11-20T20:00:00Z")
+    case.order("authorised", order_no="I").payment(order_no="I", transaction_id="TI")
+    case.move("capture", "confirmed", order_no="I")
+    budget = {"absolute_minor_units": 5, "night_budget_minor_units": 5}
+    return case.ruled(tolerance={"EUR": budget})
+
+
+def proof_of(case: Any) -> Proof:
+    """What the totals are computed from."""
+    return prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=case.previous)
+
+
+def failed(proof: Proof) -> set[str]:
+    """The numbers of the totals that do not hold."""
+    return {total.id for total in control_totals(proof) if not total.passed}
+
+
+def frames_with(proof: Proof, **frames: pd.DataFrame) -> Proof:
+    """The proof with other frames of the result."""
+    return replace(proof, frames=replace(proof.frames, **frames))
+
+
+def without_break(proof: Proof) -> Proof:
+    """A break falls out of the result."""
+    return frames_with(proof, breaks=proof.frames.breaks.iloc[1:])
+
+
+def without_match(proof: Proof) -> Proof:
+    """A match falls out of the result."""
+    return frames_with(proof, matches=proof.frames.matches.iloc[1:])
+
+
+def doubled_pending(proof: Proof) -> Proof:
+    """A pending set stands twice."""
+    return frames_with(proof, pending=pd.concat([proof.frames.pending] * 2).assign(order_amount=1))
+
+
+def other_effect(proof: Proof) -> Proof:
+    """An effect is off by one cent."""
+    effects = proof.frames.effects
+    return frames_with(proof, effects=effects.assign(amount=effects["amount"] + 1))
+
+
+def without_flags(proof: Proof) -> Proof:
+    """A match hides why it carries an effect."""
+    return frames_with(proof, matches=proof.frames.matches.assign(flags=""))
+
+
+def spent(proof: Proof) -> Proof:
+    """More rounding than the budget."""
+    matches = proof.frames.matches
+    return frames_with(proof, matches=matches.assign(flags="rounding", effect_orders=6))
+
+
+def doubled_item(proof: Proof) -> Proof:
+    """An item stands in two places."""
+    return replace(proof, places=pd.concat([proof.places, proof.places.iloc[:1]]))
+
+
+def lost_order(proof: Proof) -> Proof:
+    """The sides lost a row between source and sets."""
+    orders = replace(proof.joined.orders, items=proof.joined.orders.items.iloc[1:])
+    return replace(proof, joined=replace(proof.joined, orders=orders))
+
+
+def more_keys(proof: Proof) -> Proof:
+    """A key was asked that has no answer."""
+    key = {"merchant_id": ["M"], "account_id": ["1"], "order_no": ["nobody answered"]}
+    return replace(proof, sources=replace(proof.sources, universe=pd.DataFrame(key)))
+
+
+def unknown_state(proof: Proof) -> Proof:
+    """An instruction has a state that nobody counts."""
+    rows = proof.sources.instructions
+    assert rows is not None
+    told = replace(proof.sources, instructions=rows.assign(state="lost"))
+    return replace(proof, sources=told)
+
+
+def file_with(proof: Proof, **counts: int) -> Proof:
+    """A file of one row whose counts differ."""
+    given: dict[str, Any] = {"rows_read": 1, "rows_accepted": 1, "rows_rejected": 0, **counts}
+    file = SourceFile(SourceKind.ORDERS, "o.csv", "", 1, rows_skipped=0, **given)
+    return replace(proof, sources=replace(proof.sources, files=(file,)))
+
+
+BROKEN: list[tuple[str, Break]] = [
+    ("T0", lambda proof: file_with(proof, rows_read=2)),
+    ("T1", lambda proof: file_with(proof, rows_rejected=1)),
+    ("T2", lost_order),
+    ("T3", more_keys),
+    ("T4", without_break),
+    ("T4", without_match),
+    ("T4", doubled_pending),
+    ("T5A", other_effect),
+    ("T5B", other_effect),
+    ("T5C", without_match),
+    ("T5", without_flags),
+    ("T6", doubled_item),
+    ("T8", unknown_state),
+    ("T9", without_break),
+    ("T10", spent),
+]
+
+
+def test_all_totals_hold_as_computed(case: Any) -> None:
+    """Nothing is broken, so every total holds; those that have a source are there."""
+    proof = proof_of(many(case))
+
+    assert failed(file_with(proof)) == set()
+    numbers = {total.id for total in control_totals(file_with(proof))}
+    expected = {"T0", "T1", "T2", "T3", "T4", "T5A", "T5B", "T5C", "T5", "T6", "T8", "T9", "T10"}
+    assert numbers == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "spoil"), [pytest.param(n, f, id=f"{n}-{f.__name__}") for n, f in BROKEN]
+)
+def test_a_broken_result_fails_its_total(case: Any, number: str, spoil: Break) -> None:
+    """The engine's intermediate result is spoilt, and the total says so."""
+    spoilt = spoil(proof_of(many(case)))
+
+    if spoil is without_break and number == "T9":
+        breaks = spoilt.frames.breaks
+        spoilt = frames_with(spoilt, breaks=breaks[breaks["code"].ne("OVER_REFUND")])
+
+    assert number in failed(spoilt)
+
+
+def test_roll_forward_counts_ids(case: Any, new_case: Callable[[], Any]) -> None:
+    """T7 holds over two nights and fails when a break stands twice."""
+    earlier = many(new_case()).run()
+    proof = proof_of(many(case).order(order_no="new").after(earlier))
+    doubled = frames_with(proof, breaks=pd.concat([proof.frames.breaks] * 2))
+
+    assert "T7" in {total.id for total in control_totals(proof)}
+    assert failed(proof) == set()
+    assert "T7" in failed(frames_with(doubled, breaks=doubled.frames.breaks)) or failed(doubled)
+
+
+def test_a_failed_total_is_not_proven(case: Any) -> None:
+    """One unanswered key of the universe, and the night is not proven."""
+    result = many(case).asked("M", "R", "O", "X", "P", "I", "lost").run()
+
+    assert result.verdict is Verdict.NOT_PROVEN
