@@ -1,0 +1,85 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from recon.gateway_adapter.queries import answers_of
+from recon.gateway_client import FailedKey, OrderRecord, QueryAnswers
+from recon.model import Answer
+from recon.rules import GatewayRules, Rules
+
+RECORD = OrderRecord(
+    key="A-1",
+    order_no="A-1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=Decimal("10.00"),
+    payment_status="3000",
+    query_result="1",
+    reference_no="R1",
+    transaction_date="20261120101010",
+    transaction_at=None,
+    queried_at=datetime(2026, 11, 21, tzinfo=UTC),
+    extra={"risk": "low"},
+)
+
+
+def _told(*records: OrderRecord) -> QueryAnswers:
+    return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
+
+
+def test_every_key_gets_its_answer_and_payment() -> None:
+    """Found, not found and failed stay apart; a payment becomes a row in minor units."""
+    found = answers_of(_told(RECORD), rules=Rules())
+
+    assert found.answers == {
+        "A-1": (Answer.FOUND, ""),
+        "B-1": (Answer.NOT_FOUND, ""),
+        "C-1": (Answer.FAILED, "silence"),
+    }
+    (row,) = found.observations
+    assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
+    assert '"risk": "low"' in row["detail"]
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "minor_units"),
+    [("JPY", "1200.00", 1_200), ("KWD", "1.234", 1_234), ("EUR", "0.01", 1)],
+)
+def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
+    """Two decimals on the wire are right for JPY as three are for KWD."""
+    record = replace(RECORD, currency=currency, amount=Decimal(amount))
+    found = answers_of(_told(record), rules=Rules())
+
+    assert [row["amount"] for row in found.observations] == [minor_units]
+
+
+@pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
+def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
+    """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
+    record = replace(RECORD, currency=currency, amount=Decimal(amount))
+    found = answers_of(_told(record, replace(RECORD, transaction_id="T2")), rules=Rules())
+
+    assert found.answers["A-1"][0] is Answer.FAILED
+    assert "cannot be read" in found.answers["A-1"][1]
+    assert found.observations == ()
+
+
+def test_a_code_that_is_not_mapped_is_told() -> None:
+    """An unknown query_result is UNMAPPED with its code, not a guess."""
+    found = answers_of(_told(replace(RECORD, query_result="77")), rules=Rules())
+
+    assert found.answers["A-1"] == (Answer.UNMAPPED, "query_result 77")
+
+
+def test_dates_are_read_in_the_gateways_zone() -> None:
+    """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
+    rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
+    bad = replace(RECORD, transaction_id="T2", transaction_date="20261320101010")
+    found = answers_of(_told(RECORD, bad), rules=rules)
+
+    assert [row["transaction_date"] for row in found.observations] == [
+        datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),
+        None,
+    ]
