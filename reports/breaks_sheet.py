@@ -47,7 +47,7 @@ def _nothing(_: Row) -> None:
 COLUMNS = (
     Column("Break key", 18, "text", field("break_id"), "brkKey"),
     Column("What is wrong", 27, "text", _title),
-    Column("Age, days", 7, "count", lambda row: row["age_days"] or 0, "brkAge"),
+    Column("Age, days", 7, "days", lambda row: row["age_days"] or 0, "brkAge"),
     Column("Severity", 11, "text", field("severity"), "brkSeverity"),
     Column("Ccy", 6, "text", field("currency"), "brkCcy"),
     Column("Orders", 15, "amount", field("order_amount"), "brkOrders"),
@@ -103,7 +103,7 @@ def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) 
     _put_rules(sheet, extent=extent)
     _put_validation(sheet, extent=extent)
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
-    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, run_id=figures.run_id, pages=(3, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
     protect(sheet)
 
 

@@ -114,14 +114,18 @@ class Draft:
         self, sheet: Any, place: tuple[int, int], value: datetime | None, look: Look = looks.BODY
     ) -> None:
         """An instant in the report's zone, to the second."""
-        cell = self.cell(sheet, place, look.but(number_format=looks.INSTANT_FORMAT, align="left"))
+        cell = self.cell(
+            sheet, place, look.but(number_format=looks.INSTANT_FORMAT, align="left", indent=1)
+        )
         cell.value = None if value is None else local_instant(value, timezone=self.timezone)
 
     def day(
         self, sheet: Any, place: tuple[int, int], value: date | None, look: Look = looks.BODY
     ) -> None:
         """A date."""
-        cell = self.cell(sheet, place, look.but(number_format=looks.DATE_FORMAT, align="left"))
+        cell = self.cell(
+            sheet, place, look.but(number_format=looks.DATE_FORMAT, align="left", indent=1)
+        )
         cell.value = value
 
     def formula(
@@ -155,12 +159,16 @@ class Draft:
         look = look.but(number_format=looks.money_format(currency))
         self.formula(sheet, place, (formula, major_units(minor_units, currency)), look)
 
-    def link(self, sheet: Any, place: tuple[int, int], text: str, target: str) -> None:
-        """Text that leads to a place in the workbook, such as `'Breaks'!A7`."""
-        self.text(sheet, place, text, looks.LINK)
+    def link(
+        self, sheet: Any, place: tuple[int, int], to: tuple[str, str], look: Look = looks.LINK
+    ) -> None:
+        """(text, where it leads in the workbook), such as `'Breaks'!A7`."""
+        text, target = to
+        self.text(sheet, place, text, look)
         cell = sheet.cell(row=place[0], column=place[1])
         cell.hyperlink = Hyperlink(ref=cell.coordinate, location=target, display=text)
-        cell._style = copy(self.style(looks.LINK))  # noqa: SLF001 - the library sets a style of its own
+        # The library sets a style of its own for links.
+        cell._style = copy(self.style(look))  # noqa: SLF001
 
     def name(self, name: str, reference: str) -> None:
         """A defined name for a range."""

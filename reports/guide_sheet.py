@@ -8,7 +8,7 @@ from reports.draft import Draft
 from reports.page import print_on, protect, put_header, put_heading, set_widths
 from reports.words import BREAK_WORDS, UNVERIFIED_WORDS, VERDICT_WORDS
 
-WIDTHS = (36, 30, 62, 66)
+WIDTHS = (36, 30, 78, 78)
 
 
 def draw_guide(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
@@ -74,5 +74,4 @@ def _put_codes(draft: Draft, sheet: Any, row: int) -> int:
         draft.text(sheet, (number, 1), code.value, body)
         for column, text in enumerate((words.title, words.meaning, words.to_do), 2):
             draft.text(sheet, (number, column), text, body)
-        sheet.row_dimensions[number].height = 27
     return row + 3 + len(BREAK_WORDS)

@@ -6,7 +6,7 @@ from typing import Any
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
-from reports.listing import Column, Row, field, put_list, put_value
+from reports.listing import RIGHT, Column, Row, field, put_list, put_value
 from reports.page import print_on, protect, put_heading
 from reports.totals import GROUP_ORDER, Rows
 
@@ -26,7 +26,7 @@ COLUMNS = (
     Column("Message", 40, "text", field("message"), wrap=True),
     Column("Refund reference", 22, "text", field("refund_reference_id")),
     Column("Batch", 18, "text", field("batch_id")),
-    Column("Attempt", 8, "count", field("attempt")),
+    Column("Attempt", 9, "count", field("attempt")),
     Column("Approved by", 18, "text", field("approved_by")),
     Column("Sent", 17, "instant", field("sent_at")),
     Column("Outcome at", 17, "instant", field("outcome_at")),
@@ -37,18 +37,19 @@ COLUMNS = (
 BATCH_COLUMNS = (
     Column("Batch", 18, "text", field("batch_id"), "batKey"),
     Column("Kind", 18, "text", field("kind"), "batKind"),
-    Column("Sent", 17, "instant", field("sent_at")),
-    Column("Gateway's message", 24, "text", field("message")),
+    Column("In doubt", 12, "count", field("in_doubt")),
+    Column("Sent", 24, "instant", field("sent_at")),
     Column("SHA-256 of the request", 24, "text", field("body_sha256")),
     Column("Ccy", 9, "text", field("currency")),
     Column("Amount", 16, "amount", field("amount")),
     Column("Rows", 20, "count", field("rows")),
     Column("Confirmed", 11, "count", field("confirmed")),
     Column("Rejected", 10, "count", field("rejected")),
-    Column("In doubt", 40, "count", field("in_doubt")),
+    Column("Gateway's message", 40, "text", field("message")),
     Column("Not sent", 22, "count", field("not_sent")),
     Column("Return status", 18, "text", field("return_status")),
 )
+"""In the columns of the list above, whose widths they share."""
 
 
 def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
@@ -67,7 +68,7 @@ def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: 
     sheet.auto_filter.ref = f"A{header}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
     _put_batches(draft, sheet, rows=rows.batches, top=extent[1] + 2)
     sheet.freeze_panes = "B4"
-    print_on(sheet, run_id=figures.run_id)
+    print_on(sheet, run_id=figures.run_id, pages=(2, 0))
     protect(sheet)
 
 
@@ -127,8 +128,7 @@ def _put_batches(draft: Draft, sheet: Any, *, rows: Sequence[Row], top: int) -> 
     if not rows:
         draft.text(sheet, (top + 1, 1), "Nothing was sent.", looks.NOTE)
     for column, declared in enumerate(BATCH_COLUMNS, 1):
-        right = declared.kind in {"amount", "count"}
-        look = looks.HEADER_RIGHT if right else looks.HEADER
+        look = looks.HEADER_RIGHT if declared.kind in RIGHT else looks.HEADER
         if rows:
             draft.text(sheet, (top + 1, column), declared.title, look)
     for number, row in enumerate(rows, top + 2):

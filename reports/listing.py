@@ -12,10 +12,16 @@ from reports import look as looks
 from reports.draft import NOT_COVERED, Draft
 from reports.look import Look
 from reports.page import column_range, set_widths
-from reports.plain_text import day_of, plain
+from reports.plain_text import day_of, plain, text_width
 
 Row = Mapping[str, Any]
-Kind = Literal["text", "amount", "count", "instant", "day", "input"]
+Kind = Literal["text", "amount", "count", "days", "instant", "day", "input"]
+
+
+RIGHT = frozenset({"amount", "count", "days"})
+"""Kinds that stand right."""
+LINE_POINTS = 13
+LINES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ def put_list(
     for number, row in enumerate(rows, start=top + 1):
         for place, column in enumerate(columns, start=1):
             put_value(draft, sheet, (number, place), column, row, ledger_covered)
+        _fit_height(sheet, number, columns, row)
     extent = (top + 1, top + max(1, len(rows)))
     name_columns(draft, sheet, columns=columns, extent=extent)
     return extent
@@ -85,7 +92,17 @@ def name_columns(
 def _header_look(column: Column) -> Look:
     if column.kind == "input":
         return looks.HEADER_INPUT
-    return looks.HEADER_RIGHT if column.kind in {"amount", "count"} else looks.HEADER
+    return looks.HEADER_RIGHT if column.kind in RIGHT else looks.HEADER
+
+
+def _fit_height(sheet: Any, number: int, columns: Sequence[Column], row: Row) -> None:
+    """A row as high as its longest wrapped sentence, within reason."""
+    wrapped = [column for column in columns if column.wrap]
+    if not wrapped:
+        return
+    widths = [(text_width(str(column.value(row) or "")), column.width - 4) for column in wrapped]
+    lines = min(LINES_MAX, max(-(-needed // width) for needed, width in widths))
+    sheet.row_dimensions[number].height = LINE_POINTS * max(1, lines) + 3
 
 
 def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to read
@@ -105,6 +122,8 @@ def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to
         draft.amount(sheet, place, value, row["currency"])
     elif column.kind == "count":
         draft.number(sheet, place, value)
+    elif column.kind == "days":
+        draft.number(sheet, place, value, looks.NUMBER.but(number_format=looks.DAYS_FORMAT))
     elif column.kind == "instant":
         draft.instant(sheet, place, value)
     elif column.kind == "day":

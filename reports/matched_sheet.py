@@ -84,7 +84,7 @@ def draw_matched(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows)
         draft.streams[sheet.title] = RowStream(extent[1], len(COLUMNS), parts)
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{get_column_letter(len(COLUMNS))}{extent[1]}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=2)
-    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, run_id=figures.run_id, pages=(2, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
     protect(sheet)
 
 

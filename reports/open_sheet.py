@@ -65,5 +65,5 @@ def draw_open(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) ->
     )
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
-    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, run_id=figures.run_id, pages=(2, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
     protect(sheet)

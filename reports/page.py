@@ -10,16 +10,17 @@ from reports import look as looks
 from reports.draft import Draft
 
 PAPER_A4 = 9
-NOTES_FROM_ROW = 1
+CENTRED = ("Check",)
 
 
-def print_on(sheet: Any, *, run_id: str, tall: int = 0, title_rows: str = "") -> None:
-    """A4 landscape, fitted to the width; `tall` pages high (0: as many as it takes)."""
+def print_on(
+    sheet: Any, *, run_id: str, pages: tuple[int, int] = (1, 0), title_rows: str = ""
+) -> None:
+    """A4 landscape, fitted to (width, height) in pages; 0: as many as it takes."""
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.paperSize = PAPER_A4
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
-    sheet.page_setup.fitToWidth = 1
-    sheet.page_setup.fitToHeight = tall
+    sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight = pages
     sheet.page_margins.left = sheet.page_margins.right = 0.4
     sheet.page_margins.top, sheet.page_margins.bottom = 0.4, 0.6
     sheet.page_margins.footer = 0.3
@@ -28,6 +29,8 @@ def print_on(sheet: Any, *, run_id: str, tall: int = 0, title_rows: str = "") ->
     sheet.oddFooter.right.text = "Page &P of &N"
     if title_rows:
         sheet.print_title_rows = title_rows
+    if pages[0] > 1:
+        sheet.print_title_cols = "A:B"
 
 
 def protect(sheet: Any) -> None:
@@ -56,6 +59,7 @@ def put_header(draft: Draft, sheet: Any, *, row: int, titles: Sequence[str]) -> 
     """A dark header row; titles that begin with > stand right (above numbers)."""
     for column, title in enumerate(titles, start=1):
         look = looks.HEADER_RIGHT if title.startswith(">") else looks.HEADER
+        look = looks.HEADER_CENTRE if title in CENTRED else look
         draft.text(sheet, (row, column), title.removeprefix(">"), look)
 
 

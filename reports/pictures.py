@@ -27,12 +27,17 @@ def draw_pictures(workbook: Path, *, folder: Path) -> dict[str, list[Path]]:
     """
     with tempfile.TemporaryDirectory() as scratch:
         pdf = convert(workbook, kind="pdf", folder=Path(scratch))
-        pages = page_texts(pdf)
+        return pictures_of(pdf, folder=folder)
+
+
+def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
+    """PNG pictures of a printed workbook's pages, named after their sheets."""
+    found: dict[str, list[Path]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
         prefix = Path(scratch) / "page"
         _run("pdftoppm", "-r", str(DOTS_PER_INCH), "-png", str(pdf), str(prefix))
         pictures = sorted(Path(scratch).glob("page-*.png"))
-        found: dict[str, list[Path]] = {}
-        for text, picture in zip(pages, pictures, strict=True):
+        for text, picture in zip(page_texts(pdf), pictures, strict=True):
             sheet = sheet_of(text)
             number = len(found.setdefault(sheet, [])) + 1
             name = f"{sheet.lower().replace(' ', '-')}-{number}.png"

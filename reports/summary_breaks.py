@@ -52,7 +52,7 @@ def _put_code(page: Page, row: int, code: str) -> None:
     rows = page.rows.breaks
     first = next(place for place, one in enumerate(rows) if one["code"] == code)
     target = f"'Breaks'!A{BREAKS_HEADER_ROW + 1 + first}"
-    page.draft.link(page.sheet, (row, LEFT), words_of(code).title, target)
+    page.draft.link(page.sheet, (row, LEFT), (words_of(code).title, target))
     ages = [one["age_days"] or 0 for one in rows if one["code"] == code]
     for column, bucket in enumerate(BUCKETS, LEFT + 1):
         formula = f'=COUNTIFS(brkCode,"{code}",{bucket.criteria("brkAge")})'
@@ -62,7 +62,7 @@ def _put_code(page: Page, row: int, code: str) -> None:
 
 
 def _put_other_codes(page: Page, row: int, codes: list[str], first: int) -> None:
-    page.draft.link(page.sheet, (row, LEFT), f"{len(codes)} other causes", "'Breaks'!A6")
+    page.draft.link(page.sheet, (row, LEFT), (f"{len(codes)} other causes", "'Breaks'!A6"))
     ages = [one["age_days"] or 0 for one in page.rows.breaks if one["code"] in codes]
     for column, bucket in enumerate(BUCKETS, LEFT + 1):
         letter = "ABCDEFGH"[column - 1]

@@ -45,6 +45,7 @@ def put_age_bars(sheet: Any, *, rows: tuple[int, int], box: Box) -> None:
         series.graphicalProperties.solidFill = colour
     chart.legend.position = "b"
     chart.x_axis.scaling.orientation = "maxMin"
+    chart.y_axis.crosses = "max"
     _finish(sheet, chart, box=box)
 
 

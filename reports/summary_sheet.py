@@ -23,6 +23,7 @@ from reports.words import VERDICT_WORDS
 ATTENTION_SHOWN = 8
 CURRENCIES_SHOWN = 6
 ATTENTION_ROW_POINTS = 27
+LAST_LEFT = 9
 
 
 def draw_summary(page: Page) -> None:
@@ -38,7 +39,7 @@ def draw_summary(page: Page) -> None:
     row = put_foot(page, row + 1)
     sheet.print_area = f"A1:N{row}"
     sheet.sheet_view.zoomScale = 90
-    print_on(sheet, run_id=page.figures.run_id, tall=1)
+    print_on(sheet, run_id=page.figures.run_id, pages=(1, 1))
     sheet.print_options.horizontalCentered = True
     protect(sheet)
 
@@ -94,14 +95,14 @@ def _put_attention(page: Page, top: int) -> int:
     row = top + 2 + len(waiting[:ATTENTION_SHOWN])
     more = len(waiting) - ATTENTION_SHOWN
     text = f"and {more} more: see Instructions" if more > 0 else "All instructions"
-    page.draft.link(page.sheet, (row, LEFT), text, "'Instructions'!A4")
+    page.draft.link(page.sheet, (row, LEFT), (text, "'Instructions'!A4"))
     return row + 1
 
 
 def _put_attention_row(
     page: Page, row: int, columns: tuple[tuple[int, int], ...], one: Attention
 ) -> None:
-    red = looks.BODY.but(colour=looks.BAD[1], bold=True)
+    red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
     body = looks.BODY_TEXT
     page.merged(row, columns[0], one.what, red)
     page.merged(row, columns[1], one.order_no or one.transaction_id, body)
@@ -115,11 +116,13 @@ def _put_attention_row(
 
 def _put_legs(page: Page, top: int) -> int:
     """Control totals per currency, linked to their sheet, with the trend beside them."""
-    page.draft.link(page.sheet, (top, LEFT), "Control totals", "'Control totals'!A5")
-    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    page.draft.link(
+        page.sheet, (top, LEFT), ("Control totals", "'Control totals'!A5"), looks.HEADING
+    )
     titles = ("Currency", ">Gateway", ">Other side", ">Difference", ">Explained", ">Unexplained")
     page.text(top + 1, LEFT, "Compared", looks.HEADER)
-    for column, title in enumerate((*titles, "Check"), LEFT + 1):
+    page.text(top + 1, LAST_LEFT, "Check", looks.HEADER_CENTRE)
+    for column, title in enumerate(titles, LEFT + 1):
         look = looks.HEADER_RIGHT if title.startswith(">") else looks.HEADER
         page.text(top + 1, column, title.removeprefix(">"), look)
     row = top + 2
@@ -140,7 +143,7 @@ def _put_currency(page: Page, row: int, currency: str) -> int:
     legs = [leg for leg in page.totals.legs if leg.currency == currency]
     for leg in legs:
         source = page.places.legs[currency, leg.leg]
-        page.text(row, LEFT, LEG_NAMES[leg.leg], looks.BODY)
+        page.text(row, LEFT, LEG_NAMES[leg.leg], looks.BODY_TEXT)
         page.text(row, LEFT + 1, currency, looks.LABEL)
         live = currency not in page.totals.text_currencies
         amounts = (leg.gateway, leg.other, leg.difference, leg.explained, leg.unexplained)
@@ -156,7 +159,7 @@ def _put_currency(page: Page, row: int, currency: str) -> int:
         _colour_check(page, row)
         row += 1
     if not page.figures.ledger_covered:
-        page.text(row, LEFT, LEG_NAMES["ledger"], looks.BODY)
+        page.text(row, LEFT, LEG_NAMES["ledger"], looks.BODY_TEXT)
         page.text(row, LEFT + 1, currency, looks.LABEL)
         for column in range(4, 10):
             grey = looks.BODY.but(colour=looks.GREY_TEXT, align="right")

@@ -29,12 +29,12 @@ def _put_sign_off(page: Page, top: int) -> None:
     page.text(top, RIGHT, "Sign-off", looks.HEADING)
     for column, title in enumerate(("Role", "Name", "Date"), RIGHT):
         page.text(top + 1, column, title, looks.HEADER)
-    page.text(top + 2, RIGHT, "Prepared", looks.BODY)
-    page.text(top + 2, RIGHT + 1, "recon (automatic)", looks.BODY)
+    page.text(top + 2, RIGHT, "Prepared", looks.BODY_TEXT)
+    page.text(top + 2, RIGHT + 1, "recon (automatic)", looks.BODY_TEXT)
     prepared = local_instant(page.figures.generated_at, timezone=page.figures.timezone)
     page.draft.day(page.sheet, (top + 2, RIGHT + 2), prepared.date())
     for row, role in enumerate(("Reviewed", "Approved"), top + 3):
-        page.text(row, RIGHT, role, looks.BODY)
+        page.text(row, RIGHT, role, looks.BODY_TEXT)
         page.draft.cell(page.sheet, (row, RIGHT + 1), looks.INPUT)
         signed = looks.INPUT.but(number_format=looks.DATE_FORMAT)
         page.draft.cell(page.sheet, (row, RIGHT + 2), signed)
@@ -42,8 +42,7 @@ def _put_sign_off(page: Page, top: int) -> None:
 
 def _put_tonight(page: Page, top: int) -> int:
     """What moved tonight, by kind and result, and what was read."""
-    page.draft.link(page.sheet, (top, LEFT), "Tonight", "'Instructions'!A4")
-    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    page.draft.link(page.sheet, (top, LEFT), ("Tonight", "'Instructions'!A4"), looks.HEADING)
     page.text(top + 1, LEFT, "Instructed", looks.HEADER)
     for column, title in enumerate(MOVES, LEFT + 1):
         page.text(top + 1, column, title.capitalize(), looks.HEADER_RIGHT)
@@ -51,13 +50,13 @@ def _put_tonight(page: Page, top: int) -> int:
     for row, kind in enumerate(kinds, top + 2):
         _put_kind(page, row, kind)
     row = top + 2 + len(kinds)
-    page.draft.link(page.sheet, (row, LEFT), "Sources", "'Sources'!A4")
+    page.draft.link(page.sheet, (row, LEFT), ("Sources", "'Sources'!A4"))
     page.text(row, LEFT + 1, _sources_sentence(page.figures))
     return row + 1
 
 
 def _put_kind(page: Page, row: int, kind: str) -> None:
-    page.text(row, LEFT, KINDS.get(kind, kind.replace("_", " ").capitalize()), looks.BODY)
+    page.text(row, LEFT, KINDS.get(kind, kind.replace("_", " ").capitalize()), looks.BODY_TEXT)
     rows = [one for one in page.rows.instructions if one["kind"] == kind]
     criteria = f'insKind,"{kind}"'
     page.draft.formula(page.sheet, (row, LEFT + 1), (f"=COUNTIFS({criteria})", len(rows)))
@@ -80,8 +79,7 @@ def _put_assurance(page: Page, top: int) -> int:
     sentences = [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
     if not lines and not sentences:
         return top
-    page.draft.link(page.sheet, (top, LEFT), "Scope of assurance", "'Sources'!A4")
-    page.sheet.cell(top, LEFT).font = looks.font_of(looks.HEADING)
+    page.draft.link(page.sheet, (top, LEFT), ("Scope of assurance", "'Sources'!A4"), looks.HEADING)
     sentences += [_assurance_sentence(line) for line in lines]
     for row, sentence in enumerate(sentences[:ASSURANCE_SHOWN], top + 1):
         page.text(row, LEFT, sentence)

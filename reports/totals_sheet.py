@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from openpyxl.utils import get_column_letter
+
 from recon.figures import NightFigures
 from recon.model import ControlTotal
 from reports import look as looks
@@ -17,8 +19,10 @@ from reports.highlight import when_equal
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
 from reports.totals import NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
 
-WIDTHS = (14, 34, 17, 17, 17, 17, 15, 15, 15, 15, 17, 15, 10, 17)
+WIDTHS = (14, 52, 17, 17, 17, 17, 15, 15, 15, 15, 17, 15, 10, 17)
 OK, CHECK = "OK", "CHECK"
+NIGHTS_BEFORE = 13
+"""With tonight: two weeks."""
 LEG_TITLES = (
     "Currency",
     "Compared",
@@ -82,7 +86,6 @@ def draw_totals(
     row = _put_sides(draft, sheet, rows=rows.sides, top=row)
     row = _put_elsewhere(draft, sheet, rows=rows.elsewhere, top=row)
     trend = _put_trend(draft, sheet, figures=figures, top=row)
-    _put_check_colours(sheet)
     sheet.freeze_panes = "A4"
     print_on(sheet, run_id=figures.run_id)
     protect(sheet)
@@ -107,7 +110,7 @@ def _put_legs(
     if row == 6:  # noqa: PLR2004 - nothing was written below the header
         draft.text(sheet, (row, 1), "No amounts in any source.", looks.NOTE)
         row += 1
-    draft.name("chkLegs", column_range(sheet, column=13, rows=(6, row - 1)))
+    _name_checks(draft, sheet, "chkLegs", column=13, rows=(6, row - 1))
     return places, row + 1
 
 
@@ -115,7 +118,7 @@ def _put_leg(draft: Draft, sheet: Any, leg: LegTotal, at: tuple[int, frozenset[s
     row, text_currencies = at
     live = leg.currency not in text_currencies
     draft.text(sheet, (row, 1), leg.currency, looks.LABEL)
-    draft.text(sheet, (row, 2), LEG_NAMES[leg.leg], looks.BODY)
+    draft.text(sheet, (row, 2), LEG_NAMES[leg.leg], looks.BODY_TEXT)
     effect = LEG_SUFFIX[leg.leg]
     waiting, unverified = f'opnResult,"{WAITING}"', f'opnResult,"{NOT_VERIFIED}"'
     formulas = (
@@ -155,7 +158,7 @@ def _put_money(
 def _put_uncovered(draft: Draft, sheet: Any, *, row: int, currency: str) -> None:
     grey = looks.BODY.but(colour=looks.GREY_TEXT, align="right")
     draft.text(sheet, (row, 1), currency, looks.LABEL)
-    draft.text(sheet, (row, 2), LEG_NAMES["ledger"], looks.BODY)
+    draft.text(sheet, (row, 2), LEG_NAMES["ledger"], looks.BODY_TEXT)
     for column in range(3, len(LEG_TITLES) + 1):
         draft.text(sheet, (row, column), NOT_COVERED, grey)
 
@@ -168,7 +171,7 @@ def _put_proofs(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) ->
     for row, proof in enumerate(proofs, top + 2):
         _put_proof(draft, sheet, row, proof)
     last = top + 1 + max(1, len(proofs))
-    draft.name("chkProofs", column_range(sheet, column=9, rows=(top + 2, last)))
+    _name_checks(draft, sheet, "chkProofs", column=9, rows=(top + 2, last))
     row = last + 1
     for sentence in figures.not_covered:
         draft.text(sheet, (row, 1), f"Not covered: {sentence}", looks.NOTE)
@@ -267,7 +270,7 @@ def _put_trend(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> 
     draft.text(sheet, (top, 1), "Open breaks by night", looks.HEADING)
     put_header(draft, sheet, row=top + 1, titles=("Business day", ">Open breaks"))
     row = top + 2
-    for point in figures.trend:
+    for point in figures.trend[-NIGHTS_BEFORE:]:
         draft.text(sheet, (row, 1), f"{point.business_date:%d %b}", looks.BODY_TEXT)
         draft.number(sheet, (row, 2), point.open_breaks)
         row += 1
@@ -276,7 +279,12 @@ def _put_trend(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> 
     return top + 2, row
 
 
-def _put_check_colours(sheet: Any) -> None:
+def _name_checks(
+    draft: Draft, sheet: Any, name: str, *, column: int, rows: tuple[int, int]
+) -> None:
+    """Name a range of checks and colour it by its words."""
+    draft.name(name, column_range(sheet, column=column, rows=rows))
+    letter = get_column_letter(column)
     for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
         rule = when_equal(word, colours=colours)
-        sheet.conditional_formatting.add(f"I6:M{sheet.max_row}", rule)
+        sheet.conditional_formatting.add(f"{letter}{rows[0]}:{letter}{rows[1]}", rule)

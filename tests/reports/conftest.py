@@ -1,0 +1,324 @@
+"""A small night with everything that spoils a workbook: three exponents, evil text, long ids."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.figures import (
+    BATCH_COLUMNS,
+    INSTRUCTION_SHEET_COLUMNS,
+    Attention,
+    NightFigures,
+    TrendPoint,
+)
+from recon.matching.result import (
+    AMOUNT_COLUMNS,
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+    UNVERIFIED_COLUMNS,
+)
+from recon.model import ControlTotal, Reject, SourceFile, SourceKind, Verdict
+
+MERCHANT, ACCOUNT = "100042", "100042001"
+LONG_ID = "00123456789012345678"
+EVIL = '=HYPERLINK("http://evil.example","click")'
+STRANGE = "\x00\u202eبسم 🙂 漢字"
+SIDE_COLUMNS = ("source", "merchant_id", "account_id", "currency", "state", "count", "amount")
+COUNTS = ("count", "rows", "attempt", "line", "confirmed", "rejected", "in_doubt", "not_sent")
+INTEGERS = {*AMOUNT_COLUMNS, *COUNTS, "age_days"}
+Amounts = tuple[int | None, ...]
+
+Build = Callable[..., NightFigures]
+
+
+def frame(columns: tuple[str, ...], rows: list[Mapping[str, Any]]) -> pd.DataFrame:
+    """A frame of these columns with the engine's types; what a row does not name is blank."""
+    whole: dict[str, Any] = {}
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        if name in INTEGERS:
+            whole[name] = pd.array(values, dtype="Int64")
+        elif name.endswith("_at") or name == "in_doubt_since":
+            instants = [pd.NaT if value is None else pd.Timestamp(value) for value in values]
+            whole[name] = pd.Series(instants, dtype="datetime64[us, UTC]")
+        else:
+            texts = ["" if value is None else value for value in values]
+            whole[name] = pd.Series(texts, dtype="str")
+    return pd.DataFrame(whole, columns=list(columns))
+
+
+def set_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict[str, Any]:
+    """One set: order, gateway and ledger amount in minor units, effects from them."""
+    order, gateway, ledger = amounts
+    return {
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "order_no": f"A-{number:05d}",
+        "transaction_id": f"{number:020d}",
+        "currency": currency,
+        "order_amount": order,
+        "gateway_amount": gateway,
+        "ledger_amount": ledger,
+        "effect_orders": (gateway or 0) - (order or 0),
+        "effect_ledger": (gateway or 0) - (ledger or 0),
+        "state_orders": "paid",
+        "state_gateway": "paid" if gateway is not None else "none",
+        **more,
+    }
+
+
+def break_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict[str, Any]:
+    """One break; money at risk is its larger effect."""
+    row = set_row(number, currency, amounts)
+    exposure = max(abs(row["effect_orders"]), abs(row["effect_ledger"]))
+    return {
+        **row,
+        "break_id": f"{number:016x}",
+        "exposure": exposure,
+        "owed_to": "merchant",
+        "age_days": 0,
+        "first_seen": "2026-11-20",
+        "severity": "LOW",
+        "cause": "orders",
+        "reason": "the amounts differ",
+        **more,
+    }
+
+
+def example_breaks() -> list[dict[str, Any]]:
+    """Ten breaks over four currencies, codes, severities and ages."""
+    return [
+        break_row(1, "EUR", (10_000, 12_345, 12_345), code="AMOUNT_OVER", age_days=3),
+        break_row(2, "EUR", (9_900, None, None), code="MISSING_AT_GATEWAY", severity="HIGH"),
+        break_row(3, "JPY", (94_771, None, None), code="MISSING_AT_GATEWAY", age_days=9),
+        break_row(4, "KWD", (1_234, 1_234, None), code="MISSING_IN_LEDGER", age_days=40),
+        break_row(
+            5,
+            "EUR",
+            (5_000_000, 5_000_000, 5_000_000),
+            code="REFUND_UNCONFIRMED",
+            severity="CRITICAL",
+            age_days=1,
+            exposure=5_000_000,
+            owed_to="shopper",
+        ),
+        break_row(6, "USD", (None, 4_200, 4_200), code="MISSING_IN_ORDERS", age_days=5),
+        break_row(
+            7,
+            "EUR",
+            (700, 700, 900),
+            code="LEDGER_AMOUNT_MISMATCH",
+            order_no=LONG_ID,
+            reason=EVIL,
+            flags="#N/A",
+        ),
+        break_row(8, "EUR", (100, 100, 100), code="CURRENCY_MISMATCH", reason=STRANGE),
+        break_row(9, "KWD", (1_001, 1_003, 1_003), code="AMOUNT_OVER", age_days=2),
+        break_row(10, "EUR", (2_500, 2_000, 2_000), code="AMOUNT_UNDER", order_no="-1+1"),
+    ]
+
+
+def effects_of(breaks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every effect that is not 0, and one in a second currency for break 8."""
+    found = [
+        {**row, "leg": leg, "amount": row[f"effect_{leg}"]}
+        for row in breaks
+        for leg in ("orders", "ledger")
+        if row[f"effect_{leg}"]
+    ]
+    second = {**breaks[7], "currency": "USD", "amount": 111}
+    return [*found, {**second, "leg": "orders"}, {**second, "leg": "ledger"}]
+
+
+def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What each source says per currency and state; gateway has 1.11 USD more for break 8."""
+    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for state, rows in parts.items():
+        for row in rows:
+            for source, name in (
+                ("orders", "order_amount"),
+                ("gateway", "gateway_amount"),
+                ("ledger", "ledger_amount"),
+            ):
+                if row[name] is not None:
+                    count, amount = sums.get((source, row["currency"], state), (0, 0))
+                    sums[source, row["currency"], state] = (count + 1, amount + row[name])
+    count, amount = sums.get(("gateway", "USD", "BREAK"), (0, 0))
+    sums["gateway", "USD", "BREAK"] = (count, amount + 111)
+    return [
+        {
+            "source": source,
+            "merchant_id": MERCHANT,
+            "account_id": ACCOUNT,
+            "currency": currency,
+            "state": state,
+            "count": count,
+            "amount": amount,
+        }
+        for (source, currency, state), (count, amount) in sorted(sums.items())
+    ]
+
+
+def example_instructions() -> list[dict[str, Any]]:
+    """Captures and refunds: confirmed, rejected with evil text, in doubt."""
+    common = {"source": "orders.csv", "approved_by": "a.okafor", "attempt": 1, "line": 2}
+    sent = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
+    return [
+        {
+            **common,
+            "instruction_id": f"i-{number:04d}",
+            "kind": kind,
+            "order_no": f"A-{number:05d}",
+            "transaction_id": f"{number:020d}",
+            "currency": currency,
+            "amount": amount,
+            "state": state,
+            "outcome": outcome,
+            "message": message,
+            "batch_id": f"b-{kind}",
+            "sent_at": sent,
+            "outcome_at": sent,
+            "in_doubt_since": sent if state == "in_doubt" else None,
+        }
+        for number, kind, currency, amount, state, outcome, message in (
+            (101, "capture", "EUR", 12_345, "confirmed", "done", ""),
+            (102, "capture", "JPY", 5_000, "confirmed", "done", ""),
+            (103, "capture", "KWD", 1_234, "rejected", "failed", "=1+1"),
+            (5, "refund", "EUR", 5_000_000, "in_doubt", "unknown", "no answer within 30 s"),
+            (104, "refund", "EUR", 700, "confirmed", "accepted", ""),
+            (105, "cancel", "EUR", 900, "approved", "", ""),
+        )
+    ]
+
+
+@pytest.fixture
+def build() -> Build:
+    """Makes the night; what is named is replaced."""
+
+    def made(**changes: Any) -> NightFigures:
+        return replace(example_night(), **changes)
+
+    return made
+
+
+@pytest.fixture
+def figures(build: Build) -> NightFigures:
+    """The night as it stands."""
+    return build()
+
+
+def example_night() -> NightFigures:
+    """The whole night."""
+    breaks = example_breaks()
+    matched = [
+        set_row(number, currency, (amount,) * 3, match_id=f"m{number}", rule="order_no")
+        for number, (currency, amount) in enumerate(
+            [("EUR", 123_456_789), ("JPY", 98_882_101), ("KWD", 33_686_157), ("USD", 1_999)] * 12,
+            start=200,
+        )
+    ]
+    matched[0] |= {"order_no": EVIL, "flags": "rounding", "gateway_amount": 123_456_790}
+    matched[0] |= {"effect_orders": 1, "effect_ledger": 1, "transaction_id": LONG_ID}
+    pending = [
+        set_row(
+            300, "EUR", (4_500, None, None), expected_side="gateway", due_at="2026-11-22T00:00:00Z"
+        )
+    ]
+    unverified = [set_row(400, "JPY", (880, None, 880), reason="QUERY_FAILED")]
+    parts = {"MATCHED": matched, "BREAK": breaks, "PENDING": pending, "UNVERIFIED": unverified}
+    return NightFigures(
+        merchant_id=MERCHANT,
+        account_id=ACCOUNT,
+        merchant_name="Northwind & Søn",
+        business_date=date(2026, 11, 20),
+        run_id="7c1f-2031",
+        mode="live",
+        as_of=datetime(2026, 11, 21, 0, 0, tzinfo=UTC),
+        generated_at=datetime(2026, 11, 21, 1, 58, 11, 5, tzinfo=UTC),
+        timezone="Europe/Copenhagen",
+        verdict=Verdict.BREAKS_OPEN,
+        breaks=frame(BREAK_COLUMNS, breaks),
+        effects=frame(EFFECT_COLUMNS, effects_of(breaks)),
+        matches=frame(MATCH_COLUMNS, matched),
+        pending=frame(PENDING_COLUMNS, pending),
+        unverified=frame(UNVERIFIED_COLUMNS, unverified),
+        sides=frame(SIDE_COLUMNS, sides_of(parts)),
+        control_totals=example_totals(),
+        instructions=frame(INSTRUCTION_SHEET_COLUMNS, example_instructions()),
+        batches=frame(
+            BATCH_COLUMNS,
+            [
+                {"batch_id": "b-capture", "kind": "capture", "currency": currency, "rows": 1}
+                | {"amount": amount, "confirmed": 1, "rejected": 0, "in_doubt": 0, "not_sent": 0}
+                | {"return_status": "1", "body_sha256": "ab" * 32, "sent_at": "2026-11-21T01:05Z"}
+                for currency, amount in (("EUR", 12_345), ("JPY", 5_000))
+            ],
+        ),
+        files=(
+            SourceFile(SourceKind.ORDERS, "orders-2026-11-20.csv", "0" * 64, 4_096, 62, 60, 1, 1),
+            SourceFile(SourceKind.LEDGER, "ledger.csv", "f" * 64, 2_048, 58, 58, 0, 0),
+        ),
+        rejects=(
+            Reject(SourceKind.ORDERS, "orders-2026-11-20.csv", 17, "amount", "not EUR", "@10.5"),
+        ),
+        attention=(
+            Attention(
+                what="refund in doubt",
+                order_no="A-00005",
+                transaction_id=f"{5:020d}",
+                currency="EUR",
+                amount=5_000_000,
+                since=datetime(2026, 11, 21, 1, 5, tzinfo=UTC),
+                next_step="No answer within 30 s. Do not send it again; ask the gateway, then "
+                "resolve it with `recon resolve`.",
+            ),
+        ),
+        trend=tuple(
+            TrendPoint(date(2026, 11, 6 + night), count)
+            for night, count in enumerate([14, 12, 11, 11, 9, 13, 12, 10, 8, 9, 11, 12, 8])
+        ),
+        opening_breaks=8,
+        scope_of_assurance=(
+            {"statement": "refunds only the reply confirms", "currency": "EUR", "count": 1}
+            | {"amount": 700},
+        ),
+        unmapped_codes=({"field": "payment_status", "code": "=9", "count": 1},),
+        rules_digest="d" * 64,
+        history_head="1204:aa55",
+        notes=("Reply signatures are not enforced (warn).",),
+    )
+
+
+def example_totals() -> tuple[ControlTotal, ...]:
+    """Some proofs, by count and by amount of three exponents; all hold."""
+    place = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
+    amounts = (("EUR", 130_000), ("JPY", 99_000), ("KWD", 33_688))
+    return (
+        ControlTotal(
+            id="T1",
+            name="read = accepted + rejected + skipped",
+            currency="",
+            measure="count",
+            left=62,
+            right=62,
+            **place,
+        ),
+        *(
+            ControlTotal(
+                id="T4",
+                name="in scope = matched + pending + broken + unverified",
+                currency=currency,
+                measure="amount",
+                left=amount,
+                right=amount,
+                **place,
+            )
+            for currency, amount in amounts
+        ),
+    )

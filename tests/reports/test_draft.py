@@ -1,0 +1,118 @@
+import io
+from decimal import Decimal
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from python_calamine import CalamineWorkbook
+
+from recon.figures import NightFigures
+from reports import matched_sheet
+from reports.ageing import BUCKETS
+from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
+from reports.listing import put_list, rows_of
+from reports.plain_text import TEXT_CHARACTERS_MAX, cell_text, plain
+from reports.totals import rows_on_sheets
+from reports.workbook_check import minor_units_of
+
+
+def read_back(draft: Draft) -> Any:
+    """The first sheet's values, by another library."""
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(draft.content()))
+    return workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
+
+
+def cells_below_header(draft: Draft) -> list[Any]:
+    """The cells of the sheet Matched from its header on."""
+    sheet = openpyxl.load_workbook(io.BytesIO(draft.content()))["Matched"]
+    return [cell for row in sheet.iter_rows(min_row=4) for cell in row]
+
+
+def facts_of(cell: Any) -> tuple[object, ...]:
+    """What a cell says and how it looks."""
+    says = (cell.coordinate, cell.value, cell.data_type, cell.number_format)
+    looks = (cell.font.color.rgb, cell.alignment.indent, cell.alignment.horizontal)
+    return (*says, *looks, cell.quotePrefix, cell.protection.locked, cell.border.bottom.style)
+
+
+@settings(max_examples=60)
+@given(text=st.text(min_size=1, max_size=40))
+def test_any_text_is_read_back_as_it_was_cleaned(text: str) -> None:
+    """No text breaks the file, and none becomes anything but text."""
+    draft = Draft(timezone="UTC")
+    sheet = draft.sheet("One")
+    draft.text(sheet, (1, 1), "x")
+    draft.text(sheet, (1, 2), text)
+    found = openpyxl.load_workbook(io.BytesIO(draft.content()))["One"].cell(1, 2)
+
+    assert (found.value or "") == cell_text(text)[0]
+    assert found.data_type in {"s", "n"} if found.value is None else found.data_type == "s"
+
+
+@settings(max_examples=60)
+@given(
+    minor_units=st.integers(-NUMBER_MINOR_UNITS_MAX * 100, NUMBER_MINOR_UNITS_MAX * 100),
+    currency=st.sampled_from(["JPY", "EUR", "KWD"]),
+)
+def test_any_amount_is_read_back_to_the_last_minor_unit(minor_units: int, currency: str) -> None:
+    """Numbers below fifteen digits and text beyond them both are exact."""
+    draft = Draft(timezone="UTC")
+    draft.amount(draft.sheet("One"), (1, 1), minor_units, currency)
+
+    assert minor_units_of(read_back(draft)[0][0], currency=currency) == minor_units
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "replaced"),
+    [
+        ("a\x00b", "a\ufffdb", 1),
+        ("\ud800", "\ufffd", 1),
+        ("a\r\nb\tc", "a b c", 0),
+        ("_x0041_", "_x005F_x0041_", 0),
+        ("abc\u202etxt", "abc\ufffdtxt", 1),
+        ("x" * 2_000, "x" * (TEXT_CHARACTERS_MAX - 1) + "…", 0),
+    ],
+)
+def test_text_is_made_fit_for_a_cell(text: str, shown: str, replaced: int) -> None:
+    """What would break or disguise a cell is replaced and counted; the rest stays."""
+    assert cell_text(text) == (shown, replaced)
+
+
+def test_blank_values_of_every_kind_are_none() -> None:
+    """NA, NaT and NaN all mean that nothing was given."""
+    import pandas as pd
+
+    assert [plain(value) for value in (None, pd.NA, pd.NaT, float("nan"))] == [None] * 4
+    assert plain(3.0) == 3
+
+
+def test_every_age_falls_into_exactly_one_bucket() -> None:
+    """The row of buckets adds up to its total."""
+    assert all(sum(bucket.holds(age) for bucket in BUCKETS) == 1 for age in range(400))
+    assert [bucket.holds(8) for bucket in BUCKETS] == [False, False, False, True, False]
+    assert BUCKETS[-1].criteria("ages") == 'ages,">=31"'
+
+
+def test_a_formula_keeps_the_engines_value_as_it_was_given() -> None:
+    """The value beside a formula is the engine's, digit by digit."""
+    draft = Draft(timezone="UTC")
+    sheet = draft.sheet("One")
+    draft.money_formula(sheet, (1, 1), ("1+1", 99_999_999_999_999, "EUR"))
+    draft.money_formula(sheet, (1, 2), ("1+1", 10**16, "EUR"))
+
+    assert read_back(draft)[0] == [float(Decimal("999999999999.99")), "100000000000000.00"]
+
+
+def test_rows_written_the_fast_way_equal_rows_written_the_slow_way(figures: NightFigures) -> None:
+    """Two ways to write a row, one sheet: values, types, formats and locks are the same."""
+    rows = rows_on_sheets(figures)
+    fast, slow = Draft(timezone="UTC"), Draft(timezone="UTC")
+    fast_sheet, slow_sheet = fast.sheet("Matched"), slow.sheet("Matched")
+    matched_sheet.draw_matched(fast, fast_sheet, figures=figures, rows=rows)
+    put_list(slow, slow_sheet, columns=matched_sheet.COLUMNS, rows=rows.matches, top=4)
+    facts = [list(map(facts_of, cells_below_header(draft))) for draft in (fast, slow)]
+
+    assert len(rows.matches) == len(rows_of(figures.matches)) == 48
+    assert facts[0] == facts[1]

@@ -1,0 +1,398 @@
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from python_calamine import CalamineWorkbook
+
+from recon.errors import OutputError
+from recon.figures import NightFigures
+from recon.matching.result import BREAK_COLUMNS
+from recon.model import Verdict
+from reports.workbook import SHEETS, VERSIONS_MAX, put_in_place, workbook_bytes, write_workbook
+
+Build = Callable[..., NightFigures]
+EVIL = '=HYPERLINK("http://evil.example","click")'
+LONG_ID = "00123456789012345678"
+FUNCTIONS = {"SUM", "SUMIFS", "COUNTIF", "COUNTIFS", "COUNTA", "ROUND", "ROUNDDOWN", "IF"} | {
+    "SUBTOTAL",
+    "MAX",
+    "SUMPRODUCT",
+    "ABS",
+    "TEXT",
+}
+
+
+def opened(content: bytes) -> Any:
+    """The workbook as openpyxl reads it."""
+    return openpyxl.load_workbook(io.BytesIO(content))
+
+
+def values_of(content: bytes, sheet: str) -> list[list[Any]]:
+    """The values that stand in the file, by another library."""
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
+    return workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+
+
+def words_on(content: bytes, sheet: str) -> list[str]:
+    """Every text of a sheet."""
+    return [cell for row in values_of(content, sheet) for cell in row if isinstance(cell, str)]
+
+
+def cells_of(workbook: Any) -> Iterator[Any]:
+    """Every cell that holds something."""
+    for sheet in workbook.worksheets:
+        for row in sheet.iter_rows():
+            yield from (cell for cell in row if cell.value is not None)
+
+
+def column_of(sheet: Any, title: str, *, header: int) -> int:
+    """The number of the column with this title."""
+    return next(cell.column for cell in sheet[header] if cell.value == title)
+
+
+@pytest.fixture
+def content(figures: NightFigures) -> bytes:
+    """The example night as a file."""
+    return workbook_bytes(figures)
+
+
+def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes) -> None:
+    """Finance finds the same nine sheets every night."""
+    workbook = opened(content)
+
+    assert tuple(workbook.sheetnames) == SHEETS
+    assert workbook["_run"].sheet_state == "veryHidden"
+    assert all(workbook[title].sheet_state == "visible" for title in SHEETS[:-1])
+
+
+def test_same_figures_give_same_bytes(figures: NightFigures) -> None:
+    """A night can be rebuilt, to the byte."""
+    assert workbook_bytes(figures) == workbook_bytes(figures)
+
+
+def test_no_part_of_the_package_carries_the_time_of_writing(content: bytes) -> None:
+    """Only the run's own instant stands in the file."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        dates = {part.date_time for part in archive.infolist()}
+        core = archive.read("docProps/core.xml").decode()
+
+    assert dates == {(1980, 1, 1, 0, 0, 0)}
+    assert re.findall(r"[0-9-]{10}T[0-9:]{8}Z", core) == ["2026-11-21T01:58:11Z"] * 2
+
+
+def test_foreign_text_is_never_a_formula_nor_an_error(content: bytes) -> None:
+    """Text of a merchant stays text, also when somebody edits the cell."""
+    workbook = opened(content)
+    texts = [cell for cell in cells_of(workbook) if cell.value in {EVIL, "=1+1", "-1+1", "=9"}]
+
+    assert {cell.value for cell in texts} == {EVIL, "=1+1", "-1+1", "=9"}
+    assert {cell.data_type for cell in texts} == {"s"}
+    assert all(cell.quotePrefix for cell in texts)
+    assert [cell.coordinate for cell in cells_of(workbook) if cell.data_type == "e"] == []
+    assert "#N/A" in words_on(content, "Breaks")
+
+
+def test_formulas_use_only_functions_that_every_program_has(content: bytes) -> None:
+    """No dynamic arrays, no links, nothing that another program cannot compute."""
+    formulas = [cell.value for cell in cells_of(opened(content)) if cell.data_type == "f"]
+    used = set(re.findall(r"([A-Z][A-Z0-9.]*)\(", " ".join(formulas)))
+
+    assert len(formulas) > 150
+    assert used <= FUNCTIONS
+
+
+def test_every_formula_carries_the_engines_value(content: bytes) -> None:
+    """A preview and a reader without a calculator show figures, not blanks."""
+    shown = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
+    blank = [
+        f"{cell.parent.title}!{cell.coordinate}"
+        for cell in cells_of(opened(content))
+        if cell.data_type == "f" and shown[cell.parent.title][cell.coordinate].value is None
+    ]
+
+    assert blank == []
+
+
+def test_unprintable_characters_are_replaced_and_counted(content: bytes) -> None:
+    """One bad note neither kills the night nor passes unseen."""
+    assert "orders: \ufffd\ufffdبسم 🙂 漢字" in words_on(content, "Breaks")
+    counted = [text for text in words_on(content, "Sources") if "unprintable" in text]
+    assert counted == ["2 unprintable characters of foreign text were shown as \ufffd."]
+
+
+def test_long_numbers_stay_exact_text(content: bytes) -> None:
+    """Twenty digits and leading zeros survive on a held and on a streamed sheet."""
+    assert LONG_ID in words_on(content, "Breaks")
+    assert LONG_ID in words_on(content, "Matched")
+
+
+@pytest.mark.parametrize(
+    ("currency", "number_format", "amount"),
+    [
+        ("EUR", "#,##0.00", 123_456_790),
+        ("JPY", "#,##0", 98_882_101),
+        ("KWD", "#,##0.000", 33_686_157),
+    ],
+)
+def test_amounts_have_the_decimals_of_their_currency(
+    content: bytes, currency: str, number_format: str, amount: int
+) -> None:
+    """Yen have none, euro two, dinar three; the number is exact."""
+    sheet = opened(content)["Matched"]
+    row = next(row for row in sheet.iter_rows(min_row=5) if row[5].value == currency)
+
+    places = len(number_format.partition(".")[2])
+    assert row[7].number_format.split(";")[0] == number_format
+    assert round(row[7].value * 10**places) == amount
+    assert Decimal(repr(row[7].value)) == Decimal(amount).scaleb(-places)
+
+
+def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None:
+    """What a sheet would round is written as text, its totals too."""
+    night = build()
+    breaks = night.breaks.copy()
+    breaks.loc[breaks["break_id"] == f"{1:016x}", "exposure"] = 9_999_999_999_999_999
+    content = workbook_bytes(replace(night, breaks=breaks))
+
+    assert "99999999999999.99" in words_on(content, "Breaks")
+    assert "OK" in words_on(content, "Control totals")
+
+
+def test_a_night_without_a_ledger_says_so_and_never_zero(build: Build) -> None:
+    """Not covered is not the same as nothing."""
+    content = workbook_bytes(build(ledger_covered=False, verdict=Verdict.INCOMPLETE))
+    sheet = opened(content)["Breaks"]
+
+    for title in ("Ledger", "Gateway − ledger"):  # noqa: RUF001 - the column's title
+        number = column_of(sheet, title, header=6)
+        assert {sheet.cell(row, number).value for row in range(7, 17)} == {"not covered"}
+    matched = opened(content)["Matched"]
+    assert {row[8].value for row in matched.iter_rows(min_row=5)} == {"not covered"}
+    assert "not covered" in words_on(content, "Summary")
+    assert "INCOMPLETE" in words_on(content, "Summary")
+
+
+def test_money_in_doubt_stands_on_page_one(content: bytes) -> None:
+    """Who reads only the first page reads what is in doubt, and what to do."""
+    words = words_on(content, "Summary")
+
+    assert "refund in doubt" in words
+    assert any(word.startswith("No answer within 30 s.") for word in words)
+    tile = next(row for row in values_of(content, "Summary") if 80 in row or 0.8 in row)
+    assert tile[12] == 1
+
+
+def test_doubt_without_a_named_person_is_not_called_calm(build: Build) -> None:
+    """A missing list of people does not turn a doubt into good news."""
+    words = words_on(workbook_bytes(build(attention=())), "Summary")
+
+    assert "Instructions are in doubt: see the sheet Instructions." in words
+
+
+def test_more_than_eight_things_are_counted_and_linked(build: Build) -> None:
+    """The list on page one is short, and says how much it leaves out."""
+    night = build()
+    content = workbook_bytes(replace(night, attention=night.attention * 11))
+    words = words_on(content, "Summary")
+
+    assert words.count("refund in doubt") == 8
+    assert "and 3 more: see Instructions" in words
+
+
+def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
+    """When the rows do not explain the difference, page one says NOT PROVEN by itself."""
+    night = build(verdict=Verdict.RECONCILED)
+    sides = night.sides.copy()
+    sides.loc[0, "amount"] += 1
+    words = words_on(workbook_bytes(replace(night, sides=sides)), "Summary")
+
+    assert "NOT PROVEN" in words
+    assert "CHECK" in words
+    assert "RECONCILED" not in words
+
+
+def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
+    """One control total that does not tie is enough."""
+    night = build()
+    broken = replace(night.control_totals[0], left=61)
+    content = workbook_bytes(replace(night, control_totals=(broken,)))
+
+    assert "NOT PROVEN" in words_on(content, "Summary")
+    assert "CHECK" in words_on(content, "Control totals")
+
+
+def test_only_the_answers_and_the_sign_off_can_be_written(content: bytes) -> None:
+    """Four cream columns on Breaks, four cells on Summary, nothing else."""
+    workbook = opened(content)
+    free: dict[str, set[str]] = {}
+    for sheet in workbook.worksheets:
+        assert sheet.protection.sheet
+        for row in sheet.iter_rows():
+            for cell in row:
+                if not cell.protection.locked:
+                    free.setdefault(sheet.title, set()).add(cell.coordinate)
+
+    breaks = workbook["Breaks"]
+    answers = {
+        breaks.cell(6, cell.column).value
+        for row in breaks["A7:Z16"]
+        for cell in row
+        if cell.coordinate in free["Breaks"]
+    }
+    assert set(free) == {"Breaks", "Summary"}
+    assert answers == {"Resolution", "Owner", "Comment", "Resolved on"}
+    assert len(free["Breaks"]) == 40
+    assert len(free["Summary"]) == 4
+
+
+def test_answers_are_checked_where_they_are_written(content: bytes) -> None:
+    """A list, two lengths and a date, over every row."""
+    checks = opened(content)["Breaks"].data_validations.dataValidation
+
+    assert {(check.type, check.formula1) for check in checks} == {
+        ("list", "lstResolutions"),
+        ("textLength", "60"),
+        ("textLength", "500"),
+        ("date", "36526"),
+    }
+    assert {str(check.sqref).rpartition(":")[2][1:] for check in checks} == {"16"}
+
+
+def test_breaks_are_a_table_with_the_titles_of_its_cells(content: bytes) -> None:
+    """Excel repairs a file whose table and header differ; this one needs no repair."""
+    sheet = opened(content)["Breaks"]
+    table = sheet.tables["tblBreaks"]
+
+    assert table.ref == "A6:Z16"
+    assert [column.name for column in table.tableColumns] == [cell.value for cell in sheet[6]]
+    assert sheet.freeze_panes == "C7"
+
+
+def test_every_name_leads_to_a_range_of_its_sheet(content: bytes) -> None:
+    """No formula asks a name that is nowhere."""
+    workbook = opened(content)
+    for name, defined in workbook.defined_names.items():
+        for title, reference in defined.destinations:
+            assert workbook[title][reference.replace("$", "")] is not None, name
+    formulas = " ".join(cell.value for cell in cells_of(workbook) if cell.data_type == "f")
+    used = set(re.findall(r"\b(?:brk|opn|mat|ins|sid|els|chk|run|bat)[A-Z]\w+", formulas))
+    assert used
+    assert used <= set(workbook.defined_names)
+
+
+def test_rows_that_are_lists_have_no_merged_cells(content: bytes) -> None:
+    """Lists can be sorted, filtered and copied; only page one is laid out."""
+    workbook = opened(content)
+
+    assert [one.title for one in workbook.worksheets if one.merged_cells.ranges] == ["Summary"]
+
+
+def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
+    """Nothing to show is shown as nothing, with every sheet in place."""
+    night = build()
+    none = {
+        name: getattr(night, name).iloc[:0]
+        for name in ("breaks", "effects", "matches", "pending", "unverified", "sides")
+    }
+    empty = {"instructions": night.instructions.iloc[:0], "batches": night.batches.iloc[:0]}
+    content = workbook_bytes(
+        replace(
+            night,
+            **none,
+            **empty,
+            files=(),
+            rejects=(),
+            attention=(),
+            trend=(),
+            opening_breaks=None,
+            control_totals=(),
+            scope_of_assurance=(),
+            verdict=Verdict.RECONCILED,
+        )
+    )
+    words = words_on(content, "Summary")
+
+    assert "RECONCILED" in words
+    assert "No open breaks." in words
+    assert "No instruction is in doubt, and none waits for a person." in words
+
+
+def test_more_codes_than_fit_are_summed_in_one_line(build: Build) -> None:
+    """Page one stays one page, and its total still is the number of breaks."""
+    night = build()
+    codes = ["FEE_VARIANCE", "STALE_PENDING", "REVIEW_STUCK", "LEDGER_ONLY", "REFUND_DUE"]
+    rows = night.breaks.to_dict("records")
+    many = [{**rows[0], "code": code, "break_id": f"x{code}"} for code in codes]
+    breaks = type(night.breaks)([*rows, *many], columns=list(BREAK_COLUMNS))
+    for name in ("order_amount", "gateway_amount", "ledger_amount", "exposure"):
+        breaks[name] = breaks[name].astype("Int64")
+    content = workbook_bytes(replace(night, breaks=breaks))
+    totals = [row for row in values_of(content, "Summary") if row[1] == "All breaks"]
+
+    assert any(word.endswith(" other causes") for word in words_on(content, "Summary"))
+    assert totals[0][7] == 15
+
+
+def test_instants_stand_in_the_reports_zone(content: bytes) -> None:
+    """01:05 UTC is 02:05 in Copenhagen, and the sheet says which zone."""
+    instants = [
+        cell.value
+        for row in opened(content)["Instructions"].iter_rows()
+        for cell in row
+        if isinstance(cell.value, datetime)
+    ]
+
+    assert set(instants) == {datetime(2026, 11, 21, 2, 5)}  # noqa: DTZ001 - Excel has no zones
+    assert any("Europe/Copenhagen" in word for word in words_on(content, "Instructions"))
+
+
+def test_an_equal_workbook_is_left_as_it_is(figures: NightFigures, tmp_path: Path) -> None:
+    """Writing twice gives one file."""
+    first = write_workbook(figures, tmp_path / "night.xlsx")
+    second = write_workbook(figures, tmp_path / "night.xlsx")
+
+    assert first == second == tmp_path / "night.xlsx"
+    assert [path.name for path in tmp_path.iterdir()] == ["night.xlsx"]
+
+
+def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: Path) -> None:
+    """What finance has signed or answered in stays; the new one is version 2, then 3."""
+    wanted = tmp_path / "night.xlsx"
+    wanted.write_bytes(b"signed")
+    later = replace(figures, generated_at=datetime(2026, 11, 22, tzinfo=UTC))
+
+    assert write_workbook(figures, wanted) == tmp_path / "night-v2.xlsx"
+    assert write_workbook(later, wanted) == tmp_path / "night-v3.xlsx"
+    assert wanted.read_bytes() == b"signed"
+
+
+@pytest.mark.parametrize("lock", ["~$night.xlsx", ".~lock.night.xlsx#"])
+def test_a_workbook_that_is_open_is_not_touched(tmp_path: Path, lock: str) -> None:
+    """Excel and LibreOffice leave a lock beside the file they have open."""
+    (tmp_path / lock).write_bytes(b"")
+
+    assert put_in_place(b"new", path=tmp_path / "night.xlsx") == tmp_path / "night-v2.xlsx"
+
+
+def test_too_many_versions_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    """A folder that fills up without end is a fault that somebody must see."""
+    for version in range(2, VERSIONS_MAX + 1):
+        (tmp_path / f"night-v{version}.xlsx").write_bytes(b"other")
+    (tmp_path / "night.xlsx").write_bytes(b"other")
+
+    with pytest.raises(OutputError, match="move old workbooks away"):
+        put_in_place(b"new", path=tmp_path / "night.xlsx")
+
+
+def test_a_folder_that_is_missing_is_an_operating_system_error(tmp_path: Path) -> None:
+    """The step knows the folder; it tells people what to do."""
+    with pytest.raises(OSError, match="No such file"):
+        put_in_place(b"new", path=tmp_path / "nowhere" / "night.xlsx")
