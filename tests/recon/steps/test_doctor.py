@@ -1,0 +1,54 @@
+from typing import Any
+
+import pytest
+
+from recon.steps.doctor import Check, checks
+
+
+def _found(merchant: Any, **variables: str) -> dict[str, Check]:
+    told = checks(merchant.variables | variables, clock=merchant.clock)
+    return {check.name.split()[0]: check for check in told}
+
+
+def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
+    """With everything in place each line says so."""
+    found = _found(merchant)
+
+    assert set(found) == {"configuration", "database", "inbox", "reports", "gateway"}
+    assert all(check.ok for check in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("variables", "name", "words"),
+    [
+        ({"RECON_SIGN_KEY": ""}, "configuration", "RECON_SIGN_KEY"),
+        ({"RECON_DATABASE_URL": "sqlite:////nowhere/r.sqlite"}, "database", "does not exist"),
+        ({"RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9"}, "gateway", "could not be reached"),
+        ({"RECON_SIGN_KEY": "wrong"}, "gateway", "sign key"),
+    ],
+)
+def test_each_trouble_is_named_with_what_to_do(
+    merchant: Any, variables: dict[str, str], name: str, words: str
+) -> None:
+    """A missing key, folder, gateway or a wrong key fails its own line in words."""
+    check = _found(merchant, **variables)[name]
+
+    assert not check.ok
+    assert words in check.sentence
+
+
+def test_a_missing_inbox_fails_its_line_only(merchant: Any) -> None:
+    """A folder that is not there fails its line; the others go on."""
+    merchant.inbox.rmdir()
+    found = _found(merchant)
+
+    assert [name for name, check in found.items() if not check.ok] == ["inbox"]
+
+
+def test_an_unregistered_address_is_named(merchant: Any) -> None:
+    """A gateway that does not know our address says what to register."""
+    with merchant.unregistered():
+        check = _found(merchant)["gateway"]
+
+    assert not check.ok
+    assert "register" in check.sentence

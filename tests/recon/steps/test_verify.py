@@ -1,0 +1,91 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.errors import SourceMissingError
+from recon.model import Mode
+from recon.steps.verify import Verification, verify
+
+
+def _verified(merchant: Any, *, workbook: Path | None = None) -> Verification:
+    with merchant.environment() as environment:
+        return verify(environment, workbook=workbook)
+
+
+def _night(merchant: Any) -> Path:
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night()
+    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
+    return Path(workbook)
+
+
+def _edit(merchant: Any, *statements: str) -> None:
+    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_an_untouched_night_verifies(merchant: Any) -> None:
+    """A night whose chain, rows and workbook are as written has no problem."""
+    workbook = _night(merchant)
+    found = _verified(merchant)
+
+    assert (found.problems, found.unfinished, found.checked_runs) == ((), (), 1)
+    assert _verified(merchant, workbook=workbook).problems == ()
+
+
+def test_an_edited_workbook_is_found(merchant: Any) -> None:
+    """A workbook that was changed after the night is named."""
+    workbook = _night(merchant)
+    workbook.write_bytes(workbook.read_bytes() + b" ")
+
+    assert "not the workbook that was written" in _verified(merchant).problems[0]
+    assert "edited" in _verified(merchant, workbook=workbook).problems[0]
+
+
+def test_a_workbook_that_is_gone_is_found_with_the_way_back(merchant: Any) -> None:
+    """A missing workbook is named with the command that writes it again."""
+    _night(merchant).unlink()
+
+    assert "recon report --run" in _verified(merchant).problems[0]
+
+
+def test_a_deleted_result_row_is_found(merchant: Any) -> None:
+    """A row taken out of the stored result is noticed."""
+    _night(merchant)
+    _edit(merchant, "DELETE FROM result_row WHERE position = 0")
+
+    assert "rows were stored" in _verified(merchant).problems[0]
+
+
+def test_an_edited_history_is_found(merchant: Any) -> None:
+    """A history changed past its triggers no longer closes."""
+    _night(merchant)
+    _edit(
+        merchant,
+        "DROP TRIGGER history_no_update",
+        "UPDATE history SET event = 'nothing' WHERE sequence = 1",
+    )
+
+    assert "history 1" in _verified(merchant).problems[0]
+
+
+def test_an_unfinished_run_is_listed_and_no_failure(merchant: Any) -> None:
+    """A run that stopped is listed beside the problems, not among them."""
+    merchant.inbox.rmdir()
+    with pytest.raises(SourceMissingError):
+        merchant.night(mode=Mode.DRY_RUN)
+    found = _verified(merchant)
+
+    assert found.problems == ()
+    assert "stopped" in found.unfinished[0]
+
+
+def test_a_workbook_that_does_not_exist_is_a_usage_error(merchant: Any) -> None:
+    """Naming a file that is not there is an error of the call."""
+    with pytest.raises(SourceMissingError, match="does not exist"):
+        _verified(merchant, workbook=merchant.folder / "none.xlsx")
