@@ -34,7 +34,8 @@ def facts_of(cell: Any) -> tuple[object, ...]:
     """What a cell says and how it looks."""
     says = (cell.coordinate, cell.value, cell.data_type, cell.number_format)
     looks = (cell.font.color.rgb, cell.alignment.indent, cell.alignment.horizontal)
-    return (*says, *looks, cell.quotePrefix, cell.protection.locked, cell.border.bottom.style)
+    line = cell.border.bottom and cell.border.bottom.style
+    return (*says, *looks, cell.quotePrefix, cell.protection.locked, line)
 
 
 @settings(max_examples=60)
