@@ -13,7 +13,7 @@ from reports.totals import GROUP_ORDER, Rows
 TOP = 4
 
 COLUMNS = (
-    Column("Instruction", 18, "text", field("instruction_id"), "insKey"),
+    Column("Instruction", 36, "text", field("instruction_id"), "insKey"),
     Column("Kind", 18, "text", field("kind"), "insKind"),
     Column("Result", 12, "text", field("group"), "insResult"),
     Column("Order no", 24, "text", field("order_no")),
@@ -25,7 +25,7 @@ COLUMNS = (
     Column("Code", 10, "text", field("code")),
     Column("Message", 40, "text", field("message"), wrap=True),
     Column("Refund reference", 22, "text", field("refund_reference_id")),
-    Column("Batch", 18, "text", field("batch_id")),
+    Column("Batch", 36, "text", field("batch_id")),
     Column("Attempt", 9, "count", field("attempt")),
     Column("Approved by", 18, "text", field("approved_by")),
     Column("Sent", 17, "instant", field("sent_at")),
@@ -35,7 +35,7 @@ COLUMNS = (
     Column("Line", 8, "count", field("line")),
 )
 BATCH_COLUMNS = (
-    Column("Batch", 18, "text", field("batch_id"), "batKey"),
+    Column("Batch", 36, "text", field("batch_id"), "batKey"),
     Column("Kind", 18, "text", field("kind"), "batKind"),
     Column("In doubt", 12, "count", field("in_doubt")),
     Column("Sent", 24, "instant", field("sent_at")),

@@ -28,6 +28,7 @@ HEAT = "F8CBAD"
 
 COUNT_FORMAT = '#,##0;[Red]-#,##0;"–"'  # noqa: RUF001 - zero is shown as an en dash
 DAYS_FORMAT = "0"
+TILE_FORMAT = "#,##0"
 SHARE_FORMAT = "0.00%"
 DATE_FORMAT = "yyyy-mm-dd"
 INSTANT_FORMAT = "yyyy-mm-dd hh:mm"

@@ -20,6 +20,7 @@ def print_on(
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.paperSize = PAPER_A4
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    sheet.page_setup.pageOrder = "overThenDown"
     sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight = pages
     sheet.page_margins.left = sheet.page_margins.right = 0.4
     sheet.page_margins.top, sheet.page_margins.bottom = 0.4, 0.6

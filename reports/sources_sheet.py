@@ -8,7 +8,7 @@ from reports import look as looks
 from reports.draft import Draft
 from reports.page import print_on, protect, put_header, put_heading, set_widths
 
-WIDTHS = (15, 40, 12, 12, 12, 12, 12, 12, 10, 70)
+WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
 REJECTS_MAX = 10_000
 """More rejected rows than this say one thing: the file is not what it should be."""
 FILE_TITLES = (
@@ -98,9 +98,9 @@ def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -
     for row, reject in enumerate(shown, top + 2):
         _put_texts(draft, sheet, row, (reject.kind.value, reject.source))
         draft.number(sheet, (row, 3), reject.line)
-        for column, text in ((4, reject.column), (5, reject.order_no), (7, reject.value)):
+        texts = (reject.column, reject.order_no, "", reject.value, "", "", reject.reason)
+        for column, text in enumerate(texts, 4):
             draft.text(sheet, (row, column), text, looks.BODY_TEXT)
-        draft.text(sheet, (row, 10), reject.reason, looks.BODY_TEXT)
     row = top + 2 + len(shown)
     if len(figures.rejects) > REJECTS_MAX:
         left = len(figures.rejects) - REJECTS_MAX

@@ -15,7 +15,7 @@ from reports.plain_text import local_instant
 from reports.summary_breaks import put_matrix
 from reports.summary_charts import put_trend
 from reports.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, WIDTHS, Page
-from reports.summary_tiles import put_tiles
+from reports.summary_tiles import put_results, put_tiles
 from reports.summary_tonight import put_foot
 from reports.totals_sheet import LEG_NAMES
 from reports.words import VERDICT_WORDS
@@ -66,6 +66,7 @@ def _put_notes(page: Page, row: int) -> int:
     if page.places.failed_checks:
         sentence = VERDICT_WORDS[Verdict.NOT_PROVEN]
     page.text(row, LEFT, sentence, Look(bold=True, colour=looks.NAVY))
+    put_results(page, row)
     warn = Look(fill=looks.WARN[0], colour=looks.WARN[1])
     for note in page.figures.notes:
         row += 1

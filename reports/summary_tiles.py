@@ -8,7 +8,8 @@ from recon.model import Verdict
 from reports import look as looks
 from reports.highlight import when
 from reports.look import Look
-from reports.summary_page import Page
+from reports.summary_page import RIGHT, Page
+from reports.totals import NOT_VERIFIED, WAITING
 
 VERDICT_COLOURS = {
     Verdict.NOT_PROVEN: looks.BAD,
@@ -33,14 +34,14 @@ def put_tiles(page: Page, top: int) -> int:
     _put_tile(page, top, (5, 6), "Matched", (share, value), looks.SHARE_FORMAT)
     _put_tile_line(page, top + 2, (5, 6), of_all)
     breaks = ("=COUNTA(brkKey)", len(page.rows.breaks))
-    _put_tile(page, top, (7, 9), "Open breaks", breaks, looks.COUNT_FORMAT)
+    _put_tile(page, top, (7, 9), "Open breaks", breaks, looks.TILE_FORMAT)
     page.merged(top + 2, (7, 9), _since_yesterday(page.figures), looks.TILE_LABEL)
     urgent = sum(row["severity"] in {"HIGH", "CRITICAL"} for row in page.rows.breaks)
     formula = '=COUNTIF(brkSeverity,"HIGH")+COUNTIF(brkSeverity,"CRITICAL")'
-    _put_tile(page, top, (11, 11), "High or critical", (formula, urgent), looks.COUNT_FORMAT)
+    _put_tile(page, top, (11, 11), "High or critical", (formula, urgent), looks.TILE_FORMAT)
     page.merged(top + 2, (11, 11), "of the open breaks", looks.TILE_LABEL)
     oldest = max((row["age_days"] or 0 for row in page.rows.breaks), default=0)
-    _put_tile(page, top, (12, 12), "Oldest break", ("=MAX(brkAge)", oldest), looks.COUNT_FORMAT)
+    _put_tile(page, top, (12, 12), "Oldest break", ("=MAX(brkAge)", oldest), looks.TILE_FORMAT)
     page.merged(top + 2, (12, 12), "business days", looks.TILE_LABEL)
     _put_doubt(page, top)
     return top + 3
@@ -94,7 +95,7 @@ def _put_doubt(page: Page, top: int) -> None:
     """How many moves of money are in doubt: red when there is one."""
     doubtful = sum(row["group"] == "in doubt" for row in page.rows.instructions)
     written = ('=COUNTIF(insResult,"in doubt")', doubtful)
-    _put_tile(page, top, (13, 13), "In doubt", written, looks.COUNT_FORMAT)
+    _put_tile(page, top, (13, 13), "In doubt", written, looks.TILE_FORMAT)
     page.merged(top + 2, (13, 13), "instructions", looks.TILE_LABEL)
     rule = when(f"$M${top + 1}>0", colours=looks.BAD)
     page.sheet.conditional_formatting.add(f"M{top}:M{top + 2}", rule)
@@ -107,3 +108,22 @@ def _since_yesterday(figures: NightFigures) -> str:
     if change == 0:
         return "as many as the night before"
     return f"{'▲' if change > 0 else '▼'} {abs(change):,} since the night before"
+
+
+def put_results(page: Page, row: int) -> None:
+    """How many sets came to what, in one live sentence under the right tiles."""
+    rows = page.rows
+    waiting = sum(one["result"] == WAITING for one in rows.open)
+    counts = {
+        "Matched": len(rows.matches),
+        WAITING: waiting,
+        NOT_VERIFIED: len(rows.open) - waiting,
+        "Breaks": len(rows.breaks),
+    }
+    told = " · ".join(f"{count:,} {name.lower()}" for name, count in counts.items())
+    parts = [
+        f'TEXT(\'Control totals\'!B{page.places.results[name]},"#,##0")&" {name.lower()}"'
+        for name in counts
+    ]
+    formula = "=" + '&" · "&'.join(parts)
+    page.draft.formula(page.sheet, (row, RIGHT), (formula, told), looks.SUBTITLE)

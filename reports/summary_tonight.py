@@ -10,7 +10,7 @@ from reports.plain_text import local_instant
 from reports.sources_sheet import whole
 from reports.summary_page import LEFT, RIGHT, Page
 
-ASSURANCE_SHOWN = 5
+ASSURANCE_SHOWN = 6
 KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
 KINDS_SHOWN = tuple(KINDS)
 MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
@@ -74,15 +74,22 @@ def _sources_sentence(figures: NightFigures) -> str:
 
 
 def _put_assurance(page: Page, top: int) -> int:
-    """What was proven and what cannot be seen, the first lines of it."""
-    lines = [*page.figures.scope_of_assurance]
-    sentences = [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
-    if not lines and not sentences:
+    """What was proven and what cannot be seen: one line per statement, then what had no source."""
+    by_statement: dict[str, list[str]] = {}
+    for line in page.figures.scope_of_assurance:
+        told = by_statement.setdefault(str(line.get("statement", "")), [])
+        told += _figures_of(line)
+    sentences = [
+        f"{statement[:1].upper()}{statement[1:]}{': ' if told else ''}{' · '.join(told)}"
+        for statement, told in by_statement.items()
+    ]
+    sentences += [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
+    if not sentences:
         return top
-    page.draft.link(page.sheet, (top, LEFT), ("Scope of assurance", "'Sources'!A4"), looks.HEADING)
-    sentences += [_assurance_sentence(line) for line in lines]
+    to = ("Scope of assurance", "'Sources'!A4")
+    page.draft.link(page.sheet, (top, LEFT), to, looks.HEADING)
     for row, sentence in enumerate(sentences[:ASSURANCE_SHOWN], top + 1):
-        page.text(row, LEFT, sentence)
+        page.text(row, LEFT, sentence, looks.PLAIN.but(indent=1, align="left"))
     row = top + 1 + len(sentences[:ASSURANCE_SHOWN])
     if len(sentences) > ASSURANCE_SHOWN:
         text = f"and {len(sentences) - ASSURANCE_SHOWN} more on Sources and Control totals"
@@ -91,12 +98,12 @@ def _put_assurance(page: Page, top: int) -> int:
     return row
 
 
-def _assurance_sentence(line: Mapping[str, str | int]) -> str:
+def _figures_of(line: Mapping[str, str | int]) -> list[str]:
+    """Count and amount of a line; nothing where it counts nothing."""
     count, amount = whole(line.get("count")), whole(line.get("amount"))
     currency = str(line.get("currency", "") or "")
-    told = [str(line.get("statement", ""))]
-    if count is not None:
-        told.append(f"{count:,}")
-    if amount is not None and currency:
-        told.append(f"{major_units(amount, currency):,f} {currency}")
-    return " · ".join(told)
+    if not count:
+        return []
+    if not amount or not currency:
+        return [f"{count:,}"]
+    return [f"{count:,} ({major_units(amount, currency):,f} {currency})"]

@@ -168,6 +168,10 @@ def _put_proofs(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) ->
     draft.text(sheet, (top, 1), "Proofs: both sides are computed separately", looks.HEADING)
     put_header(draft, sheet, row=top + 1, titles=PROOF_TITLES)
     proofs = sorted(figures.control_totals, key=_proof_order)
+    failing = sum(not proof.passed for proof in proofs)
+    draft.text(sheet, (top, 8), "Failing", looks.PLAIN.but(bold=True, align="right"))
+    count = (f'=COUNTIF(chkProofs,"{CHECK}")', failing)
+    draft.formula(sheet, (top, 9), count, looks.PLAIN.but(bold=True, align="center"))
     for row, proof in enumerate(proofs, top + 2):
         _put_proof(draft, sheet, row, proof)
     last = top + 1 + max(1, len(proofs))
@@ -176,7 +180,7 @@ def _put_proofs(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) ->
     for sentence in figures.not_covered:
         draft.text(sheet, (row, 1), f"Not covered: {sentence}", looks.NOTE)
         row += 1
-    return sum(not proof.passed for proof in proofs), row + 1
+    return failing, row + 1
 
 
 def _put_proof(draft: Draft, sheet: Any, row: int, proof: ControlTotal) -> None:
@@ -198,10 +202,11 @@ def _put_proof(draft: Draft, sheet: Any, row: int, proof: ControlTotal) -> None:
     draft.formula(sheet, (row, 9), (f'=IF(H{row}=0,"{OK}","{CHECK}")', word), looks.CHECK)
 
 
-def _proof_order(proof: ControlTotal) -> tuple[int, str, str, str, str]:
+def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
+    """What fails first, then T0 to T14."""
     digits = re.search(r"[0-9]+", proof.id)
     number = int(digits.group()) if digits else 0
-    return (number, proof.id, proof.account_id, proof.name, proof.currency)
+    return (proof.passed, number, proof.id, proof.account_id, proof.name, proof.currency)
 
 
 def _put_results(draft: Draft, sheet: Any, *, rows: Rows, top: int) -> tuple[dict[str, int], int]:
