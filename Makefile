@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help demo test check fix serve stop sizes sandbox lock clean
+.PHONY: help demo test check fix serve stop killed-nights sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ serve: $(READY) ## Prefect's server, worker and schedules and the sandbox on thi
 
 stop: $(READY) ## end what `make serve` started
 	@$(BIN)/python -m flows.serve stop
+
+killed-nights: $(READY) ## nights killed at random moments and started again (KILLED_NIGHTS=100 for more)
+	@KILLED_NIGHTS=$${KILLED_NIGHTS:-10} $(BIN)/pytest tests/recon/steps/test_killed_nights.py
 
 sizes: $(READY) ## lines of modules and functions: median, p90, largest
 	@$(BIN)/python benchmarks/size_of_code.py

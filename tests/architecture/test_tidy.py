@@ -9,6 +9,7 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,13 @@ def machine_calls(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} calls {asked.group()}"
 
 
+@cache
+def taken_names() -> frozenset[str]:
+    """Names that an import already means: ours, the standard library's, the installed ones'."""
+    installed = importlib.metadata.packages_distributions()
+    return frozenset({*TOP_LEVEL_PACKAGES, *sys.stdlib_module_names, *installed})
+
+
 def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
     """A file of flows/ or tasks/ never bears the name of another module.
 
@@ -238,10 +246,8 @@ def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
     """
     del tree
     folder, _, stem = path.rpartition("/")
-    taken = set(TOP_LEVEL_PACKAGES) | sys.stdlib_module_names
-    taken |= set(importlib.metadata.packages_distributions())
     name = stem.removesuffix(".py")
-    if folder in {"flows", "tasks"} and name != "__init__" and name in taken:
+    if folder in {"flows", "tasks"} and name != "__init__" and name in taken_names():
         yield f"{path} would shadow the module {name}"
 
 

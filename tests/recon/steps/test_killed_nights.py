@@ -1,0 +1,98 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.steps.verify import verify
+
+NIGHT = "from recon.cli import main; raise SystemExit(main())"
+ENDINGS = {0, 3, 4}
+KILLS_MAX = 5
+NIGHTS = int(os.environ.get("KILLED_NIGHTS", "2"))
+"""Random kills of the ordinary run; `make killed-nights` asks for more."""
+
+
+def _start(merchant: Any, **variables: str) -> "subprocess.Popen[bytes]":
+    arguments = ["nightly", "--merchant", "100042", "--account", "100042001"]
+    return subprocess.Popen(
+        [sys.executable, "-c", NIGHT, *arguments, "--business-date", "2026-11-20"],
+        env={**os.environ, **merchant.variables, **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _finish(merchant: Any) -> None:
+    """Start the night again; it must come to its end."""
+    with _start(merchant) as night:
+        _, told = night.communicate(timeout=60)
+    assert night.returncode in ENDINGS, told.decode()
+
+
+def _instruct(merchant: Any) -> set[str]:
+    """Captures, refunds and cancels in one file; the orders they are about."""
+    authorised, captured = merchant.payments("authorised"), merchant.payments("captured")
+    kinds = [
+        *((payment, "paid", "capture") for payment in authorised[:-2]),
+        *((payment, "cancelled", "cancel") for payment in authorised[-2:]),
+        *((payment, "refunded", "refund") for payment in captured[:8]),
+    ]
+    merchant.drop(
+        "orders.csv",
+        *(merchant.order(p, status=status, action=action) for p, status, action in kinds),
+    )
+    return {payment.order_no for payment, _, _ in kinds}
+
+
+def _assert_whole(merchant: Any, *, wanted: set[str]) -> None:
+    """Nothing twice, nothing lost: every instruction took effect once or is on the list."""
+    moved = [row["order_no"] for row in merchant.effects()]
+    states = merchant.instruction_states()
+    open_ones = states.get("in_doubt", 0) + states.get("approved", 0)
+
+    assert len(moved) == len(set(moved))
+    assert merchant.invariants()["double_effects"] == 0
+    assert set(moved) <= wanted
+    assert sum(states.values()) == len(wanted)
+    assert len(wanted) - len(moved) <= open_ones
+    assert "in_flight" not in states
+    with merchant.environment() as environment:
+        assert verify(environment).problems == ()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "point", ["before claim:1", "after claim:1", "after send:2", "after reply:1", "after record:2"]
+)
+def test_a_night_killed_at_each_point_of_a_batch_ends_whole(merchant: Any, point: str) -> None:
+    """SIGKILL at any point of the protocol, then a new start: nothing is doubled or lost."""
+    wanted = _instruct(merchant)
+    with _start(merchant, RECON_CRASH_AT=point) as night:
+        night.communicate(timeout=60)
+    assert night.returncode == -signal.SIGKILL
+    _finish(merchant)
+
+    _assert_whole(merchant, wanted=wanted)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seed", range(NIGHTS))
+def test_a_night_killed_at_a_random_moment_ends_whole(merchant: Any, seed: int) -> None:
+    """However often the process is killed, the next start goes on and doubles nothing."""
+    wanted = _instruct(merchant)
+    chance = random.Random(seed)
+    for _ in range(chance.randint(1, KILLS_MAX)):
+        with _start(merchant) as night:
+            time.sleep(chance.uniform(0.1, 3))
+            night.kill()
+            night.communicate()
+    _finish(merchant)
+
+    _assert_whole(merchant, wanted=wanted)
+    assert (Path(merchant.folder) / "reports").exists()
