@@ -79,7 +79,7 @@ def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
             "booked_at": instants_of(ledger["booked_at"]),
             "amount": amount,
             "forward": forward,
-            "net": forward * sign.to_numpy(dtype=np.int64),
+            "net": np.where(compared(ledger), forward * sign.to_numpy(dtype=np.int64), 0),
         }
     )
 

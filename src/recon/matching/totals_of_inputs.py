@@ -8,10 +8,11 @@ import pandas as pd
 from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import compared
+from recon.matching.orders_side import Side
 from recon.matching.sets import BY_ORDER
 from recon.matching.sources import KEY_COLUMNS, Sources
 from recon.matching.total_rows import compared_rows, compared_sums, counted
-from recon.matching.versions import REPEAT, SUPERSEDED
+from recon.matching.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
 from recon.model import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -52,19 +53,19 @@ def load_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
             continue
         side = sides[source]
         older = np.flatnonzero(np.isin(side.versions, (REPEAT, SUPERSEDED)))
-        rows = [side.items["row"].to_numpy(), older, _outside(source, frame=frame, older=older)]
+        rows = [side.items["row"].to_numpy(), older, _outside(source, frame=frame, side=side)]
         right = frame.iloc[np.concatenate(rows)]
         yield from counted("T2", f"{source} taken: {name}", left=frame, right=right)
 
 
-def _outside(source: str, *, frame: pd.DataFrame, older: Rows) -> Rows:
+def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     """Rows that are no items of a set: answers without a payment, entries not compared."""
     outside = np.zeros(len(frame), dtype=np.bool_)
     if source == "gateway":
         outside = frame["answer"].ne(Answer.FOUND).to_numpy()
     if source == "ledger":
-        outside = ~compared(frame)
-    return np.asarray(np.setdiff1d(np.flatnonzero(outside), older), dtype=np.intp)
+        outside = ~compared(frame) & (side.versions == NEW)
+    return np.flatnonzero(outside)
 
 
 def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
@@ -76,7 +77,9 @@ def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
         name = "keys asked = found + not found + failed"
         yield from counted("T3", name, left=asked, right=answered)
         return
-    ledger = None if sources.ledger is None else sources.ledger[compared(sources.ledger)]
+    ledger = sources.ledger
+    if ledger is not None:
+        ledger = ledger[compared(ledger) | (joined.ledger.versions == CONFLICT)]
     given = [sources.orders, sources.gateway, ledger, sources.instructions]
     every = pd.concat([frame[keys] for frame in given if frame is not None])
     every = every[every["order_no"].ne("")].drop_duplicates()

@@ -197,3 +197,9 @@ def case() -> Case:
 def new_case() -> Callable[[], Case]:
     """Several cases in one test."""
     return Case
+
+
+@pytest.fixture(scope="module")
+def make_case() -> Callable[[], Case]:
+    """Cases for fixtures that many tests share."""
+    return Case

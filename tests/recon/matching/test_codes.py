@@ -109,8 +109,7 @@ CASES: list[tuple[str, str, Build]] = [
         "over refund with doubt",
         "OVER_REFUND REFUND_UNCONFIRMED;instructed",
         lambda c: (
-            c
-            .order("refunded")
+            c.order("refunded")
             .payment("refunded")
             .move("refund", "confirmed")
             .move("refund", "in_doubt")
@@ -146,8 +145,7 @@ CASES: list[tuple[str, str, Build]] = [
         "chargeback won back",
         "CHARGEBACK_REVERSED_NOT_BOOKED",
         lambda c: (
-            c
-            .order()
+            c.order()
             .payment("chargeback", queried_at=EARLIER)
             .payment(queried_at=LONG_AGO)
             .entry()
@@ -160,81 +158,307 @@ CASES: list[tuple[str, str, Build]] = [
         "STATUS_CONFLICT",
         lambda c: c.order("cancelled").payment("refunded", refunded_amount=3000),
     ),
-    ("refunded in part, voided", "STATUS_CONFLICT", lambda c: c.order("refunded", refund_amount=3000).payment("cancelled")),
-    ("capture doubtful", "CAPTURE_UNCONFIRMED", lambda c: c.order().payment("authorised").move("capture", "in_doubt", sent_at=JUST_NOW)),
-    ("capture not visible", "CAPTURE_UNCONFIRMED", lambda c: c.order().payment("authorised").move("capture", "confirmed", outcome_at=LONG_AGO)),
-    ("capture not yet visible", "PENDING", lambda c: c.order().payment("authorised").move("capture", "confirmed", outcome_at=JUST_NOW)),
-    ("capture refused", "CAPTURE_REJECTED", lambda c: c.order().payment("authorised").move("capture", "rejected", outcome_at=JUST_NOW)),
-    ("capture waits", "PENDING", lambda c: c.order().payment("authorised").move("capture", "approved", approved_at=JUST_NOW)),
-    ("capture waited too long", "CAPTURE_DUE", lambda c: c.order().payment("authorised").move("capture", "approved")),
+    (
+        "refunded in part, voided",
+        "STATUS_CONFLICT",
+        lambda c: c.order("refunded", refund_amount=3000).payment("cancelled"),
+    ),
+    (
+        "capture doubtful",
+        "CAPTURE_UNCONFIRMED",
+        lambda c: c.order().payment("authorised").move("capture", "in_doubt", sent_at=JUST_NOW),
+    ),
+    (
+        "capture not visible",
+        "CAPTURE_UNCONFIRMED",
+        lambda c: c.order().payment("authorised").move("capture", "confirmed", outcome_at=LONG_AGO),
+    ),
+    (
+        "capture not yet visible",
+        "PENDING",
+        lambda c: c.order().payment("authorised").move("capture", "confirmed", outcome_at=JUST_NOW),
+    ),
+    (
+        "capture refused",
+        "CAPTURE_REJECTED",
+        lambda c: c.order().payment("authorised").move("capture", "rejected", outcome_at=JUST_NOW),
+    ),
+    (
+        "capture waits",
+        "PENDING",
+        lambda c: c.order().payment("authorised").move("capture", "approved", approved_at=JUST_NOW),
+    ),
+    (
+        "capture waited too long",
+        "CAPTURE_DUE",
+        lambda c: c.order().payment("authorised").move("capture", "approved"),
+    ),
     ("capture due", "CAPTURE_DUE", lambda c: c.order().payment("authorised")),
-    ("authorised agree, capture refused", "CAPTURE_REJECTED", lambda c: c.order("authorised").payment("authorised").move("capture", "rejected")),
-    ("captured by us", "MATCHED instructed", lambda c: c.order("authorised").payment().move("capture", "confirmed")),
-    ("captured in part by us", "MATCHED instructed", lambda c: c.order().payment(captured_amount=8000).move("capture", "confirmed", amount=8000)),
-    ("refunded by us", "MATCHED instructed", lambda c: c.order().payment("partially_refunded", refunded_amount=3000).move("refund", "confirmed", amount=3000)),
-    ("refunded by us, captured too much", "REFUND_UNEXPECTED AMOUNT_OVER", lambda c: c.order().payment("partially_refunded", amount=12000, refunded_amount=1000).move("refund", "confirmed", amount=1000)),
-    ("cancelled by us", "MATCHED instructed", lambda c: c.order("authorised").payment("cancelled").move("cancel", "confirmed")),
-    ("cancel doubtful", "CANCEL_UNCONFIRMED", lambda c: c.order("cancelled").payment("authorised").move("cancel", "needs_human")),
-    ("cancel refused", "CANCEL_REJECTED", lambda c: c.order("cancelled").payment("authorised").move("cancel", "rejected")),
+    (
+        "authorised agree, capture refused",
+        "CAPTURE_REJECTED",
+        lambda c: c.order("authorised").payment("authorised").move("capture", "rejected"),
+    ),
+    (
+        "captured by us",
+        "MATCHED instructed",
+        lambda c: c.order("authorised").payment().move("capture", "confirmed"),
+    ),
+    (
+        "captured in part by us",
+        "MATCHED instructed",
+        lambda c: c.order().payment(captured_amount=8000).move("capture", "confirmed", amount=8000),
+    ),
+    (
+        "refunded by us",
+        "MATCHED instructed",
+        lambda c: (
+            c.order()
+            .payment("partially_refunded", refunded_amount=3000)
+            .move("refund", "confirmed", amount=3000)
+        ),
+    ),
+    (
+        "refunded by us, captured too much",
+        "REFUND_UNEXPECTED AMOUNT_OVER",
+        lambda c: (
+            c.order()
+            .payment("partially_refunded", amount=12000, refunded_amount=1000)
+            .move("refund", "confirmed", amount=1000)
+        ),
+    ),
+    (
+        "cancelled by us",
+        "MATCHED instructed",
+        lambda c: c.order("authorised").payment("cancelled").move("cancel", "confirmed"),
+    ),
+    (
+        "cancel doubtful",
+        "CANCEL_UNCONFIRMED",
+        lambda c: c.order("cancelled").payment("authorised").move("cancel", "needs_human"),
+    ),
+    (
+        "cancel refused",
+        "CANCEL_REJECTED",
+        lambda c: c.order("cancelled").payment("authorised").move("cancel", "rejected"),
+    ),
     ("cancel due", "CANCEL_DUE", lambda c: c.order("cancelled").payment("authorised")),
     ("expired", "AUTHORISATION_EXPIRED", lambda c: c.order().payment("expired")),
-    ("refund doubtful", "REFUND_UNCONFIRMED", lambda c: c.order().payment().move("refund", "in_flight")),
+    (
+        "refund doubtful",
+        "REFUND_UNCONFIRMED",
+        lambda c: c.order().payment().move("refund", "in_flight"),
+    ),
     ("refund refused", "REFUND_REJECTED", lambda c: c.order().payment().move("refund", "rejected")),
-    ("refund failed later", "REFUND_FAILED_AFTER_ACCEPT", lambda c: c.order().payment().move("refund", "resolved_not_applied", refund_reference_id="T1-01")),
-    ("refund not visible", "REFUND_UNCONFIRMED", lambda c: c.order().payment().move("refund", "confirmed", outcome_at=LONG_AGO)),
-    ("refund not yet visible", "PENDING", lambda c: c.order().payment().move("refund", "confirmed", outcome_at=JUST_NOW)),
+    (
+        "refund failed later",
+        "REFUND_FAILED_AFTER_ACCEPT",
+        lambda c: (
+            c.order().payment().move("refund", "resolved_not_applied", refund_reference_id="T1-01")
+        ),
+    ),
+    (
+        "refund not visible",
+        "REFUND_UNCONFIRMED",
+        lambda c: c.order().payment().move("refund", "confirmed", outcome_at=LONG_AGO),
+    ),
+    (
+        "refund not yet visible",
+        "PENDING",
+        lambda c: c.order().payment().move("refund", "confirmed", outcome_at=JUST_NOW),
+    ),
     ("withdrawn is nothing", "MATCHED", lambda c: c.order().payment().move("refund", "withdrawn")),
     ("refund due", "REFUND_DUE", lambda c: c.order("refunded").payment()),
     ("refund unexpected", "REFUND_UNEXPECTED", lambda c: c.order().payment("refunded")),
-    ("over capture", "OVER_CAPTURE", lambda c: c.order().payment(authorised_amount=15000, captured_amount=12000)),
-    ("beyond the authorisation", "OVER_CAPTURE", lambda c: c.order().payment(authorised_amount=9000, captured_amount=10000)),
-    ("captured in part", "PARTIAL_CAPTURE_UNEXPECTED", lambda c: c.order().payment(authorised_amount=10000, captured_amount=8000)),
-    ("expected in part", "MATCHED", lambda c: c.order(expected_captured_amount=8000).payment(authorised_amount=10000, captured_amount=8000)),
+    (
+        "over capture",
+        "OVER_CAPTURE",
+        lambda c: c.order().payment(authorised_amount=15000, captured_amount=12000),
+    ),
+    (
+        "beyond the authorisation",
+        "OVER_CAPTURE",
+        lambda c: c.order().payment(authorised_amount=9000, captured_amount=10000),
+    ),
+    (
+        "captured in part",
+        "PARTIAL_CAPTURE_UNEXPECTED",
+        lambda c: c.order().payment(authorised_amount=10000, captured_amount=8000),
+    ),
+    (
+        "expected in part",
+        "MATCHED",
+        lambda c: c.order(expected_captured_amount=8000).payment(
+            authorised_amount=10000, captured_amount=8000
+        ),
+    ),
     ("over", "AMOUNT_OVER", lambda c: c.order().payment(amount=12000)),
     ("under", "AMOUNT_UNDER", lambda c: c.order().payment(amount=8000)),
-    ("refunded too little", "AMOUNT_OVER", lambda c: c.order("partially_refunded", refund_amount=3000).payment("partially_refunded", refunded_amount=2000)),
+    (
+        "refunded too little",
+        "AMOUNT_OVER",
+        lambda c: c.order("partially_refunded", refund_amount=3000).payment(
+            "partially_refunded", refunded_amount=2000
+        ),
+    ),
     ("booked, unknown", "BOOKED_NOT_AT_GATEWAY", lambda c: c.order().entry()),
     ("booked, unknown, cancelled", "BOOKED_NOT_AT_GATEWAY", lambda c: c.order("cancelled").entry()),
     ("missing", "MISSING_AT_GATEWAY", lambda c: c.order().ledger()),
     ("answered not found", "MISSING_AT_GATEWAY", lambda c: c.order().answer("not_found")),
     ("no order", "MISSING_IN_ORDERS", lambda c: c.payment().entry()),
-    ("refund not booked", "REFUND_NOT_BOOKED", lambda c: c.order("refunded").payment("refunded").entry()),
-    ("refund booked only", "LEDGER_REFUND_ONLY", lambda c: c.order().payment().entry().entry("refund", amount=3000)),
+    (
+        "refund not booked",
+        "REFUND_NOT_BOOKED",
+        lambda c: c.order("refunded").payment("refunded").entry(),
+    ),
+    (
+        "refund booked only",
+        "LEDGER_REFUND_ONLY",
+        lambda c: c.order().payment().entry().entry("refund", amount=3000),
+    ),
     ("booked amount", "LEDGER_AMOUNT_MISMATCH", lambda c: c.order().payment().entry(amount=9000)),
-    ("booked, only authorised", "LEDGER_AMOUNT_MISMATCH", lambda c: c.order("authorised").payment("authorised").entry()),
-    ("adjusted", "MATCHED", lambda c: c.order().payment().entry(amount=9000).entry("adjustment", amount=1000)),
+    (
+        "booked, only authorised",
+        "LEDGER_AMOUNT_MISMATCH",
+        lambda c: c.order("authorised").payment("authorised").entry(),
+    ),
+    (
+        "adjusted",
+        "MATCHED",
+        lambda c: c.order().payment().entry(amount=9000).entry("adjustment", amount=1000),
+    ),
     ("not booked", "MISSING_IN_LEDGER", lambda c: c.order().payment().ledger()),
     ("not booked yet", "PENDING", lambda c: c.order().payment(transaction_date=JUST_NOW).ledger()),
     ("ledger only", "LEDGER_ONLY", lambda c: c.entry()),
     ("ledger only, just booked", "PENDING", lambda c: c.entry(booked_at=JUST_NOW)),
     ("stale", "STALE_PENDING", lambda c: c.order().payment("pending")),
-    ("reply only", "MATCHED reply_only", lambda c: c.order().payment().move("refund", "confirmed", amount=3000).ruled(payment_status={"3000": "paid"})),
-    ("reply only, order knows", "MATCHED reply_only", lambda c: c.order("partially_refunded", refund_amount=3000).payment().move("refund", "confirmed", amount=3000).ruled(payment_status={"3000": "paid"})),
-    ("reply only, booked", "MATCHED reply_only", lambda c: c.order().payment().entry().entry("refund", amount=3000).move("refund", "confirmed", amount=3000).ruled(payment_status={"3000": "paid"})),
-    ("refund amount unknown", "UNVERIFIED REFUND_AMOUNT_UNKNOWN", lambda c: c.order().payment("partially_refunded")),
-    ("refund amount known from us", "MATCHED reply_only", lambda c: c.order("partially_refunded", refund_amount=3000).payment("partially_refunded").move("refund", "confirmed", amount=3000)),
-    ("rounding", "MATCHED rounding", lambda c: c.order().payment(amount=10005).ruled(tolerance=TOLERANT)),
-    ("rounding booked", "MATCHED rounding", lambda c: c.order().payment().entry(amount=9996).ruled(tolerance=TOLERANT)),
-    ("beyond tolerance", "AMOUNT_OVER", lambda c: c.order().payment(amount=10006).ruled(tolerance=TOLERANT)),
-    ("beyond the budget", "AMOUNT_OVER", lambda c: c.order().payment(amount=10005).ruled(tolerance={"EUR": {"absolute_minor_units": 5, "night_budget_minor_units": 4}})),
-    ("written off", "MATCHED written_off", lambda c: c.order().payment(amount=9800).entry(amount=9800).entry("write_off", amount=200)),
+    (
+        "reply only",
+        "MATCHED reply_only",
+        lambda c: (
+            c.order()
+            .payment()
+            .move("refund", "confirmed", amount=3000)
+            .ruled(payment_status={"3000": "paid"})
+        ),
+    ),
+    (
+        "reply only, order knows",
+        "MATCHED reply_only",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment()
+            .move("refund", "confirmed", amount=3000)
+            .ruled(payment_status={"3000": "paid"})
+        ),
+    ),
+    (
+        "reply only, booked",
+        "MATCHED reply_only",
+        lambda c: (
+            c.order()
+            .payment()
+            .entry()
+            .entry("refund", amount=3000)
+            .move("refund", "confirmed", amount=3000)
+            .ruled(payment_status={"3000": "paid"})
+        ),
+    ),
+    (
+        "refund amount unknown",
+        "UNVERIFIED REFUND_AMOUNT_UNKNOWN",
+        lambda c: c.order().payment("partially_refunded"),
+    ),
+    (
+        "refund amount known from us",
+        "MATCHED reply_only",
+        lambda c: (
+            c.order("partially_refunded", refund_amount=3000)
+            .payment("partially_refunded")
+            .move("refund", "confirmed", amount=3000)
+        ),
+    ),
+    (
+        "rounding",
+        "MATCHED rounding",
+        lambda c: c.order().payment(amount=10005).ruled(tolerance=TOLERANT),
+    ),
+    (
+        "rounding booked",
+        "MATCHED rounding",
+        lambda c: c.order().payment().entry(amount=9996).ruled(tolerance=TOLERANT),
+    ),
+    (
+        "beyond tolerance",
+        "AMOUNT_OVER",
+        lambda c: c.order().payment(amount=10006).ruled(tolerance=TOLERANT),
+    ),
+    (
+        "beyond the budget",
+        "AMOUNT_OVER",
+        lambda c: (
+            c.order()
+            .payment(amount=10005)
+            .ruled(tolerance={"EUR": {"absolute_minor_units": 5, "night_budget_minor_units": 4}})
+        ),
+    ),
+    (
+        "written off",
+        "MATCHED written_off",
+        lambda c: c.order().payment(amount=9800).entry(amount=9800).entry("write_off", amount=200),
+    ),
     ("zero", "MATCHED zero_amount", lambda c: c.order(amount=0).payment(amount=0)),
-    ("expiring", "MATCHED expiring", lambda c: c.order("authorised").payment("authorised").ruled(authorisation={"valid_days": 7})),
+    (
+        "expiring",
+        "MATCHED expiring",
+        lambda c: (
+            c.order("authorised").payment("authorised").ruled(authorisation={"valid_days": 7})
+        ),
+    ),
     ("other dates", "MATCHED cut_off_difference", lambda c: c.order(ordered_at=EARLIER).payment()),
-    ("other reference", "MATCHED reference_conflict", lambda c: c.order(transaction_id="T9").payment()),
-    ("by hand", "MATCHED portal_action", lambda c: c.order().payment().move("cancel", "withdrawn").ruled(account={"capture_mode": "manual"}, window={"opening_date": "2026-09-01"})),
+    (
+        "other reference",
+        "MATCHED reference_conflict",
+        lambda c: c.order(transaction_id="T9").payment(),
+    ),
+    (
+        "by hand",
+        "MATCHED portal_action",
+        lambda c: (
+            c.order()
+            .payment()
+            .move("cancel", "withdrawn")
+            .ruled(account={"capture_mode": "manual"}, window={"opening_date": "2026-09-01"})
+        ),
+    ),
     ("fee", "MATCHED", lambda c: c.order().payment().entry().entry("fee", amount=30)),
     ("query failed", "UNVERIFIED QUERY_FAILED", lambda c: c.order().answer("failed")),
     ("failed once, found once", "MATCHED", lambda c: c.order().answer("failed").payment()),
     ("result unmapped", "UNVERIFIED QUERY_RESULT_UNMAPPED", lambda c: c.order().answer("unmapped")),
     ("never asked", "UNVERIFIED QUERY_FAILED", lambda c: c.order().asked()),
     ("row rejected", "UNVERIFIED ROW_QUARANTINED", lambda c: c.order().payment().reject()),
-    ("entry conflict", "UNVERIFIED ENTRY_ID_CONFLICT", lambda c: c.order().payment().entry(entry_id="E").entry(entry_id="E", amount=1)),
+    (
+        "entry conflict",
+        "UNVERIFIED ENTRY_ID_CONFLICT",
+        lambda c: c.order().payment().entry(entry_id="E").entry(entry_id="E", amount=1),
+    ),
     ("asked, nothing known", "", lambda c: c.answer("not_found")),
-    ("keyless entry by transaction", "MATCHED", lambda c: c.order().payment().entry(order_no="", transaction_id="T1")),
-    ("keyless entry by reference", "MATCHED", lambda c: c.order().payment(reference_no="R1").entry(order_no="", reference_no="R1")),
-    ("keyless entry alone", "MISSING_IN_LEDGER + LEDGER_ONLY", lambda c: c.order().payment().entry(order_no="")),
-]  # fmt: skip
+    (
+        "keyless entry by transaction",
+        "MATCHED",
+        lambda c: c.order().payment().entry(order_no="", transaction_id="T1"),
+    ),
+    (
+        "keyless entry by reference",
+        "MATCHED",
+        lambda c: c.order().payment(reference_no="R1").entry(order_no="", reference_no="R1"),
+    ),
+    (
+        "keyless entry alone",
+        "MISSING_IN_LEDGER + LEDGER_ONLY",
+        lambda c: c.order().payment().entry(order_no=""),
+    ),
+]
 
 
 @pytest.mark.parametrize(

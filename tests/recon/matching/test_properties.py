@@ -150,7 +150,7 @@ def frames_of(result: Reconciliation) -> dict[str, pd.DataFrame]:
     return {name: value for name, value in named.items() if isinstance(value, pd.DataFrame)}
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(drawn_sources)
 def test_totals_hold_for_any_rows(sources: Sources) -> None:
     """Conservation, legs, exclusivity and bounds hold whatever the rows say."""
@@ -161,7 +161,7 @@ def test_totals_hold_for_any_rows(sources: Sources) -> None:
     assert broken == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(drawn_sources, st.integers(0, 10_000))
 def test_row_order_changes_nothing(sources: Sources, seed: int) -> None:
     """Any permutation of the rows gives the same frames and the same digest."""
@@ -190,7 +190,7 @@ def test_row_order_changes_nothing(sources: Sources, seed: int) -> None:
     assert one.digest == other.digest
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(drawn_sources)
 def test_no_float_column(sources: Sources) -> None:
     """Money is int64 or nullable Int64; no column of the result is a float or an object."""

@@ -1,0 +1,203 @@
+"""The whole result: ids, effects per account, exposure, severity, order of rows, verdicts."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recon.matching.judgement import PRECEDENCE
+from recon.matching.tolerance import tolerance_of
+from recon.model import BreakCode, Verdict
+from recon.rules import Rules
+
+JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
+
+
+def test_the_id_of_a_break_does_not_name_its_code(case: Any) -> None:
+    """The first 16 hex digits over merchant, account, key and sequence."""
+    found = case.order().run().breaks["break_id"].tolist()
+
+    assert found == [hashlib.sha256(b"M\x1f1\x1fA1\x1f1").hexdigest()[:16]]
+
+
+def test_first_seen_is_carried_when_the_code_changes(
+    case: Any, new_case: Callable[[], Any]
+) -> None:
+    """A reclassified break keeps its id and its first date."""
+    earlier = new_case().order()
+    earlier.as_of = datetime(2026, 11, 10, tzinfo=UTC)
+    first = earlier.run()
+
+    later = case.order().payment(amount=12000).after(first).run()
+
+    assert first.breaks["code"].tolist() == ["MISSING_AT_GATEWAY"]
+    assert later.breaks["code"].tolist() == ["AMOUNT_OVER"]
+    assert later.breaks["first_seen"].tolist() == ["2026-11-09"]
+    assert later.breaks["break_id"].tolist() == first.breaks["break_id"].tolist()
+
+
+def test_an_earlier_chargeback_answer_counts(case: Any, new_case: Callable[[], Any]) -> None:
+    """What an earlier run saw charged back was won back, not unproven."""
+    case.order().payment().entry().entry("chargeback")
+
+    assert (
+        case.after(new_case().run(), charged_back=("A1",))
+        .outcome()
+        .startswith("CHARGEBACK_REVERSED_NOT_BOOKED")
+    )
+
+
+def test_money_in_another_account_nets_to_zero(case: Any) -> None:
+    """One break under the order's account; the effects stand in both."""
+    result = case.order().payment(account_id="2", transaction_date=JUST_NOW).run()
+
+    row = result.breaks.iloc[0]
+    assert len(result.breaks) == 1
+    assert (row["account_id"], row["effect_orders"], row["exposure"]) == ("1", 0, 10000)
+    assert (row["state_gateway"], row["transaction_id"]) == ("paid", "T1")
+    effects = zip(result.effects["account_id"], result.effects["amount"].tolist(), strict=True)
+    assert list(effects) == [("1", -10000), ("2", 10000)]
+    assert [total for total in result.control_totals if not total.passed] == []
+
+
+def test_second_currencies_have_their_own_effects(case: Any) -> None:
+    """Currencies are never netted: each has its line."""
+    effects = case.order().payment(currency="JPY", amount=500).run().effects
+
+    lines = zip(effects["currency"], effects["amount"].tolist(), strict=True)
+    assert sorted(lines) == [("EUR", -10000), ("JPY", 500)]
+
+
+def test_a_fee_is_matched_but_not_compared(case: Any) -> None:
+    """A fee is accounted for in a row of its own."""
+    matches = case.order().payment().entry().entry("fee", amount=30).run().matches
+
+    assert sorted(matches["rule"]) == ["exact", "not_compared"]
+    assert "not_compared" in matches["flags"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("amount", "days", "severity"),
+    [
+        (99_999, 20, "LOW"),
+        (100_000, 20, "MEDIUM"),
+        (1_000_000, 20, "HIGH"),
+        (10_000_000, 20, "CRITICAL"),
+        (99_999, 13, "MEDIUM"),
+    ],
+)
+def test_severity_by_amount_and_age(case: Any, amount: int, days: int, severity: str) -> None:
+    """Thresholds are major units; more than three business days raise one step."""
+    at = datetime(2026, 11, days, 1, tzinfo=UTC)
+    result = case.order("cancelled", amount=amount, ordered_at=at)
+    result = result.payment(amount=amount, transaction_date=at).run()
+
+    assert result.breaks["severity"].tolist() == [severity]
+
+
+def test_money_in_doubt_is_never_below_high(case: Any) -> None:
+    """A small refund in doubt is urgent all the same, though the amounts agree."""
+    result = case.order(amount=100).payment(amount=100)
+    result = result.move("refund", "in_doubt", amount=100, sent_at=JUST_NOW).run()
+
+    assert result.breaks["severity"].tolist() == ["HIGH"]
+
+
+@pytest.mark.parametrize(
+    ("order", "payment", "owed"),
+    [("cancelled", "paid", "shopper"), ("paid", "failed", "merchant"), ("paid", "none", "none")],
+)
+def test_who_is_owed(case: Any, order: str, payment: str, owed: str) -> None:
+    """More at the gateway than ordered is the shopper's; existence codes owe nobody."""
+    case.order(order)
+    if payment != "none":
+        case.payment(payment)
+
+    assert case.run().breaks["owed_to"].tolist() == [owed]
+
+
+def test_reason_speaks_with_amounts(case: Any) -> None:
+    """Finance reads what happened in one sentence."""
+    reasons = case.order().payment(amount=12000, authorised_amount=20000).run().breaks["reason"]
+
+    assert reasons.tolist() == ["Gateway captured 120.00 EUR, the order expects 100.00 EUR."]
+
+
+def test_pending_says_for_whom_it_waits(case: Any) -> None:
+    """The side whose word is missing, and until when."""
+    pending = case.order(ordered_at=JUST_NOW).run().pending.iloc[0]
+
+    assert pending["expected_side"] == "gateway"
+    assert pending["due_at"] == datetime(2026, 11, 21, 20, tzinfo=UTC)
+
+
+def test_due_exactly_at_as_of_is_late(case: Any) -> None:
+    """PENDING while due_at is later than as-of; equal is late."""
+    assert case.order(ordered_at=datetime(2026, 11, 20, tzinfo=UTC)).outcome() == (
+        "MISSING_AT_GATEWAY"
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "verdict"),
+    [
+        (lambda c: c.order().payment().entry(), Verdict.RECONCILED),
+        (lambda c: c.order().payment(), Verdict.INCOMPLETE),
+        (lambda c: c.order().payment(amount=1).entry(amount=1), Verdict.BREAKS_OPEN),
+        (lambda c: c.order().payment().entry().reject(order_no=""), Verdict.BREAKS_OPEN),
+        (lambda c: c.order().ledger(), Verdict.INCOMPLETE),
+        (
+            lambda c: (
+                c.order()
+                .payment()
+                .entry()
+                .reject()
+                .ruled(verdict={"max_unverified_rows": 2, "max_unverified_share": 0})
+            ),
+            Verdict.INCOMPLETE,
+        ),
+    ],
+    ids=["clean", "no ledger", "break", "reject", "no answers", "too much unverified"],
+)
+def test_verdict(case: Any, build: Callable[[Any], Any], verdict: Verdict) -> None:
+    """The worst that applies."""
+    assert build(case).run().verdict is verdict
+
+
+def test_no_ledger_leaves_leg_b_blank(case: Any) -> None:
+    """Without a ledger nothing about it is claimed."""
+    result = case.order().payment().run()
+
+    assert result.matches["effect_ledger"].isna().all()
+    assert {"T5B", "T5C"} & {total.id for total in result.control_totals} == set()
+    assert any("no ledger" in words for words in result.not_covered)
+
+
+def test_unmapped_codes_are_listed(case: Any) -> None:
+    """A code that the rules do not know is named with a sample."""
+    assert case.order().payment("unmapped").run().unmapped_codes == (
+        {"field": "payment_status", "code": "9999", "count": 1, "order_no": "A1"},
+    )
+
+
+def test_precedence_is_the_contract_order() -> None:
+    """The primary code is the first of the published list."""
+    assert tuple(BreakCode) == PRECEDENCE
+    assert PRECEDENCE[0] == "WRONG_ACCOUNT"
+    assert PRECEDENCE[-1] == "STALE_PENDING"
+
+
+def test_tolerance_is_the_smaller_bound_rounded_down() -> None:
+    """Basis points are rounded down and never leave int64."""
+    import numpy as np
+    import pandas as pd
+
+    rules = Rules.of(
+        {"tolerance": {"EUR": {"absolute_minor_units": 10**12, "basis_points": 3}}}, source="test"
+    )
+    base = np.array([9_999, 10**17 - 1, 3_333])
+    currency = pd.Series(["EUR", "EUR", "JPY"], dtype="str")
+
+    assert tolerance_of(base, currency=currency, rules=rules).tolist() == [2, 10**12, 0]
