@@ -1,6 +1,7 @@
 """`recon db upgrade` and `recon doctor`: what an operator needs before the first night."""
 
 import os
+from random import SystemRandom
 from typing import Annotated
 
 import typer
@@ -33,7 +34,7 @@ def doctor() -> None:
     from recon.steps.environment import system_clock
 
     failed = 0
-    for check in checks(os.environ, clock=system_clock):
+    for check in checks(os.environ, clock=system_clock, randomness=SystemRandom()):
         failed += not check.ok
         say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
     if failed:

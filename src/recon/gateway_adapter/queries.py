@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -43,7 +44,12 @@ class KeyAnswers:
 
 
 async def ask(
-    keys: Sequence[str], *, account: tuple[str, str], settings: Settings, clock: Clock
+    keys: Sequence[str],
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
 ) -> KeyAnswers:
     """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
 
@@ -52,14 +58,16 @@ async def ask(
     """
     place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        found = await _query(place, keys=keys, clock=clock)
+        found = await _query(place, keys=keys, clock=clock, randomness=randomness)
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
     return answers_of(found, rules=settings.rules)
 
 
-async def _query(place: GatewayAccount, *, keys: Sequence[str], clock: Clock) -> QueryAnswers:
+async def _query(
+    place: GatewayAccount, *, keys: Sequence[str], clock: Clock, randomness: Random
+) -> QueryAnswers:
     gateway = place.settings.gateway
     async with QueryClient(
         base_url=place.base_url,
@@ -68,6 +76,7 @@ async def _query(place: GatewayAccount, *, keys: Sequence[str], clock: Clock) ->
         policy=gateway.reply_signatures,
         clock=clock,
         limits=_limits(gateway),
+        randomness=randomness,
         ca_file=gateway.ca_file,
     ) as client:
         return await client.query(order_nos=keys)

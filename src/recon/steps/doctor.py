@@ -5,7 +5,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
@@ -28,7 +30,7 @@ class Check:
     sentence: str
 
 
-def checks(variables: Mapping[str, str], *, clock: Clock) -> Iterator[Check]:
+def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) -> Iterator[Check]:
     """Look at configuration, database, folders, disk and gateway, in that order."""
     settings = None
     try:
@@ -40,10 +42,11 @@ def checks(variables: Mapping[str, str], *, clock: Clock) -> Iterator[Check]:
         return
     yield _checked("database", lambda: _database(settings))
     for key, account in sorted(settings.accounts.items()):
-        yield _checked(f"inbox {key}", lambda path=account.inbox: _folder(path, os.R_OK))  # type: ignore[misc] # the default binds the loop's value
-        yield _checked(f"reports {key}", lambda path=account.reports: _writable(path))  # type: ignore[misc] # as above
+        yield _checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
+        yield _checked(f"reports {key}", partial(_writable, account.reports))
     for key in sorted(settings.accounts):
-        yield _checked(f"gateway {key}", lambda key=key: _gateway(settings, key=key, clock=clock))  # type: ignore[misc] # as above
+        ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
+        yield _checked(f"gateway {key}", ask_as)
 
 
 def _checked(name: str, look: Callable[[], str]) -> Check:
@@ -86,10 +89,16 @@ def _writable(path: Path) -> str:
     return f"{path}, {free // 1024**3} GB free"
 
 
-def _gateway(settings: Settings, *, key: str, clock: Clock) -> str:
+def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) -> str:
     merchant_id, account_id = key.split("/", 1)
     found = asyncio.run(
-        ask([PROBE_ORDER], account=(merchant_id, account_id), settings=settings, clock=clock)
+        ask(
+            [PROBE_ORDER],
+            account=(merchant_id, account_id),
+            settings=settings,
+            clock=clock,
+            randomness=randomness,
+        )
     )
     answer, reason = found.answers[PROBE_ORDER]
     if answer is Answer.FAILED:

@@ -30,6 +30,7 @@ class Environment:
     store: Store
     clock: Clock
     new_id: Callable[[], str]
+    randomness: random.Random
     mark: Callable[[str], None]
     variables: Mapping[str, str]
     """The environment variables, for secrets that settings only name."""
@@ -46,6 +47,7 @@ def environment_of(
         StoreError: the database cannot be used, or has tables of another version.
     """
     settings = load_settings(variables)
+    chance = randomness or random.SystemRandom()
     store = open_store(settings.database_url.get_secret_value())
     try:
         check_revision(store)
@@ -53,7 +55,8 @@ def environment_of(
             settings=settings,
             store=store,
             clock=clock,
-            new_id=id_source(randomness or random.SystemRandom()),
+            new_id=id_source(chance),
+            randomness=chance,
             mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
         )

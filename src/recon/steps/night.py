@@ -8,9 +8,11 @@ was killed is simply started again: what was sent is in the journal and is never
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Protocol
 
-from recon.errors import NightHeldError, ReconError, StoreError, UsageError
+from recon.errors import NightHeldError, OutputError, ReconError, StoreError, UsageError
 from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
@@ -80,9 +82,11 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
         UsageError: the business date is not a date.
+        OutputError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
-    environment.settings.account(request.merchant_id, account_id=request.account_id)
+    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
+    refuse_unwritable(account.reports)
     closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
     with ExitStack() as stack:
         _take_lock(stack, request, environment=environment)
@@ -96,6 +100,24 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
             _close(run_id, status="stopped", problem=_told(error), environment=environment)
             raise
         _close(run_id, status="finished", problem="", environment=environment)
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Try the reports folder before money moves, not when the night is over.
+
+    Raises:
+        OutputError: nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        msg = (
+            f"the reports folder {folder} cannot be written ({error.strerror}); nothing was sent: "
+            "make it writable, or name another in merchants.toml"
+        )
+        raise OutputError(msg) from error
 
 
 def _date_of(request: NightRequest) -> date:

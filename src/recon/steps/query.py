@@ -118,6 +118,7 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
                     account=(run.merchant_id, run.account_id),
                     settings=environment.settings,
                     clock=environment.clock,
+                    randomness=environment.randomness,
                 )
             )
         if part and all(answer is Answer.FAILED for answer, _ in found.answers.values()):

