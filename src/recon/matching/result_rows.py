@@ -47,13 +47,14 @@ def _with_explained(sets: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
     away = np.flatnonzero(outcomes.host >= 0)
     if not away.size:
         return sets
-    sets = sets.copy()
-    for one in away:
-        host = outcomes.host[one]
-        for name in ("gateway_state", "gateway_transaction", "order_state", "order_transaction"):
-            if sets.loc[host, name] in {0, ""}:
-                sets.loc[host, name] = sets.loc[one, name]
-    return sets
+    shown = {}
+    for name, nothing in (("gateway_state", 0), ("gateway_transaction", "")):
+        values = sets[name].to_numpy(dtype=object).copy()
+        hosts = outcomes.host[away]
+        blank = values[hosts] == nothing
+        values[hosts[blank]] = values[away[blank]]
+        shown[name] = pd.Series(values).astype(sets[name].dtype)
+    return sets.assign(**shown)
 
 
 def _of_sets(sets: pd.DataFrame) -> pd.DataFrame:
