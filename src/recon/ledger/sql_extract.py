@@ -53,7 +53,7 @@ def extract(address: str, *, query: str, wanted: frozenset[str]) -> RawTable:
         refuse(name, f"cannot be read: {_first_line(error, url=url)}; nothing was taken from it")
     if count != len(rows):
         refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
-    return _raw_table(name, header, rows, wanted=wanted, dialect=url.get_backend_name())
+    return _raw_table(_short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name())
 
 
 def _url(address: str) -> URL:
@@ -67,6 +67,15 @@ def _url(address: str) -> URL:
 def _name_of(url: URL) -> str:
     place = f"{url.host}/{url.database}" if url.host else str(url.database)
     return f"ledger {url.get_backend_name()} {place}"
+
+
+def _short_name(url: URL) -> str:
+    """As reports show it: the database without the folder of this machine."""
+    return (
+        f"ledger {url.host}/{url.database}"
+        if url.host
+        else f"ledger {Path(str(url.database)).name}"
+    )
 
 
 @contextmanager
