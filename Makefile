@@ -31,7 +31,7 @@ demo: $(READY) ## one whole night against the sandbox gateway; prints where the 
 	@$(BIN)/recon demo
 
 test: $(READY) ## the test suite
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 2 --dist loadgroup
 
 check: $(READY) ## format, lint, types, floors, tidiness
 	@$(BIN)/ruff format --check .

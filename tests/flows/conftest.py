@@ -19,6 +19,13 @@ RUN_ID = "run-1"
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of flows share one worker, and so one server."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("prefect"))
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """A server of our own with its state in its own folder, its scheduler quick."""
