@@ -64,6 +64,8 @@ class Attention:
     since: datetime
     next_step: str
     """What to do, one sentence."""
+    instruction_id: str = ""
+    """For `recon withdraw`; "" when it is not about one instruction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,24 @@ def status() -> None:
             money = Money.of_minor_units(one.amount, currency=one.currency)
             say(
                 f"  {one.what}: order {one.order_no}, {money}, since {one.since:%Y-%m-%d %H:%M}. "
-                f"{one.next_step}"
+                f"{one.next_step} [{one.instruction_id}]"
             )
         if not attention:
             say("  Nothing needs a person.")
         if len(attention) > ATTENTION_SHOWN_MAX:
             say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more")
+
+
+def withdraw(
+    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
+    *,
+    name: Annotated[str, typer.Option("--as", help="Who takes it back.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the history.")],
+) -> None:
+    """Take back an instruction that was never sent, so that no later night sends it."""
+    from recon.steps import people
+    from recon.steps.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        taken = people.withdraw(instruction, by=name, reason=reason, environment=environment)
+    say(f"Withdrawn: {taken.kind} of order {taken.order_no}. It will not be sent.")

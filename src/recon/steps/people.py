@@ -4,11 +4,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from recon.errors import UsageError
 from recon.figures import Attention
 from recon.model import InstructionState
+from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
 from recon.store import instruction_rows, runs
+from recon.store.history import append
+from recon.store.journal import move
 from recon.store.runs import Run
+
+WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
 ATTENTION_MAX = 10_000
 """Rows of the list; more than that is one cause, not so many tasks."""
@@ -26,7 +32,7 @@ _NEXT = {
         "Do not send it again. A later night asks the gateway; look it up in the portal if urgent."
     ),
     InstructionState.NEEDS_HUMAN: "Look it up in the gateway's portal and record what you find.",
-    InstructionState.PLANNED: "Decide whether it is meant.",
+    InstructionState.PLANNED: "If it is not meant, withdraw it.",
     InstructionState.APPROVED: "It waits; correct the cause or withdraw it.",
 }
 _URGENT_FIRST = tuple(_WORDS)
@@ -44,6 +50,40 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
     with environment.store.reading() as connection:
         newest = runs.newest_of_accounts(connection)
     return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environment) -> Instruction:
+    """Take back an instruction that was never sent; it can never be sent afterwards.
+
+    Withdrawing moves no money, so one name is enough; name and reason stand in the history.
+
+    Raises:
+        UsageError: there is no such instruction, it is past taking back, or name or reason is
+            missing.
+    """
+    if not by.strip() or not reason.strip():
+        msg = "say who withdraws it (--as) and why (--reason)"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        if found is None:
+            msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
+            raise UsageError(msg)
+        if found.state not in WITHDRAWABLE:
+            msg = (
+                f"instruction {instruction_id} is {found.state}: only one that was never sent "
+                "can be withdrawn; nothing was changed"
+            )
+            raise UsageError(msg)
+        told = f"withdrawn by {by.strip()}: {reason.strip()}"
+        event = move(
+            connection,
+            found,
+            to=InstructionState.WITHDRAWN,
+            values={"hold": "", "message": told[:400]},
+        )
+        append(connection, [event], at=environment.clock())
+    return found
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:
@@ -74,4 +114,5 @@ def _attention_of(row: Any) -> Attention:
         amount=row["amount"],
         since=_since(row),
         next_step=f"{reason[:1].upper()}{reason[1:]}. {_NEXT[state]}" if reason else _NEXT[state],
+        instruction_id=row["instruction_id"],
     )

@@ -143,6 +143,12 @@ def of_account(
     )
 
 
+def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
+    """One instruction of any account."""
+    found = instructions_where(connection, instruction.c.instruction_id == instruction_id)
+    return found[0] if found else None
+
+
 def of_orders(
     connection: Connection, run: Run, *, order_nos: Sequence[str]
 ) -> dict[str, list[Instruction]]:

@@ -1,6 +1,10 @@
 from typing import Any
 
+import pytest
+
+from recon.errors import UsageError
 from recon.steps import people
+from recon.store import history
 
 
 def _status(merchant: Any) -> list[tuple[str, list[tuple[str, str, int]]]]:
@@ -50,3 +54,44 @@ def test_a_quiet_account_needs_nobody(merchant: Any) -> None:
     merchant.night()
 
     assert _status(merchant) == [("2026-11-20", [])]
+
+
+def test_a_withdrawn_instruction_is_never_sent(merchant: Any) -> None:
+    """What a person takes back leaves the list, stays in the history and is not sent later."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(paid, status="cancelled", action="cancel"))
+    merchant.night()
+    with merchant.environment() as environment:
+        ((_, (waiting,)),) = people.status(environment)
+        people.withdraw(
+            waiting.instruction_id, by="Ada", reason="was a test", environment=environment
+        )
+        with environment.store.reading() as connection:
+            events = [e["event"] for e in history.of_entity(connection, waiting.instruction_id)]
+    merchant.night()
+
+    assert _status(merchant) == [("2026-11-20", [])]
+    assert merchant.instruction_states() == {"withdrawn": 1}
+    assert events[-1] == "withdrawn"
+
+
+def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
+    """An instruction in doubt or settled is past taking back, and an unknown one is named."""
+    capture = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(capture, status="paid", action="capture"))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after"})
+    merchant.night()
+    with merchant.environment() as environment:
+        ((_, (doubtful,)),) = people.status(environment)
+        for instruction_id, words in ((doubtful.instruction_id, "in_doubt"), ("none", "no instr")):
+            with pytest.raises(UsageError, match=words):
+                people.withdraw(instruction_id, by="Ada", reason="x", environment=environment)
+
+    assert merchant.instruction_states() == {"in_doubt": 1}
+
+
+@pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ada", " ")])
+def test_a_withdrawal_needs_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
+    """Without a name or a reason nothing is withdrawn."""
+    with merchant.environment() as environment, pytest.raises(UsageError, match="--as"):
+        people.withdraw("i", by=by, reason=reason, environment=environment)
