@@ -17,7 +17,7 @@ export UV_SYSTEM_CERTS := true
 .PHONY: help demo test check fix serve stop killed-nights sizes sandbox lock clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # A venv of the standard library, a pinned uv in it, then exactly the locked set.
 $(READY): pyproject.toml requirements.lock

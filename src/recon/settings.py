@@ -101,7 +101,8 @@ class Settings(BaseModel):
         """
         found = self.accounts.get(f"{merchant_id}/{account_id}")
         if found is None:
-            known = ", ".join(sorted(self.accounts)) or "none"
+            where = "" if self.config_dir else "; RECON_CONFIG_DIR is not set"
+            known = ", ".join(sorted(self.accounts)) or f"none{where}"
             msg = (
                 f"merchants.toml declares no account {merchant_id}/{account_id} (declared: {known})"
             )

@@ -54,14 +54,15 @@ def status() -> None:
     from recon.steps.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        accounts = people.status(environment)
+        accounts = [
+            (run, people.standing_of(run, environment=environment), attention)
+            for run, attention in people.status(environment)
+        ]
     if not accounts:
         say("No night has run yet.")
-    for run, attention in accounts:
-        say(
-            f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, "
-            f"{run.verdict or run.status}, run {run.run_id}"
-        )
+    for run, standing, attention in accounts:
+        say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
+        say(f"  {standing}")
         for one in attention[:ATTENTION_SHOWN_MAX]:
             money = Money.of_minor_units(one.amount, currency=one.currency)
             say(
@@ -69,9 +70,9 @@ def status() -> None:
                 f"{one.next_step} [{one.instruction_id}]"
             )
         if not attention:
-            say("  Nothing needs a person.")
+            say("  No instruction needs a person.")
         if len(attention) > ATTENTION_SHOWN_MAX:
-            say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more")
+            say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
 
 
 def withdraw(

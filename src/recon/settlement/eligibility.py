@@ -72,7 +72,7 @@ def clear(
 
 
 _NO_ANSWER: Mapping[Answer, str] = {
-    Answer.FAILED: "the gateway gave no usable answer for this order tonight; it waits",
+    Answer.FAILED: "the gateway gave no usable answer for this order tonight",
     Answer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",
     Answer.NOT_FOUND: "the gateway does not know this order",
 }

@@ -17,6 +17,14 @@ from recon.store.engine import open_store
 from recon.store.migrate import check_revision
 
 DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
+NEEDED_VARIABLES = (
+    ("RECON_DATABASE_URL",),
+    ("RECON_GATEWAY_BASE_URL",),
+    ("RECON_SIGN_KEY", "RECON_SIGN_KEY_FILE"),
+    ("RECON_CONFIG_DIR",),
+)
+"""What a night needs from its environment; of several names one is enough."""
+
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses; the gateway's answer about it moves nothing."""
 
@@ -32,7 +40,10 @@ class Check:
 
 def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) -> Iterator[Check]:
     """Look at configuration, database, folders, disk and gateway, in that order."""
-    settings = None
+    missing = tuple(_missing(variables))
+    yield from missing
+    if missing:
+        return
     try:
         settings = load_settings(variables)
         names = ", ".join(sorted(settings.accounts)) or "none: declare them in merchants.toml"
@@ -49,6 +60,13 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
         yield _checked(f"gateway {key}", ask_as)
 
 
+def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
+    """One line for every variable that has no value."""
+    for names in NEEDED_VARIABLES:
+        if not any(variables.get(name, "").strip() for name in names):
+            yield Check(" or ".join(names), ok=False, sentence="is not set")
+
+
 def _checked(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, ok=True, sentence=look())
@@ -60,6 +78,9 @@ def _database(settings: Settings) -> str:
     store = open_store(settings.database_url.get_secret_value())
     try:
         check_revision(store)
+        with store.writing():
+            # Only a writer meets another writer's lock.
+            pass
         where = store.path
     finally:
         store.close()

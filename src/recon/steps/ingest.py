@@ -5,6 +5,7 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from recon.errors import SourceMissingError, SourceUnreadableError
@@ -33,8 +34,12 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
         raise SourceMissingError(msg)
     figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
+    refused = []
     for path in inbox(account.inbox).files:
-        source = _ingest_file(path, run=run, environment=environment)
+        source, problem = _ingest_file(path, run=run, environment=environment)
+        if problem:
+            refused.append(f"{path.name}: {problem}")
+            continue
         if source is None:
             figures["known_files"] += 1
             continue
@@ -43,18 +48,21 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         figures["rejected"] += source.rows_rejected
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
-    return StepSummary(STEP, _sentence(figures), figures)
+    return StepSummary(STEP, _sentence(figures, refused=refused), figures)
 
 
-def _ingest_file(path: Path, *, run: Run, environment: Environment) -> SourceFile | None:
-    """Store one file; None when its content was read before."""
+def _ingest_file(
+    path: Path, *, run: Run, environment: Environment
+) -> tuple[SourceFile | None, str]:
+    """Store one file; nothing when its content was read before, and why it cannot be read."""
     try:
         read = read_order_file(path, rules=environment.settings.rules)
     except SourceUnreadableError as error:
-        return _keep_unreadable(path, problem=str(error), run=run, environment=environment)
+        _keep_unreadable(path, problem=str(error), run=run, environment=environment)
+        return None, str(error)
     with environment.store.writing() as connection:
         if order_rows.known_file(connection, run, sha256=read.source_file.sha256) is not None:
-            return None
+            return None, ""
         order_rows.save_file(
             connection,
             run,
@@ -63,12 +71,10 @@ def _ingest_file(path: Path, *, run: Run, environment: Environment) -> SourceFil
             source=read.source_file,
             at=environment.clock(),
         )
-    return read.source_file
+    return read.source_file, ""
 
 
-def _keep_unreadable(
-    path: Path, *, problem: str, run: Run, environment: Environment
-) -> SourceFile | None:
+def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environment) -> None:
     """Note a file that could not be read as one rejected row, so that no total forgets it."""
     size = path.stat().st_size
     # Its bytes are not trusted to be readable: name, size and time tell versions apart.
@@ -88,7 +94,7 @@ def _keep_unreadable(
     nothing = frame_of([], columns=ORDER_COLUMNS)
     with environment.store.writing() as connection:
         if order_rows.known_file(connection, run, sha256=source.sha256) is not None:
-            return None
+            return
         order_rows.save_file(
             connection,
             run,
@@ -97,13 +103,15 @@ def _keep_unreadable(
             source=source,
             at=environment.clock(),
         )
-    return source
 
 
-def _sentence(figures: dict[str, int]) -> str:
-    if not figures["files"] and not figures["known_files"]:
+def _sentence(figures: dict[str, int], *, refused: Sequence[str]) -> str:
+    if not figures["files"] and not figures["known_files"] and not refused:
         return "The inbox is empty: no order file has arrived."
-    return (
+    told = (
         f"{figures['files']} new order files with {figures['rows']} rows accepted and "
         f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
     )
+    if refused:
+        told += f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
+    return told

@@ -7,7 +7,7 @@ was killed is simply started again: what was sent is in the journal and is never
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
@@ -81,13 +81,14 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
-        UsageError: the business date is not a date.
+        UsageError: the business date is not a date, or has not closed yet.
         OutputError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
     refuse_unwritable(account.reports)
     closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
+    refuse_open_day(request, closes_at=closes_at, now=environment.clock())
     with ExitStack() as stack:
         _take_lock(stack, request, environment=environment)
         now = environment.clock()
@@ -100,6 +101,20 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
             _close(run_id, status="stopped", problem=_told(error), environment=environment)
             raise
         _close(run_id, status="finished", problem="", environment=environment)
+
+
+def refuse_open_day(request: NightRequest, *, closes_at: datetime, now: datetime) -> None:
+    """A business date is settled when it has closed, never before.
+
+    Raises:
+        UsageError: the day is still open, or lies in the future.
+    """
+    if closes_at > now:
+        msg = (
+            f"the business date {request.business_date} closes at {closes_at:%Y-%m-%d %H:%M} UTC, "
+            f"and it is {now:%Y-%m-%d %H:%M} UTC now; nothing was sent: name a day that has closed"
+        )
+        raise UsageError(msg)
 
 
 def refuse_unwritable(folder: Path) -> None:

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from recon.errors import UsageError
+from recon.errors import NightHeldError, UsageError
 from recon.figures import Attention
-from recon.model import InstructionState
+from recon.model import InstructionState, Mode
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
 from recon.store import instruction_rows, runs
 from recon.store.history import append
 from recon.store.journal import move
+from recon.store.night_lock import account_lock
 from recon.store.runs import Run
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
@@ -33,7 +34,7 @@ _NEXT = {
     ),
     InstructionState.NEEDS_HUMAN: "Look it up in the gateway's portal and record what you find.",
     InstructionState.PLANNED: "If it is not meant, withdraw it.",
-    InstructionState.APPROVED: "It waits; correct the cause or withdraw it.",
+    InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
 _URGENT_FIRST = tuple(_WORDS)
 
@@ -50,6 +51,29 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
     with environment.store.reading() as connection:
         newest = runs.newest_of_accounts(connection)
     return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def standing_of(run: Run, *, environment: Environment) -> str:
+    """Where a run stands, in words: verdict, working, died, or stopped and why."""
+    dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
+    if run.status == "active":
+        if _is_held(run, environment=environment):
+            return f"working, {run.owner}{dry}"
+        return (
+            f"died after {run.step or 'its start'} ({run.owner}): start the night again, "
+            f"what was sent is never sent twice{dry}"
+        )
+    told = run.verdict if run.status == "finished" else f"stopped after {run.step or 'its start'}"
+    return f"{told}{dry}" + (f": {run.problem}" if run.problem else "")
+
+
+def _is_held(run: Run, *, environment: Environment) -> bool:
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    try:
+        with account_lock(environment.store, **place):
+            return False
+    except NightHeldError:
+        return True
 
 
 def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environment) -> Instruction:

@@ -46,8 +46,9 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
         counts = answers.counts(connection, run_id, phase=phase)
+        failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
     figures = {name.value: counts.get(name.value, 0) for name in Answer}
-    return StepSummary(step, _sentence(figures), figures)
+    return StepSummary(step, _sentence(figures, failures=failures), figures)
 
 
 def window_start(run: Run, *, rules: Rules) -> datetime:
@@ -141,12 +142,14 @@ def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
     return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, reason)), ())
 
 
-def _sentence(figures: dict[str, int]) -> str:
+def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
     total = sum(figures.values())
     failed = figures[Answer.FAILED]
     told = (
         f"Asked the gateway for {total} orders: {figures[Answer.FOUND]} found, "
         f"{figures[Answer.NOT_FOUND]} not known to it, {failed} without a usable answer"
     )
+    if failures:
+        told += f" ({failures[0]})"
     unmapped = figures[Answer.UNMAPPED]
     return f"{told}, {unmapped} with an unmapped code." if unmapped else f"{told}."

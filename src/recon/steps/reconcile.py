@@ -15,9 +15,11 @@ from recon.steps.ingest import WHOLE_FILE
 from recon.steps.query import previous_night, window_start
 from recon.steps.siblings import with_siblings
 from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.runs import Run
 
 STEP = "reconcile"
+NO_ORDER_FILE = "no order file has arrived for this business date"
 WORST_FIRST = tuple(Verdict)
 
 
@@ -42,6 +44,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
                 "verdict": result.verdict.value,
                 "rules_digest": result.rules_digest,
                 "result_digest": result.digest,
+                "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
             },
         )
         runs.note_step(connection, run_id, step=STEP)
@@ -117,7 +120,7 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
         if item.column == WHOLE_FILE
     ]
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
-        missing.append("no order file has arrived for this business date")
+        missing.append(NO_ORDER_FILE)
     answers_given = sources.gateway["answer"]
     if len(answers_given) and (answers_given == Answer.FAILED.value).all():
         missing.append("the gateway gave no usable answer for any order")

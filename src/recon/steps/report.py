@@ -14,10 +14,11 @@ from pathlib import Path
 from recon.errors import Defect, OutputError
 from recon.figures import NightFigures, TrendPoint
 from recon.matching.result import Reconciliation
+from recon.matching.sources import Sources
 from recon.model import ControlTotal, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.people import attention
-from recon.steps.reconcile import sources_of, worse
+from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
 from recon.store import history, instruction_rows, results, runs
 from recon.store.runs import Run
 
@@ -109,7 +110,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rules_digest=result.rules_digest,
         history_head=f"{head.sequence}:{head.hash}",
         ledger_covered=sources.ledger is not None,
-        notes=_notes(run, environment=environment),
+        notes=_notes(run, sources=sources, environment=environment),
     )
 
 
@@ -210,13 +211,19 @@ def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) ->
     return replace(result, control_totals=(*others, *totals), verdict=verdict)
 
 
-def _notes(run: Run, *, environment: Environment) -> tuple[str, ...]:
-    notes = []
+def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str, ...]:
+    notes: list[str] = []
     gateway = environment.settings.gateway
     if gateway.reply_signatures != "enforce":
         notes.append(
             f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
             "proven to be the gateway's."
+        )
+    notes += [f"Missing: {sentence}." for sentence in missing_sources(sources)]
+    if any(sentence == NO_ORDER_FILE for sentence in missing_sources(sources)):
+        notes.append(
+            "Without its order files a payment looks like one that no order explains: find the "
+            "files before anything below is answered."
         )
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from recon.matching.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
 from recon.model import Answer
@@ -107,6 +107,17 @@ def phase_answers(connection: Connection, run_id: str, *, phase: str) -> dict[st
         )
     )
     return {row.order_no: row.answer for row in found}
+
+
+def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) -> list[str]:
+    """Why keys of a phase have this answer, the most frequent reason first."""
+    found = connection.execute(
+        select(query_key.c.reason, func.count())
+        .where(*_of(run_id, phase), query_key.c.answer == answer.value)
+        .group_by(query_key.c.reason)
+        .order_by(func.count().desc(), query_key.c.reason)
+    )
+    return [reason for reason, _ in found.all()]
 
 
 def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from recon.errors import ConfigurationError, StoreError, StoreLockedError
 
@@ -108,7 +108,10 @@ def check_settings(store: Store) -> None:
     """Refuse a database whose acknowledged commits can be lost."""
     if store.path is not None and not store.path.parent.is_dir():
         msg = f"the folder of the database {store.path} does not exist"
-        raise StoreError(msg)
+        raise ConfigurationError(msg)
+    if store.path is not None and not store.path.is_file():
+        msg = f"the database {store.path} does not exist: `recon db upgrade` makes it"
+        raise ConfigurationError(msg)
     with store.reading() as connection:
         if store.is_sqlite:
             _check_sqlite(connection)
@@ -174,6 +177,16 @@ def _translated() -> Iterator[None]:
             )
             raise StoreLockedError(msg) from error
         msg = f"the database cannot be used: {cause}"
+        raise StoreError(msg) from error
+    except DatabaseError as error:
+        cause = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+        if "malformed" in cause or "not a database" in cause:
+            msg = (
+                f"the database file is damaged ({cause}); nothing was sent and nothing was "
+                "written: keep the file, restore the newest backup and start the night again"
+            )
+            raise StoreError(msg) from error
+        msg = f"the database refused a statement: {type(error).__name__}"
         raise StoreError(msg) from error
     except SQLAlchemyError as error:
         msg = f"the database refused a statement: {type(error).__name__}"

@@ -6,9 +6,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 
-from recon.errors import StoreError
+from recon.errors import ConfigurationError, StoreError
 from recon.store.engine import Store, parse_url
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -21,10 +22,12 @@ def upgrade(database_url: str) -> str:
         folder = Path(url.database).parent
         if not folder.is_dir():
             msg = f"the folder {folder} for the database does not exist; create it first"
-            raise StoreError(msg)
+            raise ConfigurationError(msg)
     store = Store(url)
     try:
         configuration = _configuration()
+        with store.writing() as connection:
+            _refuse_foreign(connection)
         with store.writer.connect() as connection:
             configuration.attributes["connection"] = connection
             command.upgrade(configuration, "head")
@@ -36,6 +39,17 @@ def upgrade(database_url: str) -> str:
     finally:
         store.close()
     return newest_revision()
+
+
+def _refuse_foreign(connection: Connection) -> None:
+    """A database that has tables but none of ours belongs to somebody else."""
+    tables = set(inspect(connection).get_table_names())
+    if tables and "alembic_version" not in tables:
+        msg = (
+            f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is not one of "
+            "recon's; nothing was changed: name a database of its own"
+        )
+        raise StoreError(msg)
 
 
 def check_revision(store: Store) -> None:

@@ -33,6 +33,7 @@ class Run:
     as_of: datetime
     verdict: str
     workbook: str
+    problem: str
 
 
 def this_process() -> str:
@@ -113,10 +114,9 @@ def finish(
     connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
 ) -> None:
     """Close a run as finished, or as stopped with the problem in one sentence."""
+    told = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
     connection.execute(
-        update(run)
-        .where(run.c.run_id == run_id)
-        .values(status=status, problem=problem[:REASON_CHARACTERS], finished_at=now)
+        update(run).where(run.c.run_id == run_id).values(status=status, finished_at=now, **told)
     )
     append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
 

@@ -122,13 +122,13 @@ def test_a_date_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_doctor_lists_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    """`recon doctor` names the missing variable, and ends with 2."""
+    """`recon doctor` names every missing variable, and ends with 2."""
     code = cli.main(["doctor"])
 
     told = capsys.readouterr().out
     assert code == 2
-    assert "MISSING configuration" in told
-    assert "RECON_DATABASE_URL" in told
+    for name in ("DATABASE_URL", "GATEWAY_BASE_URL", "SIGN_KEY", "CONFIG_DIR"):
+        assert f"MISSING RECON_{name}" in told
 
 
 def test_the_database_is_made_and_made_again(
@@ -141,7 +141,7 @@ def test_the_database_is_made_and_made_again(
     assert cli.main(["db", "upgrade", "--url", url]) == 0
     first, again = capsys.readouterr().out.splitlines()
     assert first == again
-    assert cli.main(["db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite"]) == 1
+    assert cli.main(["db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite"]) == 2
     assert f"{tmp_path}/none" in capsys.readouterr().err
 
 

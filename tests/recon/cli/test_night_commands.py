@@ -82,7 +82,8 @@ def test_what_stands_after_a_night(
 
     assert cli.main(["status"]) == 0
     shown = capsys.readouterr().out
-    assert "100042/100042001: night of 2026-11-20, BREAKS OPEN" in shown
+    assert shown.startswith("100042/100042001: night of 2026-11-20, run ")
+    assert "\n  BREAKS OPEN\n" in shown
     assert "cancel not sent" in shown
     run = shown.splitlines()[0].rsplit(" ", 1)[1]
     assert cli.main(["verify"]) == 0

@@ -219,6 +219,15 @@ def test_a_held_account_names_its_holder(merchant: Any) -> None:
     assert "process" in str(held.value)
 
 
+def test_a_day_that_has_not_closed_is_refused(merchant: Any) -> None:
+    """A business date that is still open or in the future moves nothing."""
+    _capture_three(merchant)
+
+    with pytest.raises(UsageError, match="closes at"):
+        merchant.night(date="2026-11-21")
+    assert merchant.effects() == []
+
+
 def test_an_undeclared_account_is_named(merchant: Any) -> None:
     """A request for an account that is not declared says which are."""
     request = replace(merchant.request, account_id="999")

@@ -1,10 +1,13 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from recon.errors import UsageError
-from recon.steps import people
+from recon.errors import ConfigurationError, UsageError
+from recon.model import Mode
+from recon.steps import night, people
 from recon.store import history
+from recon.store.schema import run
 
 
 def _status(merchant: Any) -> list[tuple[str, list[tuple[str, str, int]]]]:
@@ -95,3 +98,49 @@ def test_a_withdrawal_needs_a_name_and_a_reason(merchant: Any, by: str, reason: 
     """Without a name or a reason nothing is withdrawn."""
     with merchant.environment() as environment, pytest.raises(UsageError, match="--as"):
         people.withdraw("i", by=by, reason=reason, environment=environment)
+
+
+def _standing(merchant: Any) -> str:
+    with merchant.environment() as environment:
+        ((run, _),) = people.status(environment)
+        return people.standing_of(run, environment=environment)
+
+
+def test_a_finished_night_shows_its_verdict_and_what_was_missing(merchant: Any) -> None:
+    """A night without order files is INCOMPLETE and its standing says why."""
+    merchant.night()
+
+    assert _standing(merchant) == "INCOMPLETE: no order file has arrived for this business date"
+
+
+def test_a_dry_run_is_marked(merchant: Any) -> None:
+    """Nobody takes a dry run for a night that moved money."""
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert "dry run, nothing was sent" in _standing(merchant)
+
+
+def test_a_stopped_night_says_why(merchant: Any) -> None:
+    """A night that could not go on shows its step and the sentence it ended with."""
+    merchant.variables["RECON_SIGN_KEY"] = "wrong"
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    with pytest.raises(ConfigurationError):
+        merchant.night()
+
+    assert _standing(merchant).startswith("stopped after ingest: ")
+    assert "sign key" in _standing(merchant)
+
+
+def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:
+    """A run whose process is gone is shown as dead with what to do; a living one as working."""
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        working = _standing(merchant)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(update(run).where(run.c.run_id == run_id).values(status="active"))
+
+    assert working.startswith("working, process")
+    assert "start the night again" in _standing(merchant)

@@ -1,6 +1,8 @@
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -131,7 +133,32 @@ def test_other_databases_are_refused(url: str, words: str) -> None:
         parse_url(url)
 
 
+def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
+    """A file that is no database says that it is damaged and what to do."""
+    (tmp_path / "r.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 5_000)
+
+    with pytest.raises(StoreError, match="damaged"):
+        open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """A database with other tables gets none of ours."""
+    path = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE theirs (n INTEGER)")
+
+    with pytest.raises(StoreError, match="theirs"):
+        upgrade(f"sqlite:///{path}")
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """Opening makes no database; only the upgrade does."""
+    with pytest.raises(ConfigurationError, match="recon db upgrade"):
+        open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
+    assert not (tmp_path / "r.sqlite").exists()
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """A database in a folder that does not exist is refused with the folder's name."""
-    with pytest.raises(StoreError, match="missing"):
+    with pytest.raises(ConfigurationError, match="missing"):
         upgrade(f"sqlite:///{tmp_path / 'missing' / 'r.sqlite'}")

@@ -5,7 +5,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from recon.errors import StoreError
-from recon.store.engine import Store, open_store, parse_url
+from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision, newest_revision, upgrade
 from recon.store.schema import run
 
@@ -27,7 +27,7 @@ def test_upgrade_twice_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -> None:
     """A database that was never upgraded names the command that does it."""
-    Store(parse_url(f"sqlite:///{tmp_path / 'r.sqlite'}")).close()
+    (tmp_path / "r.sqlite").touch()
     store = open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
 
     with pytest.raises(StoreError, match="recon db upgrade"):
