@@ -14,6 +14,7 @@ from recon.matching.orders_side import order_items
 from recon.matching.result_frames import Frames
 from recon.matching.sources import Previous, Sources
 from recon.matching.total_rows import (
+    ACCOUNT,
     Place,
     compared_rows,
     counted,
@@ -134,7 +135,7 @@ def _explained_matches(matches: pd.DataFrame) -> Iterator[ControlTotal]:
     pattern = "|".join(flag.value for flag in EXPLAINS_EFFECT)
     flagged = carrying[carrying["flags"].str.contains(pattern)]
     name = "matches with an effect = those whose flag explains it"
-    yield from compared_rows("T5", name, left=carrying, right=flagged)
+    yield from compared_rows("T5A", name, left=carrying, right=flagged)
 
 
 def exclusivity_totals(places: pd.DataFrame) -> Iterator[ControlTotal]:
@@ -177,6 +178,11 @@ def bounds_totals(
     shown = named[named["break_id"].isin(ids)]["set"]
     right = left[left["set"].isin(shown)]
     name = "sets beyond refunds <= captured <= authorised = those shown"
+    if left.empty:
+        # None beyond a bound is said, not left out: this total is a gate before money.
+        for merchant, account in sorted(set(sets[ACCOUNT].itertuples(index=False, name=None))):
+            yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
+        return
     yield from compared_rows("T9", name, left=left, right=right)
 
 
