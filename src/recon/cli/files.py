@@ -88,6 +88,6 @@ def verify(
     for problem in found.problems:
         complain(problem)
     if found.problems:
-        complain(f"{len(found.problems)} of what was checked does not hold; nothing was changed.")
+        complain(f"{len(found.problems)} problem(s) found; nothing was changed.")
         raise typer.Exit(1)
-    say(f"All agree: {found.checked_runs} finished runs, history up to {found.history_head}.")
+    say(f"All agree: {found.checked_runs} finished run(s), history up to {found.history_head}.")

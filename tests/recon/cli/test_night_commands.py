@@ -87,7 +87,7 @@ def test_what_stands_after_a_night(
     assert "cancel not sent" in shown
     run = shown.splitlines()[0].rsplit(" ", 1)[1]
     assert cli.main(["verify"]) == 0
-    assert "All agree: 1 finished runs" in capsys.readouterr().out
+    assert "All agree: 1 finished run(s)" in capsys.readouterr().out
     assert cli.main(["report", "--run", run]) == 0
     path = Path(capsys.readouterr().out.strip().removeprefix("Workbook: "))
     assert cli.main(["verify", str(path)]) == 0
