@@ -2,11 +2,13 @@
 
 An instruction is known by what it does (kind, account, order, amount, currency) and the merchant's
 request id. Without a request id an equal action of the same file name is the same instruction; an
-equal action from elsewhere looks like a repeat and waits for a person who sees the first one. The
-business date is never part of the key: yesterday again cannot double anything.
+equal action from elsewhere looks like a repeat, and a changed one in a newer version of the file
+looks like a correction: both wait for a person who sees the first one. The business date is never
+part of the key: yesterday again cannot double anything.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from recon.model import InstructionKind, InstructionState
@@ -56,6 +58,43 @@ class Known:
     """natural key -> instruction id"""
     without_request: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """base key -> (file name, instruction id) of those without a request id, oldest first"""
+    by_request: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(kind and order, request id) -> instruction id"""
+    by_file: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """(kind and order, file name) -> base key -> instruction id of those without a request id"""
+
+    def note(self, key: "Key", *, file_name: str, instruction_id: str) -> None:
+        """Remember one instruction."""
+        self.by_key[key.natural] = instruction_id
+        if key.request_id:
+            self.by_request[key.move, key.request_id] = instruction_id
+            return
+        self.without_request.setdefault(key.base, []).append((file_name, instruction_id))
+        self.by_file.setdefault((key.move, file_name), {})[key.base] = instruction_id
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A natural key, taken apart."""
+
+    natural: str
+    """`kind|merchant|account|order|amount|currency|` and `r:<request id>` or `n:<number>`"""
+
+    @property
+    def base(self) -> str:
+        """What the instruction does, without who asked."""
+        return self.natural.rsplit("|", 1)[0]
+
+    @property
+    def move(self) -> str:
+        """Kind and order, whatever the amount."""
+        return self.natural.rsplit("|", 3)[0]
+
+    @property
+    def request_id(self) -> str:
+        """The merchant's own id, "" when there was none."""
+        last = self.natural.rsplit("|", 1)[1]
+        return last.removeprefix("r:") if last.startswith("r:") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +112,24 @@ def plan(
     """Instructions for the actions that the journal does not know yet."""
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
-    for action in actions:
+    wanted = list(actions)
+    present = {(action.file_id, action.base_key) for action in wanted}
+    for action in wanted:
         found = _same_again(action, known=known)
         if not found:
+            hold = _hold(action, known=known, present=present)
             instruction = _instruction_of(
-                action, known=known, instruction_id=new_id(), auto_approve=auto_approve
+                action,
+                natural_key=_natural_key(action, known=known),
+                instruction_id=new_id(),
+                hold=hold,
+                approved=auto_approve and not hold,
             )
-            _remember(action, known=known, instruction=instruction)
+            known.note(
+                Key(instruction.natural_key),
+                file_name=action.file_name,
+                instruction_id=instruction.instruction_id,
+            )
             new.append(instruction)
             found = instruction.instruction_id
         links.append((action.action_id, found))
@@ -97,16 +147,37 @@ def _same_again(action: Action, *, known: Known) -> str:
     return same_file[action.occurrence - 1] if action.occurrence <= len(same_file) else ""
 
 
+def _natural_key(action: Action, *, known: Known) -> str:
+    if action.request_id:
+        return f"{action.base_key}|r:{action.request_id}"
+    return f"{action.base_key}|n:{len(known.without_request.get(action.base_key, [])) + 1}"
+
+
+def _hold(action: Action, *, known: Known, present: AbstractSet[tuple[int, str]]) -> str:
+    """Why a new instruction waits for a person; "" when nothing speaks against it."""
+    move = Key(f"{action.base_key}|").move
+    if action.request_id:
+        used = known.by_request.get((move, action.request_id), "")
+        told = f"request_id {action.request_id} was used by instruction {used} with another amount"
+        return f"{told}; give each its own" if used else ""
+    earlier = known.without_request.get(action.base_key, [])
+    if earlier:
+        return _repeat_sentence(earlier)
+    for base_key, instruction_id in known.by_file.get((move, action.file_name), {}).items():
+        if (action.file_id, base_key) not in present:
+            return (
+                f"a newer version of {action.file_name} has this in place of instruction "
+                f"{instruction_id}; withdraw one of them, or give it a request_id of its own"
+            )
+    return ""
+
+
 def _instruction_of(
-    action: Action, *, known: Known, instruction_id: str, auto_approve: bool
+    action: Action, *, natural_key: str, instruction_id: str, hold: str, approved: bool
 ) -> Instruction:
-    earlier = [] if action.request_id else known.without_request.get(action.base_key, [])
-    suffix = f"r:{action.request_id}" if action.request_id else f"n:{len(earlier) + 1}"
-    hold = _repeat_sentence(earlier)
-    approved = auto_approve and not hold
     return Instruction(
         instruction_id=instruction_id,
-        natural_key=f"{action.base_key}|{suffix}",
+        natural_key=natural_key,
         merchant_id=action.merchant_id,
         account_id=action.account_id,
         kind=action.kind,
@@ -129,18 +200,8 @@ def _instruction_of(
 
 
 def _repeat_sentence(earlier: Sequence[tuple[str, str]]) -> str:
-    if not earlier:
-        return ""
     file_name, instruction_id = earlier[0]
     return (
         f"looks like a repeat of instruction {instruction_id} from {file_name}; "
         "give it a request_id of its own, or withdraw it"
     )
-
-
-def _remember(action: Action, *, known: Known, instruction: Instruction) -> None:
-    known.by_key[instruction.natural_key] = instruction.instruction_id
-    if not action.request_id:
-        known.without_request.setdefault(action.base_key, []).append(
-            (action.file_name, instruction.instruction_id)
-        )

@@ -28,7 +28,7 @@ from recon.matching.sources import (
 )
 from recon.model import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
-from recon.settlement.planning import Action, Known, Plan
+from recon.settlement.planning import Action, Key, Known, Plan
 from recon.store.frames import frame_of_select
 from recon.store.history import Event, append
 from recon.store.journal import instructions_where
@@ -85,7 +85,6 @@ def known(connection: Connection, run: Run) -> Known:
         select(
             instruction.c.natural_key,
             instruction.c.instruction_id,
-            instruction.c.request_id,
             order_file.c.name,
         )
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
@@ -94,10 +93,9 @@ def known(connection: Connection, run: Run) -> Known:
     )
     result = Known()
     for row in found:
-        result.by_key[row.natural_key] = row.instruction_id
-        if not row.request_id:
-            base = row.natural_key.rsplit("|", 1)[0]
-            result.without_request.setdefault(base, []).append((row.name or "", row.instruction_id))
+        result.note(
+            Key(row.natural_key), file_name=row.name or "", instruction_id=row.instruction_id
+        )
     return result
 
 

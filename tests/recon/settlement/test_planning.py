@@ -96,6 +96,38 @@ def test_a_request_id_of_its_own_makes_an_intended_repeat() -> None:
     assert again == Plan(new=(), links=((3, "i1"),))
 
 
+def test_a_changed_amount_in_a_newer_version_waits_for_a_person() -> None:
+    """A correction of what may have been sent already is not sent on top of it."""
+    known = Known()
+    _planned(REFUND, known=known)
+    changed = replace(REFUND, action_id=2, file_id=2, action_amount=5_000)
+    again = _planned(changed, known=known)
+
+    assert [(i.state, "i1" in i.hold) for i in again.new] == [(InstructionState.PLANNED, True)]
+
+
+def test_a_row_added_to_a_newer_version_is_new() -> None:
+    """When the first refund still stands in the newer version, a second one is meant."""
+    known = Known()
+    _planned(REFUND, known=known)
+    kept = replace(REFUND, action_id=2, file_id=2)
+    added = replace(REFUND, action_id=3, file_id=2, line=3, action_amount=1_000)
+    again = _planned(kept, added, known=known)
+
+    assert [(i.amount, i.state) for i in again.new] == [(1_000, InstructionState.APPROVED)]
+
+
+def test_a_request_id_used_for_another_amount_waits_for_a_person() -> None:
+    """One request id means one instruction; with other content it is a question."""
+    known = Known()
+    _planned(replace(REFUND, request_id="R-1"), known=known)
+    again = _planned(
+        replace(REFUND, action_id=2, request_id="R-1", action_amount=5_000), known=known
+    )
+
+    assert [(i.state, "R-1" in i.hold) for i in again.new] == [(InstructionState.PLANNED, True)]
+
+
 def test_another_amount_is_another_instruction() -> None:
     """A different amount of the same order is its own instruction."""
     made = _planned(REFUND, replace(REFUND, action_id=2, action_amount=1_000))
