@@ -8,14 +8,14 @@ night is NOT PROVEN and the workbook is written again saying so.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from recon.errors import Defect, OutputError
-from recon.figures import NightFigures, TrendPoint
+from recon.figures import Attention, NightFigures, TrendPoint
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
-from recon.model import ControlTotal, StepSummary, Verdict
+from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
@@ -24,6 +24,8 @@ from recon.store.runs import Run
 
 STEP = "report"
 TREND_NIGHTS = 14
+URGENT_SEVERITIES = (Severity.CRITICAL.value, Severity.HIGH.value)
+DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
 in minor units, as read back from the file."""
@@ -101,7 +103,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         batches=batches,
         files=sources.files,
         rejects=sources.rejects,
-        attention=attention(run, environment=environment),
+        attention=_needs_a_person(run, result=result, environment=environment),
         trend=tuple(points[-TREND_NIGHTS:]),
         opening_breaks=points[-1].open_breaks if points else None,
         not_covered=result.not_covered,
@@ -112,6 +114,28 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         ledger_covered=sources.ledger is not None,
         notes=_notes(run, sources=sources, environment=environment),
     )
+
+
+def _needs_a_person(
+    run: Run, *, result: Reconciliation, environment: Environment
+) -> tuple[Attention, ...]:
+    """Money in doubt, then breaks that are critical or high, then what only waits."""
+    listed = attention(run, environment=environment)
+    doubtful = tuple(one for one in listed if one.what.endswith(DOUBTFUL_WORDS))
+    urgent = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
+    breaks = tuple(
+        Attention(
+            what=f"{row['severity'].lower()} break: {row['code'].lower().replace('_', ' ')}",
+            order_no=row["order_no"],
+            transaction_id=row["transaction_id"],
+            currency=row["currency"],
+            amount=int(row["exposure"]),
+            since=datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC),
+            next_step=row["reason"],
+        )
+        for row in urgent.to_dict("records")
+    )
+    return (*doubtful, *breaks, *(one for one in listed if one not in doubtful))
 
 
 def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:

@@ -99,6 +99,25 @@ def test_a_silent_gateway_leaves_doubt_on_page_one_and_is_not_sent_again(merchan
     assert _captured(merchant) == wanted
 
 
+def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: Any) -> None:
+    """A high break stands after money in doubt and before an instruction that only waits."""
+    captures, paid = merchant.payments("authorised"), merchant.payments("captured")
+    euro = next(p for p in paid if p.currency == "EUR")
+    merchant.drop(
+        "orders.csv",
+        merchant.order(captures[0], status="paid", action="capture"),
+        merchant.order(euro, amount="1000000.00"),
+        merchant.order(next(p for p in paid if p != euro), status="cancelled", action="cancel"),
+    )
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
+    merchant.night()
+    what = [one.split(":")[0] for one in _workbook(merchant)["attention"]]
+
+    assert what[0] == "capture in doubt"
+    assert what[-1] == "cancel not sent"
+    assert "critical break" in what[1:-1]
+
+
 @pytest.mark.parametrize(
     ("when", "state"), [("after", "resolved_applied"), ("before", "resolved_not_applied")]
 )
