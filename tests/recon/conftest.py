@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 
@@ -20,3 +21,12 @@ def postgresql_url() -> Iterator[str]:
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def empty_postgresql_url(postgresql_url: str) -> str:
+    """The server's database without any table."""
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return postgresql_url

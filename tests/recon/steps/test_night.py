@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from recon.errors import (
     ConfigurationError,
@@ -15,6 +16,7 @@ from recon.model import Mode, Verdict
 from recon.steps import night
 from recon.steps.report import Workbooks
 from recon.store.migrate import upgrade
+from recon.store.schema import run
 
 
 def _capture_three(merchant: Any) -> list[str]:
@@ -212,15 +214,115 @@ def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: An
     assert merchant.effects() == []
 
 
-def test_a_night_on_postgresql_is_the_same_night(merchant: Any, postgresql_url: str) -> None:
+def test_a_night_on_postgresql_is_the_same_night(merchant: Any, empty_postgresql_url: str) -> None:
     """The same instructions take effect once on PostgreSQL, and the verdict is the same."""
     wanted = _capture_three(merchant)
-    upgrade(postgresql_url)
-    merchant.variables["RECON_DATABASE_URL"] = postgresql_url
+    upgrade(empty_postgresql_url)
+    merchant.variables["RECON_DATABASE_URL"] = empty_postgresql_url
     verdicts = {merchant.night(), merchant.night()}
 
     assert _captured(merchant) == wanted
     assert verdicts <= {Verdict.BREAKS_OPEN, Verdict.RECONCILED}
+
+
+def _digests(merchant: Any) -> list[str]:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        found = connection.execute(select(run.c.result_digest).order_by(run.c.started_at))
+        return list(found.scalars())
+
+
+def test_the_same_inputs_give_the_same_digest(merchant: Any, empty_postgresql_url: str) -> None:
+    """A night again, and the same night on another database, come to the same result (T14)."""
+    _capture_three(merchant)
+    merchant.drop("more.csv", *(merchant.order(p) for p in merchant.payments("captured")[:20]))
+    begins = merchant.now
+    for _ in range(2):
+        merchant.night(mode=Mode.DRY_RUN)
+    sqlite = _digests(merchant)
+    upgrade(empty_postgresql_url)
+    merchant.variables["RECON_DATABASE_URL"] = empty_postgresql_url
+    merchant.now = begins  # instructions are approved at the same instant: their grace is an input
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert len({*sqlite, _digests(merchant)[-1]}) == 1
+
+
+def test_a_refund_waits_for_its_capture_and_goes_the_next_night(merchant: Any) -> None:
+    """Capture and refund of one order in one file: each takes effect once, in order."""
+    payment = next(p for p in merchant.payments("authorised") if p.currency == "EUR")
+    row = merchant.order(payment, status="paid", action="capture")
+    merchant.drop("orders.csv", row, row | {"action": "refund", "action_amount": "0.50"})
+    merchant.night()
+    first = [effect["operation"] for effect in merchant.effects()]
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert first == ["capture"]
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture", "refund"]
+
+
+def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
+    """A payment_status that is not in the rules is a finding, and its capture waits."""
+    _capture_three(merchant)
+    rules = merchant.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text().replace('2000 = "authorised"\n', ""))
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": 3}
+
+
+def test_a_dry_run_then_a_live_night_sends_once(merchant: Any) -> None:
+    """What a dry run planned is what the live night sends, once."""
+    wanted = _capture_three(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.night()
+
+    assert _captured(merchant) == wanted
+
+
+def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
+    """When the query lags behind a confirmed capture, the next night moves nothing."""
+    payments = merchant.payments("authorised")[:1]
+    merchant.drop("a.csv", *(merchant.order(p, status="paid", action="capture") for p in payments))
+    merchant.night()
+    merchant.drop(
+        "b.csv", *(merchant.order(p, status="cancelled", action="cancel") for p in payments)
+    )
+    merchant.fault({"operation": "retrievalTrans", "kind": "lag", "calls": 10})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+
+
+def test_a_corrected_amount_is_not_sent_on_top(merchant: Any) -> None:
+    """A file replaced by a version with another refund amount moves nothing more by itself."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    refund = merchant.order(paid, status="paid", action="refund", action_amount="1.00")
+    merchant.drop("orders.csv", refund)
+    merchant.night()
+    merchant.drop("orders.csv", refund | {"action_amount": "2.00"})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert [effect["amount"] for effect in merchant.effects()] == ["1.00"]
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+@pytest.mark.parametrize("kind", ["wrong_amount", "foreign_row", "unknown_code", "wrong_signature"])
+def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
+    """An altered reply confirms nothing it does not prove, and nothing is sent again."""
+    wanted = _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": kind, "nth": 1, "row": 0})
+    merchant.night()
+    merchant.fault()
+    merchant.night()
+    states = merchant.instruction_states()
+
+    assert _captured(merchant) == wanted
+    assert states.get("rejected", 0) == 0
+    assert states.get("in_doubt", 0) >= (0 if kind == "foreign_row" else 1)
 
 
 def test_a_held_account_names_its_holder(merchant: Any) -> None:

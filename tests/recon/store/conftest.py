@@ -20,8 +20,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
     else:
-        url = request.getfixturevalue("postgresql_url")
-        _empty(url)
+        url = request.getfixturevalue("empty_postgresql_url")
     upgrade(url)
     opened = open_store(url)
     yield opened
@@ -36,11 +35,3 @@ def run(store: Store) -> Run:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
     with store.reading() as connection:
         return runs.get(connection, "r1")
-
-
-def _empty(url: str) -> None:
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
