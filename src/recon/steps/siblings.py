@@ -94,7 +94,7 @@ def with_siblings(sources: Sources, *, run: Run, environment: Environment) -> So
             connection,
             merchant_id=run.merchant_id,
             accounts=siblings,
-            order_nos=sorted(own_payments - own_orders),
+            order_nos=sorted(own_payments ^ own_orders),
         )
     paid_there = told["answer"] == Answer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are
@@ -105,7 +105,9 @@ def with_siblings(sources: Sources, *, run: Run, environment: Environment) -> So
         & ~_in(told, places=_places(orders))
     ]
     absent = told[~paid_there]
-    lonely_orders = orders[_in(orders, places=_places(absent))]
+    lonely_orders = orders[
+        orders["order_no"].isin(own_payments - own_orders) & _in(orders, places=_places(absent))
+    ]
     silent = absent[_in(absent, places=_places(lonely_orders))]
     return _joined(sources, orders=lonely_orders, answered=pd.concat([lonely_payments, silent]))
 
