@@ -250,9 +250,11 @@ def test_an_account_that_is_not_declared_is_named_with_those_that_are(
 
 
 def test_without_accounts_the_message_says_none(environment: dict[str, str]) -> None:
-    """A fresh installation has no account yet, and the message says so."""
+    """A fresh installation has no account yet, and the message says so and why."""
     del environment["RECON_CONFIG_DIR"]
-    with pytest.raises(ConfigurationError, match=r"\(declared: none\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"\(declared: none; RECON_CONFIG_DIR is not set\)"
+    ):
         load_settings(environment).account("1", account_id="2")
 
 
