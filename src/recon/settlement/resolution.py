@@ -66,18 +66,25 @@ def resolve(
     `seen` holds the answers since the doubt began, oldest first.
     """
     since = instruction.in_doubt_since
-    if since is None or not seen or seen[-1].queried_at < since + quarantined_for:
+    if since is None:
         return None
-    agreed = _agreed(seen)
+    # An answer from before the quarantine's end proves nothing: the effect may still come.
+    seen = [answer for answer in seen if answer.queried_at >= since + quarantined_for]
+    agreed = _agreed(seen) if seen else None
     if agreed is None:
         return None
     if instruction.kind is InstructionKind.REFUND:
         return _refund(agreed, until=refund_visible_until)
-    if agreed.state in _APPLIED.get(instruction.kind, frozenset()):
+    if agreed.state in _APPLIED.get(instruction.kind, frozenset()) and not _is_part(instruction):
         return Resolution(InstructionState.RESOLVED_APPLIED, _evidence(seen, agreed))
     if agreed.state in _NOT_APPLIED.get(instruction.kind, frozenset()):
         return Resolution(InstructionState.RESOLVED_NOT_APPLIED, _evidence(seen, agreed))
     return Resolution(InstructionState.NEEDS_HUMAN, _evidence(seen, agreed))
+
+
+def _is_part(instruction: Instruction) -> bool:
+    """A part was to move: a state does not say how much did, so a person decides."""
+    return instruction.amount != instruction.payment_amount
 
 
 def _agreed(seen: Sequence[Seen]) -> Seen | None:

@@ -180,17 +180,20 @@ class Sender:
         """Send every cleared instruction once, in batches, until done or the circuit opens."""
         batches = rows = 0
         for kind, group in _batches(cleared):
-            await self._send_until_left(self._gateway.prepare(kind, group))
-            batches, rows = batches + 1, rows + len(group)
+            if await self._send_until_left(self._gateway.prepare(kind, group)):
+                batches, rows = batches + 1, rows + len(group)
             if self._circuit.stop_reason:
                 break
         return Sent(batches, rows, self._circuit.stop_reason)
 
-    async def _send_until_left(self, prepared: Prepared) -> None:
+    async def _send_until_left(self, prepared: Prepared) -> bool:
         """Only a request that surely did not leave is tried again, as a new batch."""
         for _ in range(NOT_SENT_TRIES_MAX):
-            if await self._send_once(self._new_id(), prepared) or self._circuit.stop_reason:
-                return
+            if await self._send_once(self._new_id(), prepared):
+                return True
+            if self._circuit.stop_reason:
+                break
+        return False
 
     async def _send_once(self, batch_id: str, prepared: Prepared) -> bool:
         """T1, S, then what the answer asks for; False when the request surely did not leave."""

@@ -136,11 +136,15 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def _date_of(request: NightRequest) -> date:
+    msg = f"{request.business_date!r} is not a business date such as 2026-11-20"
     try:
-        return date.fromisoformat(request.business_date)
+        day = date.fromisoformat(request.business_date)
     except ValueError as error:
-        msg = f"{request.business_date!r} is not a business date such as 2026-11-20"
         raise UsageError(msg) from error
+    if day.isoformat() != request.business_date:
+        # 20261120 would be another night in every table that compares the text.
+        raise UsageError(msg)
+    return day
 
 
 def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:

@@ -256,7 +256,6 @@ def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str
             connection,
             merchant_id=run.merchant_id,
             account_id=run.account_id,
-            before=run.business_date,
         )
     if unproven:
         notes.append(f"Refunds are held: the night of {', '.join(unproven)} is NOT PROVEN.")

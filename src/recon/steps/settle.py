@@ -27,6 +27,7 @@ from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
+REPLACED = "a newer version of its order file no longer asks for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,6 @@ def _gate(run: Run, *, environment: Environment) -> Gate:
             connection,
             merchant_id=run.merchant_id,
             account_id=run.account_id,
-            before=run.business_date,
         )
     return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
 
@@ -131,8 +131,11 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         orders = [item.order_no for item in approved]
         baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
         others = instruction_rows.of_orders(connection, run, order_nos=orders)
+        replaced = instruction_rows.replaced(connection, run)
     judged = [
-        _judge(
+        Refused(item, REPLACED)
+        if item.instruction_id in replaced
+        else _judge(
             item,
             holds=(gate, gateway),
             baseline=baselines.get(item.order_no, Baseline(Answer.FAILED)),

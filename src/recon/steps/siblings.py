@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from recon.errors import ConfigurationError
 from recon.gateway_adapter.queries import ask
 from recon.matching.sources import Sources
 from recon.model import Answer
@@ -48,15 +49,19 @@ def ask_siblings(run: Run, *, orders: Iterable[str], environment: Environment) -
         return 0
     found = 0
     for account_id in siblings_of(run, environment=environment):
-        told = asyncio.run(
-            ask(
-                lonely,
-                account=(run.merchant_id, account_id),
-                settings=environment.settings,
-                clock=environment.clock,
-                randomness=environment.randomness,
+        try:
+            told = asyncio.run(
+                ask(
+                    lonely,
+                    account=(run.merchant_id, account_id),
+                    settings=environment.settings,
+                    clock=environment.clock,
+                    randomness=environment.randomness,
+                )
             )
-        )
+        except ConfigurationError:
+            # The other account's trouble is its own night's to tell, not this one's.
+            continue
         rows = [{**row, "queried_at": environment.clock()} for row in told.observations]
         with environment.store.writing() as connection:
             answers.save_of_sibling(
@@ -88,6 +93,8 @@ def with_siblings(sources: Sources, *, run: Run, environment: Environment) -> So
         return sources
     own_orders = set(sources.orders["order_no"])
     own_payments = set(sources.gateway.loc[sources.gateway["answer"] == "found", "order_no"])
+    if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
+        return sources
     with environment.store.reading() as connection:
         told = answers.sibling_frame(connection, run)
         orders = order_rows.orders_of_keys(

@@ -36,6 +36,9 @@ from recon.store.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
 from recon.store.schema import run as runs
 
+origin = order_file.alias("origin")
+"""The file that an instruction came with."""
+
 UNFINISHED = (
     InstructionState.PLANNED,
     InstructionState.APPROVED,
@@ -157,6 +160,38 @@ def of_orders(
         if item.order_no in wanted:
             by_order.setdefault(item.order_no, []).append(item)
     return by_order
+
+
+def replaced(connection: Connection, run: Run) -> set[str]:
+    """Approved instructions that the newest version of their order file no longer asks for."""
+    newest = (
+        select(func.max(order_file.c.file_id))
+        .where(
+            order_file.c.merchant_id == origin.c.merchant_id,
+            order_file.c.account_id == origin.c.account_id,
+            order_file.c.name == origin.c.name,
+        )
+        .scalar_subquery()
+    )
+    still_asked = (
+        select(order_action.c.action_id)
+        .where(
+            order_action.c.file_id == newest,
+            order_action.c.instruction_id == instruction.c.instruction_id,
+        )
+        .exists()
+    )
+    found = connection.execute(
+        select(instruction.c.instruction_id)
+        .join(origin, origin.c.file_id == instruction.c.file_id)
+        .where(
+            *_of(run),
+            instruction.c.state == InstructionState.APPROVED.value,
+            origin.c.file_id != newest,
+            ~still_asked,
+        )
+    )
+    return set(found.scalars())
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:

@@ -178,15 +178,11 @@ def newest_of_accounts(connection: Connection) -> list[Run]:
     return [_run_of(row) for _, row in sorted(newest.items())]
 
 
-def not_proven(
-    connection: Connection, *, merchant_id: str, account_id: str, before: str
-) -> tuple[str, ...]:
-    """Earlier business dates whose newest run is NOT PROVEN; they hold refunds."""
+def not_proven(connection: Connection, *, merchant_id: str, account_id: str) -> tuple[str, ...]:
+    """Business dates whose newest finished run is NOT PROVEN; they hold refunds."""
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     return tuple(
-        date
-        for date, night in sorted(nights.items())
-        if date < before and night.verdict == Verdict.NOT_PROVEN.value
+        date for date, night in sorted(nights.items()) if night.verdict == Verdict.NOT_PROVEN.value
     )
 
 

@@ -67,7 +67,7 @@ def test_two_equal_answers_after_quarantine_decide(
     kind: InstructionKind, state: GatewayState, expected: str
 ) -> None:
     """Captures and cancels end by the payment's state; refunds are for people to end."""
-    assert _state(replace(CAPTURE, kind=kind), (1, state), (20, state)) == expected
+    assert _state(replace(CAPTURE, kind=kind), (16, state), (30, state)) == expected
 
 
 def test_one_answer_decides_nothing() -> None:
@@ -78,6 +78,7 @@ def test_one_answer_decides_nothing() -> None:
 def test_answers_within_quarantine_decide_nothing() -> None:
     """A late effect may still arrive: answers before the quarantine ends do not count."""
     assert _state(CAPTURE, (1, S.AUTHORISED), (14, S.AUTHORISED)) == ""
+    assert _state(CAPTURE, (1, S.AUTHORISED), (16, S.AUTHORISED)) == ""
 
 
 def test_answers_too_close_together_decide_nothing() -> None:
@@ -87,7 +88,7 @@ def test_answers_too_close_together_decide_nothing() -> None:
 
 def test_answers_that_differ_decide_nothing() -> None:
     """When the newest answers differ, the next night asks again."""
-    assert _state(CAPTURE, (1, S.AUTHORISED), (20, S.PAID)) == ""
+    assert _state(CAPTURE, (16, S.AUTHORISED), (30, S.PAID)) == ""
     assert _state(CAPTURE, (1, S.PAID), (16, S.AUTHORISED), (30, S.PAID)) == ""
 
 
@@ -103,3 +104,11 @@ def test_quarantine_is_never_shorter_than_three_deadlines() -> None:
     """Quarantine is fifteen minutes, or three gateway deadlines when those are longer."""
     assert quarantine(timedelta(seconds=60)) == timedelta(minutes=15)
     assert quarantine(timedelta(minutes=10)) == timedelta(minutes=30)
+
+
+def test_a_part_capture_is_a_persons_to_decide() -> None:
+    """The state does not say how much was captured; only the whole amount is decided by it."""
+    part = replace(CAPTURE, amount=6_000)
+
+    assert _state(part, (16, S.PAID), (30, S.PAID)) == "needs_human"
+    assert _state(part, (16, S.AUTHORISED), (30, S.AUTHORISED)) == "resolved_not_applied"

@@ -124,7 +124,7 @@ def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: An
     ("when", "state"), [("after", "resolved_applied"), ("before", "resolved_not_applied")]
 )
 def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> None:
-    """A later night's answers end the doubt, whichever way it went, without a resend."""
+    """Two later nights that agree end the doubt, whichever way it went, without a resend."""
     _capture_three(merchant)
     merchant.fault({"operation": "capture", "kind": "fin", "when": when, "nth": 1})
     merchant.night()
@@ -132,7 +132,11 @@ def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> No
     captured = _captured(merchant)
     merchant.wait(hours=24)
     merchant.night(date="2026-11-21")
+    waiting = merchant.instruction_states()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-22")
 
+    assert waiting == {"in_doubt": 3}
     assert merchant.instruction_states() == {state: 3}
     assert _captured(merchant) == captured
 
@@ -308,6 +312,26 @@ def test_a_corrected_amount_is_not_sent_on_top(merchant: Any) -> None:
 
     assert [effect["amount"] for effect in merchant.effects()] == ["1.00"]
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
+    """An instruction that was planned but not sent waits when its file no longer asks for it."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    refund = merchant.order(paid, status="paid", action="refund", action_amount="9.00")
+    merchant.drop("orders.csv", refund)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.drop("orders.csv", refund | {"action_amount": "0.90"})
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": 1, "planned": 1}
+
+
+@pytest.mark.parametrize("text", ["20261120", "2026-W47-5", "tomorrow"])
+def test_a_date_is_written_in_one_way_only(merchant: Any, text: str) -> None:
+    """Another spelling of a day would be another night, so it is refused."""
+    with pytest.raises(UsageError, match="2026-11-20"):
+        merchant.night(date=text)
 
 
 @pytest.mark.parametrize("kind", ["wrong_amount", "foreign_row", "unknown_code", "wrong_signature"])
