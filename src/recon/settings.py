@@ -13,7 +13,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from recon.approvers import Approver, approvers_of
 from recon.errors import ConfigurationError
+from recon.limits import Limits, limits_of
 from recon.rules import Rules, problems_of
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
@@ -91,6 +93,9 @@ class Settings(BaseModel):
     accounts: dict[str, AccountSettings]
     """By "<merchant_id>/<account_id>"."""
     rules: Rules
+    approvers: dict[str, Approver] = Field(default_factory=dict)
+    """By short name."""
+    limits: Limits = Field(default_factory=Limits)
     config_dir: Path | None
 
     def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
@@ -170,6 +175,8 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
+        approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
+        limits=limits_of(load_tables("limits", config_dir=config_dir)),
         config_dir=config_dir,
     )
 

@@ -1,0 +1,1 @@
+"""What the gateway tells by itself: received over HTTP, verified, kept as evidence."""

@@ -1,0 +1,32 @@
+"""The tables: one row's grain stands beside each. Money is BIGINT minor units + currency.
+
+Instants are UTC. Text columns hold "" for "not given". Everything a night did can be rebuilt from
+here; `history` is append-only and hash-chained (see `history`).
+"""
+
+from recon.store.schema.answers import observation, query_key
+from recon.store.schema.ledger import ledger_entry
+from recon.store.schema.money import attempt, batch, history, instruction
+from recon.store.schema.orders import order_action, order_file, order_row, reject
+from recon.store.schema.results import control_total, result_effect, result_row, result_summary
+from recon.store.schema.runs import run, run_source
+
+__all__ = [
+    "attempt",
+    "batch",
+    "control_total",
+    "history",
+    "instruction",
+    "ledger_entry",
+    "observation",
+    "order_action",
+    "order_file",
+    "order_row",
+    "query_key",
+    "reject",
+    "result_effect",
+    "result_row",
+    "result_summary",
+    "run",
+    "run_source",
+]

@@ -1,0 +1,109 @@
+"""Order files, their rows, the actions they ask for, and what could not be read."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+from recon.store.columns import (
+    ID_CHARACTERS,
+    REASON_CHARACTERS,
+    account_columns,
+    amount_column,
+    at_column,
+    count_column,
+    id_column,
+    metadata,
+    text_column,
+)
+
+# One row per order file content of a merchant's inbox.
+order_file = Table(
+    "order_file",
+    metadata,
+    Column("file_id", Integer, primary_key=True),
+    *account_columns(),
+    Column("business_date", String(10), nullable=False),
+    id_column("run_id"),
+    text_column("name"),
+    Column("version", Integer, nullable=False),
+    text_column("sha256"),
+    Column("size_bytes", BigInteger, nullable=False),
+    count_column("rows_read"),
+    count_column("rows_accepted"),
+    count_column("rows_rejected"),
+    count_column("rows_skipped"),
+    count_column("rows_unassigned"),
+    count_column("rows_new"),
+    count_column("rows_repeat"),
+    count_column("rows_superseding"),
+    at_column("read_at", nullable=False),
+    UniqueConstraint("merchant_id", "account_id", "sha256"),
+    UniqueConstraint("merchant_id", "account_id", "name", "version"),
+)
+
+# One row per accepted and different content of an order key; the current ones have no successor.
+order_row = Table(
+    "order_row",
+    metadata,
+    Column("row_id", Integer, primary_key=True),
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=False),
+    Column("line", Integer, nullable=False),
+    *account_columns(),
+    id_column("order_no"),
+    text_column("content_sha256"),
+    Column("currency", String(3), nullable=False),
+    amount_column("amount"),
+    text_column("status", 20),
+    at_column("ordered_at", nullable=False),
+    text_column("transaction_id", ID_CHARACTERS),
+    amount_column("expected_captured_amount", nullable=True),
+    amount_column("refund_amount", nullable=True),
+    at_column("updated_at"),
+    Column("superseded_in", Integer, nullable=True),  # the file whose row took its place
+    Index("ix_order_row_key", "merchant_id", "account_id", "order_no"),
+)
+
+# One row per action that an order file row carries.
+order_action = Table(
+    "order_action",
+    metadata,
+    Column("action_id", Integer, primary_key=True),
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=False),
+    Column("line", Integer, nullable=False),
+    *account_columns(),
+    id_column("order_no"),
+    text_column("transaction_id", ID_CHARACTERS),
+    text_column("action", 20),
+    Column("currency", String(3), nullable=False),
+    amount_column("amount"),  # of the order
+    amount_column("action_amount", nullable=True),
+    text_column("action_reason", 50),
+    text_column("request_id", ID_CHARACTERS),
+    Column("occurrence", Integer, nullable=False),  # of equal actions within one file
+    text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
+)
+
+# One row per row of a source that could not be read.
+reject = Table(
+    "reject",
+    metadata,
+    Column("reject_id", Integer, primary_key=True),
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=True),
+    id_column("run_id"),
+    text_column("kind", 20),
+    text_column("source"),
+    Column("line", Integer, nullable=False),
+    text_column("column", 100),
+    text_column("reason", REASON_CHARACTERS),
+    text_column("value", REASON_CHARACTERS),
+    text_column("merchant_id", ID_CHARACTERS),
+    text_column("account_id", ID_CHARACTERS),
+    text_column("order_no", ID_CHARACTERS),
+)

@@ -1,0 +1,23 @@
+import pytest
+
+from recon.approvers import approvers_of
+from recon.errors import ConfigurationError
+
+
+def test_a_person_is_read_with_limit_and_role() -> None:
+    """A declared person has a name, a role and a largest sum per currency."""
+    people = approvers_of({"approvers": {"anna": {"name": "Anna Berg", "limit": {"EUR": 5}}}})
+
+    assert (people["anna"].role, people["anna"].limit["EUR"]) == ("approver", 5)
+
+
+def test_a_misspelt_key_is_refused_by_name() -> None:
+    """A key that does not exist would be a limit that silently does not hold."""
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml.*limits"):
+        approvers_of({"approvers": {"anna": {"name": "Anna Berg", "limits": {"EUR": 5}}}})
+
+
+def test_a_foreign_table_is_refused_by_name() -> None:
+    """Only tables of people stand in approvers.toml."""
+    with pytest.raises(ConfigurationError, match="people"):
+        approvers_of({"people": {}})
