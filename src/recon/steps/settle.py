@@ -14,7 +14,6 @@ from recon.errors import ConfigurationError
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.model import Answer, InstructionKind, InstructionState, Mode, StepSummary
 from recon.money import format_minor_units
-from recon.settlement import gate as gates
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
@@ -22,7 +21,8 @@ from recon.settlement.planning import plan
 from recon.settlement.sender import Sender, Sent
 from recon.steps import doubt
 from recon.steps.environment import Environment
-from recon.store import answers, history, instruction_rows, proofs, runs
+from recon.steps.gate import gate_of
+from recon.store import answers, instruction_rows, runs
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
@@ -59,7 +59,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
     planned = _plan(run, environment=environment)
-    gate = _gate(run, environment=environment)
+    gate = gate_of(run, environment=environment)
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
@@ -110,19 +110,6 @@ def _plan(run: Run, *, environment: Environment) -> int:
         )
         instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
     return len(made.new)
-
-
-def _gate(run: Run, *, environment: Environment) -> Gate:
-    with environment.store.reading() as connection:
-        asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
-        totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
-        _, problem = history.verify(connection)
-        unproven = runs.not_proven(
-            connection,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-        )
-    return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
 
 
 def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:

@@ -1,0 +1,21 @@
+"""The gate before money, from what the store holds: totals, the history chain, unproven nights."""
+
+from recon.settlement import gate as gates
+from recon.settlement.gate import Gate
+from recon.steps.environment import Environment
+from recon.store import answers, history, proofs, runs
+from recon.store.runs import Run
+
+
+def gate_of(run: Run, *, environment: Environment) -> Gate:
+    """What the gate says of one run, before it sends."""
+    with environment.store.reading() as connection:
+        asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
+        totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
+        _, problem = history.verify(connection)
+        unproven = runs.not_proven(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+        )
+    return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
