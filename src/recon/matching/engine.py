@@ -5,6 +5,7 @@ from datetime import datetime
 import pandas as pd
 
 from recon.matching.breaks import breaks_of
+from recon.matching.causes import with_causes
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.digest import digest_of
 from recon.matching.grace import microseconds
@@ -70,14 +71,15 @@ def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous
     )
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
     rows = _rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    breaks = breaks_of(
+        rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
+    )
     frames, break_sets = _frames(
         rows,
         joined=joined,
         outcomes=outcomes,
         ledger=_ledger(sources),
-        breaks=breaks_of(
-            rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
-        ),
+        breaks=with_causes(breaks, joined=joined, sources=sources, rules=rules),
     )
     places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
     return Proof(sources, rules, joined, frames, places, previous)

@@ -1,0 +1,113 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+MakeCase = Callable[[], Any]
+OTHER_DAY = datetime(2026, 10, 2, 12, tzinfo=UTC)
+
+
+def causes(case: Any) -> set[str]:
+    """The distinct causes of a case's breaks."""
+    return set(case.run().breaks["cause"])
+
+
+def many(case: Any, *, count: int = 3, start: int = 0, **order: Any) -> Any:
+    """Orders of one file with the payments that fit them, then what the caller changes."""
+    changed = {"source": "orders.csv", **order.pop("order", {})}
+    paid = order.pop("payment", {})
+    for number in range(start, start + count):
+        ids = {"order_no": f"A{number}", "transaction_id": f"T{number}"}
+        if changed.get("status") != "absent":
+            case.order(**{"order_no": f"A{number}", **changed})
+        if paid is not None:
+            case.payment(paid.get("state", "paid"), **{**ids, **_without_state(paid)})
+    return case
+
+
+def _without_state(cells: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in cells.items() if name != "state"}
+
+
+def test_a_file_in_minor_units_is_one_cause(make_case: MakeCase) -> None:
+    """Amounts of a file that are all a hundred times too large are told once, with the file."""
+    case = many(make_case(), order={"amount": 1000000})
+
+    assert causes(case) == {"The amounts of orders.csv in EUR are 100 times too large."}
+
+
+def test_a_file_with_other_amounts_has_no_cause(make_case: MakeCase) -> None:
+    """Three amounts a hundred times off among many right ones are three mistakes, not a unit."""
+    case = many(make_case(), order={"amount": 1000000})
+    many(case, count=9, start=10)
+
+    assert causes(case) == {""}
+
+
+def test_two_breaks_are_too_few_for_a_cause(make_case: MakeCase) -> None:
+    """Two alike are looked at one by one."""
+    assert causes(many(make_case(), count=2, order={"amount": 1000000})) == {""}
+
+
+def test_an_unmapped_code_comes_with_the_line_to_paste(make_case: MakeCase) -> None:
+    """Breaks of one unknown code name the code and the TOML that ends them."""
+    (told,) = causes(many(make_case(), payment={"state": "unmapped"}))
+
+    assert "payment_status 9999 is not mapped" in told
+    assert 'set 9999 = "<state>" under [payment_status] in rules.toml' in told
+
+
+def test_an_unknown_file_is_one_cause(make_case: MakeCase) -> None:
+    """A file of which the gateway knows nothing was sent to the wrong account."""
+    (told,) = causes(many(make_case(), payment=None))
+
+    assert told == "The gateway knows nearly no order of orders.csv: is it of another account?"
+
+
+def test_an_unknown_part_of_a_file_has_no_cause(make_case: MakeCase) -> None:
+    """Three missing payments of twelve orders are three breaks."""
+    case = many(many(make_case(), payment=None), count=9, start=10)
+
+    assert causes(case) == {""}
+
+
+def test_a_day_without_orders_is_a_missing_file(make_case: MakeCase) -> None:
+    """Payments of a day on which no order stands in any file point to the missing file."""
+    case = many(make_case(), order={"status": "absent"})
+    many(case, start=10, payment={"transaction_date": OTHER_DAY})
+
+    assert causes(case) == {"No order file has an order of 2026-10-01: is a file missing?"}
+
+
+def test_a_day_with_some_orders_is_no_missing_file(make_case: MakeCase) -> None:
+    """Where a file of the day exists, payments without orders stay single breaks."""
+    case = many(many(make_case(), order={"status": "absent"}), start=10)
+
+    assert causes(case) == {""}
+
+
+def test_a_day_without_postings_is_one_cause(make_case: MakeCase) -> None:
+    """Payments of a day of which nothing is booked point to the posting run."""
+    case = many(make_case().ledger())
+    many(case, count=1, start=10, payment={"transaction_date": OTHER_DAY})
+    case.entry(order_no="A10")
+
+    (told,) = causes(case)
+    assert told.startswith("The ledger has no capture of payments of 2026-10-01")
+
+
+def test_two_files_with_the_same_orders_are_one_cause(make_case: MakeCase) -> None:
+    """Orders that stand in two files with other content name both files."""
+    case = many(make_case())
+    for number in range(3):
+        case.order(order_no=f"A{number}", amount=9000, source="again.csv")
+
+    (told,) = causes(case)
+    assert told.startswith("again.csv and orders.csv hold the same orders")
+
+
+def test_payments_in_one_other_account_are_one_cause(make_case: MakeCase) -> None:
+    """Orders whose payments all sit in one other account name both accounts."""
+    case = many(make_case(), payment={"account_id": "2"})
+
+    (told,) = causes(case)
+    assert told == "The other side of these records of account 1 sits in account 2."
