@@ -12,6 +12,8 @@ from reports.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, Page
 from reports.words import words_of
 
 CODES_SHOWN = 9
+SHARED_CAUSES_SHOWN = 3
+"""Many breaks with one cause are told as one line; the rest stands on Breaks."""
 
 
 def put_matrix(page: Page, top: int) -> int:
@@ -32,7 +34,7 @@ def put_matrix(page: Page, top: int) -> int:
         page.text(row, LEFT, "No open breaks.", looks.NOTE)
         row += 1
     _put_all_breaks(page, row, first)
-    bottom = max(row + 1, top + CHART_ROWS_MIN)
+    bottom = max(_put_shared_causes(page, row + 1), top + CHART_ROWS_MIN)
     if codes:
         page.sheet.conditional_formatting.add(f"C{first}:G{row - 1}", heat(most=None))
         put_age_bars(page.sheet, rows=(top + 1, row - 1), box=(RIGHT, top + 1, LAST, bottom))
@@ -87,3 +89,13 @@ def _put_all_breaks(page: Page, row: int, first: int) -> None:
         letter = "ABCDEFGH"[column - 1]
         formula = f"=SUM({letter}{first}:{letter}{row - 1})"
         page.draft.formula(page.sheet, (row, column), (formula, count), look)
+
+
+def _put_shared_causes(page: Page, row: int) -> int:
+    """The causes that many breaks share, most breaks first; each leads to its first break."""
+    causes = [str(one["cause"] or "") for one in page.rows.breaks]
+    for cause, count in Counter(filter(None, causes)).most_common(SHARED_CAUSES_SHOWN):
+        target = f"'Breaks'!A{BREAKS_HEADER_ROW + 1 + causes.index(cause)}"
+        page.draft.link(page.sheet, (row, LEFT), (f"{count:,} breaks: {cause}", target))
+        row += 1
+    return row

@@ -73,6 +73,9 @@ def set_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict[s
     }
 
 
+CAUSE = "The gateway knows nearly no order of orders-2.csv: is it of another account?"
+
+
 def break_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict[str, Any]:
     """One break; money at risk is its larger effect."""
     row = set_row(number, currency, amounts)
@@ -85,7 +88,7 @@ def break_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict
         "age_days": 0,
         "first_seen": "2026-11-20",
         "severity": "LOW",
-        "cause": "orders",
+        "cause": "",
         "reason": "the amounts differ",
         **more,
     }
@@ -95,8 +98,12 @@ def example_breaks() -> list[dict[str, Any]]:
     """Ten breaks over four currencies, codes, severities and ages."""
     return [
         break_row(1, "EUR", (10_000, 12_345, 12_345), code="AMOUNT_OVER", age_days=3),
-        break_row(2, "EUR", (9_900, None, None), code="MISSING_AT_GATEWAY", severity="HIGH"),
-        break_row(3, "JPY", (94_771, None, None), code="MISSING_AT_GATEWAY", age_days=9),
+        break_row(
+            2, "EUR", (9_900, None, None), code="MISSING_AT_GATEWAY", severity="HIGH", cause=CAUSE
+        ),
+        break_row(
+            3, "JPY", (94_771, None, None), code="MISSING_AT_GATEWAY", age_days=9, cause=CAUSE
+        ),
         break_row(4, "KWD", (1_234, 1_234, None), code="MISSING_IN_LEDGER", age_days=40),
         break_row(
             5,

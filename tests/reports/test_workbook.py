@@ -123,7 +123,7 @@ def test_every_formula_carries_the_engines_value(content: bytes) -> None:
 
 def test_unprintable_characters_are_replaced_and_counted(content: bytes) -> None:
     """One bad note neither kills the night nor passes unseen."""
-    assert "orders: \ufffd\ufffdبسم 🙂 漢字" in words_on(content, "Breaks")
+    assert "\ufffd\ufffdبسم 🙂 漢字" in words_on(content, "Breaks")
     counted = [text for text in words_on(content, "Sources") if "unprintable" in text]
     assert counted == ["2 unprintable characters of foreign text were shown as \ufffd."]
 
@@ -339,6 +339,15 @@ def test_more_codes_than_fit_are_summed_in_one_line(build: Build) -> None:
 
     assert any(word.endswith(" other causes") for word in words_on(content, "Summary"))
     assert totals[0][7] == 15
+
+
+def test_a_shared_cause_is_told_once_on_page_one(content: bytes) -> None:
+    """Breaks with one cause are one line of page one, with their number."""
+    told = [word for word in words_on(content, "Summary") if "orders-2.csv" in word]
+
+    assert told == [
+        "2 breaks: The gateway knows nearly no order of orders-2.csv: is it of another account?"
+    ]
 
 
 def test_instants_stand_in_the_reports_zone(content: bytes) -> None:

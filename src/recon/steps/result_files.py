@@ -181,12 +181,15 @@ def _rejects_csv(rejects: Sequence[Reject]) -> str:
 
 def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
     codes = result.breaks["code"].astype("str").value_counts()
+    shared = result.breaks["cause"].astype("str")
+    causes = shared[shared.ne("")].value_counts()
     told = {
         "verdict": str(result.verdict),
         "as_of": _plain(result.as_of),
         "sources": [_side(row) for row in result.sides.to_dict("records")],
         "control_totals": [_total(each) for each in result.control_totals],
         "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
+        "breaks_by_cause": {str(cause): int(causes[cause]) for cause in sorted(causes.index)},
         "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
         "unmapped_codes": [dict(each) for each in result.unmapped_codes],
         "not_covered": list(result.not_covered),
