@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from recon.errors import ConfigurationError
+from recon.gateway_client.addresses import checked_base_url
 from recon.gateway_client.errors import AddressError, InterfaceError
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.rows import Credentials
-from recon.gateway_client.transport import checked_base_url
 from recon.settings import Settings
 
 

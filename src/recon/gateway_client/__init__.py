@@ -22,6 +22,8 @@ from recon.gateway_client.errors import (
 )
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
+from recon.gateway_client.payout import BankDetails, Beneficiary, Payer, PayoutRow
+from recon.gateway_client.payout_record import PayoutRecord
 from recon.gateway_client.prepare import PreparedRequest, prepare
 from recon.gateway_client.query import QueryAnswers, QueryClient
 from recon.gateway_client.query_bounds import QueryLimits
@@ -29,11 +31,13 @@ from recon.gateway_client.query_reply import FailedKey, OrderRecord
 from recon.gateway_client.rows import (
     BatchRow,
     CancelRow,
+    CancelSubscriptionRow,
     CaptureRow,
     Credentials,
     Operation,
     RefundRow,
     ReviewRow,
+    Row,
     check_rows,
 )
 from recon.gateway_client.signing import SignatureState
@@ -42,9 +46,12 @@ from recon.gateway_client.transport import MoneyTransport, RawReply
 __all__ = [
     "AddressError",
     "AddressNotRegisteredError",
+    "BankDetails",
     "BatchReply",
     "BatchRow",
+    "Beneficiary",
     "CancelRow",
+    "CancelSubscriptionRow",
     "CaptureRow",
     "CertificateError",
     "Credentials",
@@ -61,6 +68,9 @@ __all__ = [
     "Operation",
     "OrderRecord",
     "Outcome",
+    "Payer",
+    "PayoutRecord",
+    "PayoutRow",
     "PreparedRequest",
     "QueryAnswers",
     "QueryClient",
@@ -70,6 +80,7 @@ __all__ = [
     "RefundRow",
     "ReplyPolicy",
     "ReviewRow",
+    "Row",
     "RowOutcome",
     "RowProblem",
     "SignatureRefusedError",

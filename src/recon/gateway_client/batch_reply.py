@@ -6,80 +6,28 @@ sent and carries a status of the table; everything else is unknown. A whole requ
 by a verified refusal before processing, or where the configuration says so.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
 from recon.gateway_client.prepare import PreparedRequest
-from recon.gateway_client.reply_rows import judge_rows
-from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import SignatureState, reply_signature, sign
-from recon.gateway_client.text import code_and_text, scrubbed
-from recon.gateway_client.transport import RawReply
-from recon.gateway_client.wire.json_reply import (
-    UnreadableReplyError,
-    json_object,
-    rows_of,
-    text_of,
+from recon.gateway_client.reply_message import (
+    Message,
+    Reading,
+    message_of,
+    names_other_account,
+    names_our_account,
 )
+from recon.gateway_client.reply_rows import judge_rows
+from recon.gateway_client.rows import Credentials, ids_of
+from recon.gateway_client.signing import SignatureState
+from recon.gateway_client.transport import RawReply
+from recon.gateway_client.wire.json_reply import UnreadableReplyError
 
 NO_ACCESS_STATUSES = frozenset({401, 403})
 NEVER_READ_STATUSES = frozenset({408, 425, 429})
 SLOW_DOWN_STATUSES = frozenset({429, 503})
 OK_STATUSES = range(200, 300)
 REFUSAL_STATUSES = range(400, 500)
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """A readable reply with what its head says."""
-
-    fields: dict[str, Any]
-    rows: tuple[dict[str, Any], ...]
-    malformed: int
-    """Elements of the list that are no rows at all."""
-    return_status: str
-    code: str
-    text: str
-    signature: SignatureState
-
-    @property
-    def verified(self) -> bool:
-        return self.signature is SignatureState.VALID
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Everything one reply is judged by."""
-
-    prepared: PreparedRequest
-    raw: RawReply
-    interface: GatewayInterface
-    policy: ReplyPolicy
-    credentials: Credentials
-
-    def same_for_all(
-        self,
-        outcome: Outcome,
-        *,
-        finding: Finding,
-        message: _Message | None = None,
-        stop_reason: str = "",
-    ) -> BatchReply:
-        """One outcome for every row of the request."""
-        code, text = (message.code, message.text) if message else ("", finding.message)
-        return BatchReply(
-            rows=_rows(self.prepared, outcome=outcome, code=code, text=text or finding.message),
-            return_status=message.return_status if message else "",
-            return_message=_joined(message) if message else finding.message,
-            signature=message.signature if message else SignatureState.UNCHECKED,
-            findings=(finding,),
-            stop_sending=bool(stop_reason),
-            stop_reason=stop_reason,
-        )
 
 
 def read_batch_reply(
@@ -100,11 +48,11 @@ def read_batch_reply(
             row decide; `off` does not look at signatures.
         credentials: As used for `prepared`.
     """
-    reading = _Reading(prepared, raw, interface, policy, credentials)
+    reading = Reading(prepared, raw, interface, policy, credentials)
     if not _has_readable_status(raw.status):
         return _by_status_alone(reading)
     try:
-        message = _message(reading)
+        message = message_of(reading)
     except UnreadableReplyError as error:
         return _unreadable(reading, reason=str(error))
     return (
@@ -137,73 +85,39 @@ def _has_readable_status(status: int) -> bool:
     return status in OK_STATUSES or refused
 
 
-def _by_status_alone(reading: _Reading) -> BatchReply:
+def _by_status_alone(reading: Reading) -> BatchReply:
     """3xx, 408, 425, 429, 5xx: the request may have been processed whatever the body says."""
     status = reading.raw.status
     finding = Finding(FindingKind.HTTP_STATUS, f"the gateway answered HTTP {status}")
     final = reading.interface.status_map.refusals.retry_after_is_final
     if final and status in SLOW_DOWN_STATUSES and "retry-after" in reading.raw.headers:
         reason = f"the gateway asked to slow down (HTTP {status})"
-        return reading.same_for_all(Outcome.NOT_SENT, finding=finding, stop_reason=reason)
-    return reading.same_for_all(Outcome.UNKNOWN, finding=finding)
+        return _same_for_all(reading, Outcome.NOT_SENT, finding=finding, stop_reason=reason)
+    return _same_for_all(reading, Outcome.UNKNOWN, finding=finding)
 
 
-def _unreadable(reading: _Reading, *, reason: str) -> BatchReply:
+def _unreadable(reading: Reading, *, reason: str) -> BatchReply:
     status = reading.raw.status
     finding = Finding(FindingKind.UNREADABLE, f"the reply (HTTP {status}) is {reason}")
-    return _refused_unverified(reading, finding=finding, message=None) or reading.same_for_all(
-        Outcome.UNKNOWN, finding=finding
+    return _refused_unverified(reading, finding=finding, message=None) or _same_for_all(
+        reading, Outcome.UNKNOWN, finding=finding
     )
 
 
-def _message(reading: _Reading) -> _Message:
-    fields = json_object(reading.raw.body)
-    description = reading.interface.batch(reading.prepared.operation)
-    rows, malformed = rows_of(fields, field=description.rows_field)
-    given = text_of(fields.get("return_message")) or text_of(fields.get("message")) or ""
-    code, text = code_and_text(scrubbed(given))
-    return _Message(
-        fields=fields,
-        rows=tuple(rows),
-        malformed=malformed,
-        return_status=scrubbed(text_of(fields.get("return_status")) or ""),
-        code=scrubbed(text_of(fields.get("code")) or "") or code,
-        text=text,
-        signature=_signature(reading, fields=fields, rows=rows),
-    )
-
-
-def _signature(
-    reading: _Reading, *, fields: dict[str, Any], rows: Sequence[dict[str, Any]]
-) -> SignatureState:
-    recomputed = sign(
-        reading.prepared.operation,
-        fields={name: text_of(value) or "" for name, value in fields.items()},
-        rows=[{name: text_of(value) or "" for name, value in row.items()} for row in rows],
-        credentials=reading.credentials,
-        interface=reading.interface,
-    )
-    return reply_signature(
-        text_of(fields.get("encryption_data")),
-        expected=(reading.prepared.signature, recomputed),
-        policy=reading.policy,
-    )
-
-
-def _refused_signature(reading: _Reading, message: _Message) -> BatchReply | None:
+def _refused_signature(reading: Reading, message: Message) -> BatchReply | None:
     """A refusal of our signature is believed as it stands: nobody gains by forging it."""
-    if message.rows or message.malformed or _is_accepted(reading, message):
+    if message.has_success:
         return None
     if message.code not in reading.interface.status_map.refusals.signature_codes:
         return None
     reason = f"the gateway refused our signature ({message.code}): check the sign key"
     finding = Finding(FindingKind.REFUSED, reason)
-    return reading.same_for_all(
-        Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
+    return _same_for_all(
+        reading, Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
     )
 
 
-def _refused_by_status(reading: _Reading, message: _Message) -> BatchReply | None:
+def _refused_by_status(reading: Reading, message: Message) -> BatchReply | None:
     """A 4xx counts only with a valid signature, or where the gateway promised it is final."""
     status = reading.raw.status
     if status in OK_STATUSES:
@@ -212,77 +126,77 @@ def _refused_by_status(reading: _Reading, message: _Message) -> BatchReply | Non
     refused = _refused_unverified(reading, finding=finding, message=message)
     if refused is not None or message.verified:
         return refused
-    return reading.same_for_all(Outcome.UNKNOWN, finding=finding, message=message)
+    return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
 
 
 def _refused_unverified(
-    reading: _Reading, *, finding: Finding, message: _Message | None
+    reading: Reading, *, finding: Finding, message: Message | None
 ) -> BatchReply | None:
     """401 and 403 stop everything; statuses that the configuration calls final reject."""
     status = reading.raw.status
     has_rows = message is not None and bool(message.rows or message.malformed)
     if status in reading.interface.status_map.refusals.before_processing_http and not has_rows:
         reason = f"the gateway refused the request before processing (HTTP {status})"
-        return reading.same_for_all(
-            Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
+        return _same_for_all(
+            reading, Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
         )
     if status in NO_ACCESS_STATUSES:
         reason = f"the gateway refuses access (HTTP {status})"
-        return reading.same_for_all(
-            Outcome.UNKNOWN, finding=finding, message=message, stop_reason=reason
+        return _same_for_all(
+            reading, Outcome.UNKNOWN, finding=finding, message=message, stop_reason=reason
         )
     return None
 
 
-def _untrusted(reading: _Reading, message: _Message) -> BatchReply | None:
+def _untrusted(reading: Reading, message: Message) -> BatchReply | None:
     """Replies whose signature or account cannot stand for this request."""
     if reading.policy == "enforce" and not message.verified:
         reason = f"the reply's signature is {message.signature}"
         finding = Finding(FindingKind.SIGNATURE, reason)
-    elif _names_other_account(reading, message):
+    elif names_other_account(reading, message):
         reason = "the reply is for another merchant or account"
         finding = Finding(FindingKind.OTHER_ACCOUNT, reason)
-    elif not message.verified and not _names_our_account(reading, message):
+    elif not message.verified and not names_our_account(reading, message):
         finding = Finding(
             FindingKind.ACCOUNT_NOT_ECHOED,
             "the reply names no merchant and account and has no valid signature",
         )
-        return reading.same_for_all(Outcome.UNKNOWN, finding=finding, message=message)
+        return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
     else:
         return None
-    return reading.same_for_all(
-        Outcome.UNKNOWN, finding=finding, message=message, stop_reason=reason
+    return _same_for_all(
+        reading, Outcome.UNKNOWN, finding=finding, message=message, stop_reason=reason
     )
 
 
-def _without_rows(reading: _Reading, message: _Message) -> BatchReply | None:
+def _without_rows(reading: Reading, message: Message) -> BatchReply | None:
     """Rejected only by a verified refusal whose code says "before processing"."""
     if message.rows or message.malformed:
         return None
-    said = f"return_status {message.return_status or 'missing'}, {_joined(message) or 'no text'}"
-    if _is_accepted(reading, message):
+    said = f"return_status {message.return_status or 'missing'}, {message.said or 'no text'}"
+    if message.is_accepted:
         finding = Finding(FindingKind.ROW_MISSING, f"the reply has no rows ({said})")
-        return reading.same_for_all(Outcome.UNKNOWN, finding=finding, message=message)
+        return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
     refusals = reading.interface.status_map.refusals
-    known = _is_refused(reading, message) and message.code in refusals.before_processing_codes
+    known = message.is_refused and message.code in refusals.before_processing_codes
     if message.verified and known:
-        reason = f"the gateway refused the whole request ({_joined(message)})"
+        reason = f"the gateway refused the whole request ({message.said})"
         finding = Finding(FindingKind.REFUSED, reason)
-        return reading.same_for_all(
-            Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
+        return _same_for_all(
+            reading, Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
         )
     kind = FindingKind.REFUSED if known else FindingKind.UNMAPPED_CODE
     finding = Finding(kind, f"the reply has no rows and does not prove a refusal ({said})")
-    return reading.same_for_all(Outcome.UNKNOWN, finding=finding, message=message)
+    return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
 
 
-def _by_rows(reading: _Reading, message: _Message) -> BatchReply:
+def _by_rows(reading: Reading, message: Message) -> BatchReply:
     findings: list[Finding] = []
-    if not _is_accepted(reading, message):
+    if not message.is_accepted:
         said = f"return_status {message.return_status or 'missing'} with rows"
         finding = Finding(FindingKind.RETURN_STATUS, said)
         if not message.verified:
-            return reading.same_for_all(Outcome.UNKNOWN, finding=finding, message=message)
+            return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
         findings.append(finding)
     if reading.policy == "warn" and not message.verified:
         said = f"the reply's signature is {message.signature}; the echo of each row decided"
@@ -296,7 +210,7 @@ def _by_rows(reading: _Reading, message: _Message) -> BatchReply:
     return BatchReply(
         rows=judged.rows,
         return_status=message.return_status,
-        return_message=_joined(message),
+        return_message=message.said,
         signature=message.signature,
         findings=(*findings, *judged.findings),
         stop_sending=bool(judged.stop_reason),
@@ -304,43 +218,31 @@ def _by_rows(reading: _Reading, message: _Message) -> BatchReply:
     )
 
 
-def _is_accepted(reading: _Reading, message: _Message) -> bool:
-    return reading.interface.status_map.return_status.get(message.return_status) == "accepted"
-
-
-def _is_refused(reading: _Reading, message: _Message) -> bool:
-    word = reading.interface.status_map.return_status.get(message.return_status)
-    return word == "refused" or (not message.return_status and bool(message.code))
-
-
-def _names_other_account(reading: _Reading, message: _Message) -> bool:
-    return any(
-        given not in {"", own}
-        for given, own in _accounts(reading.credentials, fields=message.fields)
+def _same_for_all(
+    reading: Reading,
+    outcome: Outcome,
+    *,
+    finding: Finding,
+    message: Message | None = None,
+    stop_reason: str = "",
+) -> BatchReply:
+    """One outcome for every row of the request."""
+    code, text = (message.code, message.text) if message else ("", finding.message)
+    return BatchReply(
+        rows=_rows(reading.prepared, outcome=outcome, code=code, text=text or finding.message),
+        return_status=message.return_status if message else "",
+        return_message=message.said if message else finding.message,
+        signature=message.signature if message else SignatureState.UNCHECKED,
+        findings=(finding,),
+        stop_sending=bool(stop_reason),
+        stop_reason=stop_reason,
     )
-
-
-def _names_our_account(reading: _Reading, message: _Message) -> bool:
-    return all(given == own for given, own in _accounts(reading.credentials, fields=message.fields))
-
-
-def _accounts(
-    credentials: Credentials, *, fields: dict[str, Any]
-) -> tuple[tuple[str | None, str], ...]:
-    return (
-        (text_of(fields.get("merchant_id")), credentials.merchant_id),
-        (text_of(fields.get("account_id")), credentials.account_id),
-    )
-
-
-def _joined(message: _Message) -> str:
-    return ":".join(part for part in (message.code, message.text) if part)
 
 
 def _rows(
     prepared: PreparedRequest, *, outcome: Outcome, code: str, text: str
 ) -> tuple[RowOutcome, ...]:
     return tuple(
-        RowOutcome(position, row.transaction_id, row.order_no, outcome, code, text)
+        RowOutcome(position, *ids_of(row), outcome, code, text)
         for position, row in enumerate(prepared.rows)
     )

@@ -46,6 +46,7 @@ def _zone(text: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_pattern)]
 WirePath = Annotated[str, Field(pattern=r"^/v1/[A-Za-z0-9]+$")]
+Body = Literal["json", "form", "xml"]
 ContentType = Annotated[str, Field(pattern=r"^[a-z]+/[a-z0-9.+-]+$")]
 
 
@@ -66,6 +67,8 @@ class Grammar(_Table):
     refund_reason: Pattern
     refund_reference: Pattern
     review_flag: Pattern
+    recurring_id: Pattern
+    contract_name: Pattern
 
 
 class BatchOperation(_Table):
@@ -81,6 +84,31 @@ class BatchOperation(_Table):
     """Fields of a reply's row that must equal what was sent."""
     status_field: str
     message_field: str
+    key_field: Literal["transaction_id"] = "transaction_id"
+    """The field by which a reply's row is found again."""
+
+
+class SingleOperation(_Table):
+    """How an operation looks on the wire whose batches have exactly one row."""
+
+    path: WirePath
+    body: Body
+    content_type: ContentType
+    rows_max: Literal[1] = 1
+    row_fields: tuple[str, ...]
+    echo_fields: tuple[str, ...]
+    echo_fields_if_given: tuple[str, ...] = ()
+    """Fields of the reply (dots lead into objects) that must equal what was sent unless empty."""
+    status_field: str
+    message_field: str
+    code_field: str = ""
+    """The field of the code; "" when the message begins with it."""
+    key_field: str
+    grammar: dict[str, Pattern] = Field(default_factory=dict)
+    """Whole-text patterns of single fields by their last name."""
+
+
+OperationFormat = BatchOperation | SingleOperation
 
 
 class QueryOperation(_Table):
@@ -109,6 +137,7 @@ class Profile(_Table):
     grammar: Grammar
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
     batch: dict[str, BatchOperation]
+    single: dict[str, SingleOperation]
     query: QueryOperations
 
 
@@ -180,15 +209,16 @@ class GatewayInterface(_Table):
         _refuse_gaps(interface)
         return interface
 
-    def batch(self, operation: str) -> BatchOperation:
-        """The wire format of one batch operation.
+    def batch(self, operation: str) -> OperationFormat:
+        """The wire format of one operation that is sent in batches, be it of one row.
 
         Raises:
             InterfaceError: the profile does not describe the operation.
         """
-        found = self.profile.batch.get(operation)
+        described: dict[str, OperationFormat] = {**self.profile.batch, **self.profile.single}
+        found = described.get(operation)
         if found is None:
-            known = ", ".join(sorted(self.profile.batch))
+            known = ", ".join(sorted(described))
             msg = f"profiles.toml describes no batch operation {operation!r} (described: {known})"
             raise InterfaceError(msg)
         return found
@@ -234,7 +264,7 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 
 def _refuse_gaps(interface: GatewayInterface) -> None:
     """Every operation needs its template, reply rule and statuses; else money would be guessed."""
-    signed = {*interface.profile.batch, "retrievalTrans"}
+    signed = {*interface.profile.batch, *interface.profile.single, "retrievalTrans"}
     for file, table, needed in (
         ("signature.toml, templates", interface.signature.templates, signed),
         ("signature.toml, replies", interface.signature.replies, signed),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recon.gateway_client.payout_record import PayoutRecord
 from recon.gateway_client.signing import SignatureState
 
 
@@ -61,11 +62,14 @@ class RowOutcome:
     position: int
     """0-based, in the request."""
     transaction_id: str
+    """Of a payout the gateway's own, once it has one; of a subscription ""."""
     order_no: str
     outcome: Outcome
     code: str = ""
     message: str = ""
     refund_reference_id: str = ""
+    payout: PayoutRecord | None = None
+    """The gateway's record of a payout, as far as the reply could be trusted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,26 @@ journal names what was sent.
 """
 
 import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from recon.gateway_client.errors import InvalidBatchError, RowProblem
-from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.interface import BatchOperation, GatewayInterface, OperationFormat
 from recon.gateway_client.rows import (
-    BatchRow,
     Credentials,
     Operation,
+    Row,
     check_rows,
     fields_sent,
+    private_of,
     text_problem,
     wire_row,
 )
 from recon.gateway_client.signing import sign
+from recon.gateway_client.text import masked_values, scrubbed
+from recon.gateway_client.wire.json_reply import texts_of
+from recon.gateway_client.wire.request_body import request_body
 
 PROBLEMS_SHOWN_MAX = 5
 
@@ -32,16 +36,29 @@ class PreparedRequest:
     operation: Operation
     path: str
     content_type: str
-    body: bytes
+    body: bytes = field(repr=False)
     body_sha256: str
     """Hexadecimal, of `body`."""
-    rows: tuple[BatchRow, ...]
+    rows: tuple[Row, ...]
     signature: str
+    private: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of the rows that must not be stored or shown in clear."""
+
+    def masked(self, text: bytes) -> bytes:
+        """Text such as the body or its reply, with every private value of the rows masked.
+
+        Values too short to be told from other text are masked only where they stand quoted.
+        """
+        return masked_values(text, values=self.private)
+
+    def masked_text(self, text: str) -> str:
+        """Foreign text that is safe to keep and show, with every private value masked too."""
+        return scrubbed(self.masked(text.encode(errors="replace")).decode(errors="replace"))
 
 
 def prepare(
     operation: Operation | str,
-    rows: Sequence[BatchRow],
+    rows: Sequence[Row],
     *,
     credentials: Credentials,
     interface: GatewayInterface,
@@ -58,16 +75,14 @@ def prepare(
     _refuse_rows(operation, problems=check_rows(operation, rows=rows, interface=interface))
     fields = fields_sent(operation, interface=interface)
     wire_rows = [wire_row(row, fields=fields) for row in rows]
-    signature = sign(
-        operation, fields={}, rows=wire_rows, credentials=credentials, interface=interface
-    )
+    signature = _signature(operation, rows=wire_rows, credentials=credentials, interface=interface)
     message = {
         "merchant_id": credentials.merchant_id,
         "account_id": credentials.account_id,
-        description.rows_field: wire_rows,
+        **_content(wire_rows, description=description),
         "encryption_data": signature,
     }
-    body = json.dumps(message, separators=(",", ":")).encode("ascii")
+    body = request_body(message, body=description.body)
     return PreparedRequest(
         operation=operation,
         path=description.path,
@@ -76,22 +91,45 @@ def prepare(
         body_sha256=hashlib.sha256(body).hexdigest(),
         rows=tuple(rows),
         signature=signature,
+        private=frozenset().union(*(private_of(row) for row in rows)),
     )
+
+
+def _signature(
+    operation: Operation,
+    *,
+    rows: Sequence[dict[str, Any]],
+    credentials: Credentials,
+    interface: GatewayInterface,
+) -> str:
+    batched = isinstance(interface.batch(operation), BatchOperation)
+    return sign(
+        operation,
+        fields={} if batched else texts_of(rows[0]),
+        rows=rows if batched else (),
+        credentials=credentials,
+        interface=interface,
+    )
+
+
+def _content(rows: list[dict[str, Any]], *, description: OperationFormat) -> dict[str, Any]:
+    """What stands between the account and the signature: a list of rows, or the one row's own."""
+    return {description.rows_field: rows} if isinstance(description, BatchOperation) else rows[0]
 
 
 def refuse_credentials(credentials: Credentials, *, interface: GatewayInterface) -> None:
     """Raise InvalidBatchError when merchant, account or key cannot sign anything."""
-    for field in ("merchant_id", "account_id"):
-        reason = text_problem(field, text=getattr(credentials, field), interface=interface)
+    for name in ("merchant_id", "account_id"):
+        reason = text_problem(name, text=getattr(credentials, name), interface=interface)
         if reason:
-            msg = f"{field} {reason}; nothing was sent"
+            msg = f"{name} {reason}; nothing was sent"
             raise InvalidBatchError(msg)
     if not credentials.sign_key.get_secret_value():
         msg = "the sign key is empty; nothing was sent"
         raise InvalidBatchError(msg)
 
 
-def _refuse_size(operation: Operation, *, rows: Sequence[BatchRow], rows_max: int) -> None:
+def _refuse_size(operation: Operation, *, rows: Sequence[Row], rows_max: int) -> None:
     if not 1 <= len(rows) <= rows_max:
         msg = f"a {operation} batch of {len(rows)} rows; 1 to {rows_max} may be sent at once"
         raise InvalidBatchError(msg)

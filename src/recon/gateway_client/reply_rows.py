@@ -8,13 +8,14 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-from recon.gateway_client.interface import BatchOperation, GatewayInterface
+from recon.gateway_client.interface import GatewayInterface, OperationFormat, SingleOperation
 from recon.gateway_client.outcomes import Finding, FindingKind, Outcome, RowOutcome
+from recon.gateway_client.payout_record import PayoutRecord, payout_record
 from recon.gateway_client.prepare import PreparedRequest
-from recon.gateway_client.rows import BatchRow, Operation, RefundRow
+from recon.gateway_client.reply_echo import differing_fields
+from recon.gateway_client.rows import Operation, RefundRow, Row, ids_of
 from recon.gateway_client.text import code_and_text, scrubbed
 from recon.gateway_client.wire.json_reply import text_of
 
@@ -23,7 +24,6 @@ FOREIGN_ROWS_MAX = 1
 
 FOREIGN_ROWS_KEPT_MAX = 20
 
-_AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _REFUND_SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
 
 
@@ -43,6 +43,7 @@ class _Verdict:
     message: str = ""
     refund_reference_id: str = ""
     findings: tuple[Finding, ...] = ()
+    payout: PayoutRecord | None = None
 
 
 def judge_rows(
@@ -53,29 +54,22 @@ def judge_rows(
     interface: GatewayInterface,
 ) -> JudgedRows:
     """What each requested row came to, and the rows that nobody asked for."""
-    asked = {row.transaction_id for row in prepared.rows}
+    asked = {row.key for row in prepared.rows}
+    key_field = interface.batch(prepared.operation).key_field
     answers: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     foreign: list[Mapping[str, Any]] = []
     for row in rows:
-        transaction_id = text_of(row.get("transaction_id"))
-        if transaction_id is not None and transaction_id in asked:
-            answers[transaction_id].append(row)
+        key = text_of(row.get(key_field))
+        if key is not None and key in asked:
+            answers[key].append(row)
         else:
             foreign.append(row)
     verdicts = [
-        _verdict(sent, answers=answers[sent.transaction_id], prepared=prepared, interface=interface)
+        _verdict(sent, answers=answers[sent.key], prepared=prepared, interface=interface)
         for sent in prepared.rows
     ]
     outcomes = tuple(
-        RowOutcome(
-            position,
-            sent.transaction_id,
-            sent.order_no,
-            verdict.outcome,
-            verdict.code,
-            verdict.message,
-            verdict.refund_reference_id,
-        )
+        _outcome(position, sent=sent, verdict=verdict)
         for position, (sent, verdict) in enumerate(zip(prepared.rows, verdicts, strict=True))
     )
     findings = [finding for verdict in verdicts for finding in verdict.findings]
@@ -89,8 +83,22 @@ def judge_rows(
     )
 
 
+def _outcome(position: int, *, sent: Row, verdict: _Verdict) -> RowOutcome:
+    transaction_id, order_no = ids_of(sent)
+    return RowOutcome(
+        position,
+        transaction_id or (verdict.payout.transaction_id if verdict.payout else ""),
+        order_no,
+        verdict.outcome,
+        verdict.code,
+        verdict.message,
+        verdict.refund_reference_id,
+        verdict.payout,
+    )
+
+
 def _verdict(
-    sent: BatchRow,
+    sent: Row,
     *,
     answers: Sequence[Mapping[str, Any]],
     prepared: PreparedRequest,
@@ -100,8 +108,7 @@ def _verdict(
     if not answers:
         return _unknown(sent, kind=FindingKind.ROW_MISSING, message="the reply lacks this row")
     verdicts = {
-        _single(sent, answer=answer, operation=prepared.operation, interface=interface)
-        for answer in answers
+        _single(sent, answer=answer, prepared=prepared, interface=interface) for answer in answers
     }
     if len(verdicts) > 1:
         message = f"{len(answers)} rows of the reply contradict each other"
@@ -120,58 +127,53 @@ def _verdict(
 
 
 def _single(
-    sent: BatchRow,
+    sent: Row,
     *,
     answer: Mapping[str, Any],
-    operation: Operation,
+    prepared: PreparedRequest,
     interface: GatewayInterface,
 ) -> _Verdict:
-    description = interface.batch(operation)
-    differing = _differing(sent, answer=answer, description=description)
+    description = interface.batch(prepared.operation)
+    differing = differing_fields(sent, answer=answer, description=description)
     if differing:
         message = f"the reply differs in {', '.join(differing)}"
         return _unknown(sent, kind=FindingKind.ECHO_DIFFERS, message=message)
     status = text_of(answer.get(description.status_field))
-    word = interface.status_map.row_status[operation].get(status or "")
-    code, text = _code_and_text(answer, description=description)
+    word = interface.status_map.row_status[prepared.operation].get(status or "")
+    code, text = _code_and_text(answer, description=description, prepared=prepared)
+    payout = _payout(answer, prepared=prepared)
     if word is None:
         shown = scrubbed(status or "") or "missing"
         message = f"{description.status_field} {shown} is not in the status map"
-        return _unknown(sent, kind=FindingKind.UNMAPPED_CODE, message=message, code=code)
+        return _unknown(
+            sent, kind=FindingKind.UNMAPPED_CODE, message=message, code=code, payout=payout
+        )
+    if word == "failed" and payout is not None and not code:
+        message = f"{description.status_field} {status} came without a reason"
+        return _unknown(sent, kind=FindingKind.CONTRADICTION, message=message, payout=payout)
     reference, findings, ours = _refund_reference(sent, answer=answer, succeeded=word == "accepted")
     if not ours:
         return _Verdict(Outcome.UNKNOWN, code, findings[0].message, "", findings)
-    return _Verdict(Outcome(word), code, text, reference, findings)
+    return _Verdict(Outcome(word), code, text, reference, findings, payout)
 
 
-def _differing(
-    sent: BatchRow, *, answer: Mapping[str, Any], description: BatchOperation
-) -> list[str]:
-    """Fields that do not echo what was sent; a missing echo proves nothing and differs too."""
-    differing = [
-        name
-        for name in description.echo_fields
-        if not _echoes(getattr(sent, name), given=text_of(answer.get(name)))
-    ]
-    if isinstance(sent, RefundRow) and sent.refund_reference:
-        given = text_of(answer.get("refund_reference"))
-        if given not in {"", sent.refund_reference}:
-            differing.append("refund_reference")
-    return differing
+def _code_and_text(
+    answer: Mapping[str, Any], *, description: OperationFormat, prepared: PreparedRequest
+) -> tuple[str, str]:
+    text = prepared.masked_text(text_of(answer.get(description.message_field)) or "")
+    if isinstance(description, SingleOperation) and description.code_field:
+        return scrubbed(text_of(answer.get(description.code_field)) or ""), text
+    return code_and_text(text)
 
 
-def _echoes(value: object, *, given: str | None) -> bool:
-    if isinstance(value, Decimal):
-        return given is not None and bool(_AMOUNT.fullmatch(given)) and Decimal(given) == value
-    return given == value
-
-
-def _code_and_text(answer: Mapping[str, Any], *, description: BatchOperation) -> tuple[str, str]:
-    return code_and_text(scrubbed(text_of(answer.get(description.message_field)) or ""))
+def _payout(answer: Mapping[str, Any], *, prepared: PreparedRequest) -> PayoutRecord | None:
+    if prepared.operation is not Operation.PAYOUT:
+        return None
+    return payout_record(answer, masked_text=prepared.masked_text)
 
 
 def _refund_reference(
-    sent: BatchRow, *, answer: Mapping[str, Any], succeeded: bool
+    sent: Row, *, answer: Mapping[str, Any], succeeded: bool
 ) -> tuple[str, tuple[Finding, ...], bool]:
     """The gateway's name of a refund, findings, and whether it can be this payment's at all."""
     if not isinstance(sent, RefundRow):
@@ -208,10 +210,18 @@ def _foreign(foreign: Sequence[Mapping[str, Any]], *, malformed: int) -> list[Fi
     return findings
 
 
-def _unknown(sent: BatchRow, *, kind: FindingKind, message: str, code: str = "") -> _Verdict:
+def _unknown(
+    sent: Row,
+    *,
+    kind: FindingKind,
+    message: str,
+    code: str = "",
+    payout: PayoutRecord | None = None,
+) -> _Verdict:
     finding = _finding(sent, kind=kind, message=message)
-    return _Verdict(Outcome.UNKNOWN, code, message, "", (finding,))
+    return _Verdict(Outcome.UNKNOWN, code, message, "", (finding,), payout)
 
 
-def _finding(sent: BatchRow, *, kind: FindingKind, message: str) -> Finding:
-    return Finding(kind, message, transaction_id=sent.transaction_id, order_no=sent.order_no)
+def _finding(sent: Row, *, kind: FindingKind, message: str) -> Finding:
+    transaction_id, order_no = ids_of(sent)
+    return Finding(kind, message, transaction_id=transaction_id, order_no=order_no)

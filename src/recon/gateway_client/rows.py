@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from pydantic import SecretStr
 
 from recon.gateway_client.errors import RowProblem
 from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.payout import PayoutRow, private_texts
+from recon.gateway_client.payout_checks import payout_problems
+from recon.gateway_client.private_fields import is_blank, wire_value
 
 
 class Operation(StrEnum):
@@ -24,6 +28,10 @@ class Operation(StrEnum):
     REFUND = "refund"
     CANCEL = "cancel"
     REVIEW = "review"
+    PAYOUT = "payout"
+    """A batch of one."""
+    CANCEL_SUBSCRIPTION = "cancelsubscription"
+    """A batch of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,11 @@ class BatchRow:
     order_no: str
     currency: str
     amount: Decimal
+
+    @property
+    def key(self) -> str:
+        """By what the row is recognised in a reply."""
+        return self.transaction_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +85,51 @@ class ReviewRow(BatchRow):
     review_flag: str = "1"
 
 
-ROW_TYPES: dict[Operation, type[BatchRow]] = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelSubscriptionRow:
+    """End a recurring contract; what is already contracted is still charged."""
+
+    recurring_id: str
+    contract_name: str
+
+    @property
+    def key(self) -> str:
+        """By what the reply is recognised."""
+        return self.recurring_id
+
+
+Row = BatchRow | PayoutRow | CancelSubscriptionRow
+
+ROW_TYPES: dict[Operation, type[Row]] = {
     Operation.CAPTURE: CaptureRow,
     Operation.REFUND: RefundRow,
     Operation.CANCEL: CancelRow,
     Operation.REVIEW: ReviewRow,
+    Operation.PAYOUT: PayoutRow,
+    Operation.CANCEL_SUBSCRIPTION: CancelSubscriptionRow,
 }
 
 
-def wire_row(row: BatchRow, *, fields: Iterable[str]) -> dict[str, str]:
-    """The named fields of a row as the wire writes them: all text, amounts without exponent."""
+def wire_row(row: Row, *, fields: Iterable[str]) -> dict[str, Any]:
+    """The named fields of a row as the wire writes them: text, amounts without exponent, objects.
+
+    A field of a payout that was not given is left out.
+    """
     values = ((name, getattr(row, name)) for name in fields)
+    spares_blanks = isinstance(row, PayoutRow)
     return {
-        name: f"{value:f}" if isinstance(value, Decimal) else str(value) for name, value in values
+        name: wire_value(value) for name, value in values if not (spares_blanks and is_blank(value))
     }
+
+
+def ids_of(row: Row) -> tuple[str, str]:
+    """The transaction_id and order_no of a row; a subscription has neither, a payout not yet."""
+    return (row.transaction_id, row.order_no) if isinstance(row, BatchRow) else ("", "")
+
+
+def private_of(row: Row) -> frozenset[str]:
+    """Values of a row that must not be stored or shown in clear."""
+    return private_texts(row) if isinstance(row, PayoutRow) else frozenset()
 
 
 def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[str, ...]:
@@ -97,10 +141,10 @@ def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[s
 
 
 def check_rows(
-    operation: Operation, *, rows: Sequence[BatchRow], interface: GatewayInterface
+    operation: Operation, *, rows: Sequence[Row], interface: GatewayInterface
 ) -> tuple[RowProblem, ...]:
     """Why rows of this batch must not be sent; empty when all may. Batch size is not judged."""
-    counts = Counter(row.transaction_id for row in rows)
+    counts = Counter(row.key for row in rows)
     found: list[RowProblem] = []
     for position, row in enumerate(rows):
         if type(row) is not ROW_TYPES[operation]:
@@ -111,9 +155,9 @@ def check_rows(
             RowProblem(position, field, reason)
             for field, reason in _row_problems(operation, row=row, interface=interface)
         )
-        if counts[row.transaction_id] > 1:
+        if counts[row.key] > 1:
             reason = "the same transaction stands in this batch more than once"
-            found.append(RowProblem(position, "transaction_id", reason))
+            found.append(RowProblem(position, interface.batch(operation).key_field, reason))
     return tuple(found)
 
 
@@ -129,8 +173,11 @@ def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
 
 
 def _row_problems(
-    operation: Operation, *, row: BatchRow, interface: GatewayInterface
+    operation: Operation, *, row: Row, interface: GatewayInterface
 ) -> Iterator[tuple[str, str]]:
+    if isinstance(row, PayoutRow):
+        yield from _payout_problems(row, interface=interface)
+        return
     for field in fields_sent(operation, interface=interface):
         value = getattr(row, field)
         reason = (_amount_problem(value) if field.endswith("amount") else "") or text_problem(
@@ -140,6 +187,20 @@ def _row_problems(
             yield field, reason
     if isinstance(row, RefundRow) and _comparable(row) and row.refund_amount > row.amount:
         yield "refund_amount", "is more than the payment's amount"
+
+
+def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    described = interface.profile.single[Operation.PAYOUT]
+    yield from payout_problems(row, grammar=described.grammar)
+    for field in ("payment_amount", "source_amount"):
+        value = getattr(row, field)
+        if value is None:
+            continue
+        reason = _amount_problem(value) or text_problem(
+            "amount", text=_as_text(value), interface=interface
+        )
+        if reason:
+            yield field, reason
 
 
 def _comparable(row: RefundRow) -> bool:

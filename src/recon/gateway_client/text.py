@@ -4,11 +4,13 @@ Card numbers are cut to their first six and last four digits, control characters
 surrogates become spaces, and everything is bounded. Ids and amounts never pass through here.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 MESSAGE_CHARACTERS_MAX = 300
 LUHN_NINE = 9
+WHOLE_WORD_CHARACTERS_MIN = 6
 
 _CARD = re.compile(r"(?<![0-9A-Za-z])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])", re.ASCII)
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -42,6 +44,26 @@ def masked_cards(text: str, *, keep: Iterable[str] = ()) -> str:
         return f"{digits[:6]}{'*' * (len(digits) - 10)}{digits[-4:]}"
 
     return _CARD.sub(mask, text)
+
+
+def masked_values(text: bytes, *, values: Collection[str]) -> bytes:
+    """Text with each of these values masked, as JSON writes them and as they are.
+
+    A value of less than WHOLE_WORD_CHARACTERS_MIN characters is masked only between quotes, and
+    the name of a JSON field never is.
+    """
+    written = {form for value in values for form in _written(value)}
+    if not written:
+        return text
+    found = b"|".join(sorted(written, key=lambda form: (-len(bytes(form)), form)))
+    pattern = rb"(?<![0-9A-Za-z])(?:" + found + rb')(?![0-9A-Za-z])(?!"\s*:)'
+    return re.sub(pattern, lambda match: b'"***"' if match[0][:1] == b'"' else b"***", text)
+
+
+def _written(value: str) -> Iterator[bytes]:
+    for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        word = re.escape(form.encode(errors="surrogatepass"))
+        yield word if len(value) >= WHOLE_WORD_CHARACTERS_MIN else b'"' + word + b'"'
 
 
 def code_and_text(message: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ replies. What surely was not sent is told apart from everything else by the clas
 """
 
 import asyncio
-import ipaddress
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from recon.gateway_client.addresses import checked_base_url
 from recon.gateway_client.errors import (
     AddressError,
     CertificateError,
@@ -157,30 +157,6 @@ class ReadConnection:
         )
 
 
-def checked_base_url(base_url: str) -> str:
-    """The base URL without a trailing slash.
-
-    Raises:
-        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1].
-    """
-    try:
-        parts = urlsplit(base_url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        msg = f"the gateway's base URL is not a URL: {error}"
-        raise AddressError(msg) from error
-    if parts.username or parts.password or parts.query or parts.fragment or not host:
-        msg = "the gateway's base URL must be scheme, host, port and path only"
-        raise AddressError(msg)
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
-        msg = (
-            f"the gateway's base URL must be https (http is allowed to 127.0.0.1 or [::1] only),"
-            f" not {parts.scheme or 'nothing'} to {host}"
-        )
-        raise AddressError(msg)
-    return base_url.rstrip("/")
-
-
 def trust(base_url: str, *, ca_file: Path | None) -> ssl.SSLContext:
     """Whom to trust: the system's certificates, or those of `ca_file` alone.
 
@@ -306,10 +282,3 @@ def _is_certificate(error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -62,6 +62,11 @@ def text_of(value: object) -> str | None:
     return str(value)
 
 
+def texts_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The text of every field; "" for objects and lists."""
+    return {name: text_of(value) or "" for name, value in fields.items()}
+
+
 def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:
     """The rows of a list field and the count of elements that are not rows.
 

@@ -1,0 +1,50 @@
+"""Which addresses may be called or sent to a shopper: https, or http to this machine."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from recon.gateway_client.errors import AddressError
+
+
+def checked_base_url(base_url: str) -> str:
+    """The base URL without a trailing slash.
+
+    Raises:
+        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1].
+    """
+    try:
+        parts = urlsplit(base_url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        msg = f"the gateway's base URL is not a URL: {error}"
+        raise AddressError(msg) from error
+    if parts.username or parts.password or parts.query or parts.fragment or not host:
+        msg = "the gateway's base URL must be scheme, host, port and path only"
+        raise AddressError(msg)
+    if not is_private_way(base_url):
+        msg = (
+            f"the gateway's base URL must be https (http is allowed to 127.0.0.1 or [::1] only),"
+            f" not {parts.scheme or 'nothing'} to {host}"
+        )
+        raise AddressError(msg)
+    return base_url.rstrip("/")
+
+
+def is_private_way(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there: https, or http to a loopback."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (
+        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is a literal address of this machine; names prove nothing."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,72 @@
+"""Why a payout must not be sent. Reasons name fields, never their values."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from recon.gateway_client.addresses import is_private_way
+from recon.gateway_client.payout import PayoutRow
+from recon.gateway_client.private_fields import is_blank
+
+TEXT_CHARACTERS_MAX = 2_000
+"""Of one field without a pattern of its own."""
+
+IBAN_MODULUS = 97
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def payout_problems(row: PayoutRow, *, grammar: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of a field (dots lead into objects) and why it must not be sent."""
+    yield from _text_problems(row, path="", grammar=grammar)
+    yield from _source_problems(row)
+    if is_blank(row.beneficiary) and not row.beneficiary_id:
+        yield "beneficiary", "and beneficiary_id are both empty: nobody would be paid"
+    if row.beneficiary and row.beneficiary.bank_details:
+        iban = row.beneficiary.bank_details.iban
+        if iban and not has_iban_check(iban):
+            yield "beneficiary.bank_details.iban", "fails its check digits"
+    if row.notify_url and not is_private_way(row.notify_url):
+        yield "notify_url", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
+def has_iban_check(iban: str) -> bool:
+    """Whether the check digits of an IBAN fit the rest of it (ISO 7064)."""
+    turned = iban[4:] + iban[:4]
+    if not (turned.isascii() and turned.isalnum()):
+        return False
+    return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
+
+
+def _text_problems(
+    value: object, *, path: str, grammar: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            below = f"{path}.{name}" if path else name
+            yield from _text_problems(getattr(value, name), path=below, grammar=grammar)
+    elif isinstance(value, tuple):
+        for position, part in enumerate(value):
+            yield from _text_problems(part, path=f"{path}[{position}]", grammar=grammar)
+    elif isinstance(value, str):
+        problem = _text_problem(value, pattern=grammar.get(path.rpartition(".")[2], ""))
+        if problem:
+            yield path, problem
+
+
+def _text_problem(text: str, *, pattern: str) -> str:
+    if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
+        return f"does not have the form {pattern}"
+    if _CONTROL.search(text):
+        return "has characters that cannot be sent"
+    if len(text) > TEXT_CHARACTERS_MAX:
+        return f"is longer than {TEXT_CHARACTERS_MAX} characters"
+    return ""
+
+
+def _source_problems(row: PayoutRow) -> Iterator[tuple[str, str]]:
+    """Two amounts that differ would leave it to the gateway which one is paid."""
+    if row.source_amount is None:
+        return
+    if (row.source_currency, row.source_amount) != (row.payment_currency, row.payment_amount):
+        yield "source_amount", "differs from the payment amount; give one of the two"

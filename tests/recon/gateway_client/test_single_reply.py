@@ -1,0 +1,246 @@
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import (
+    BatchReply,
+    CancelSubscriptionRow,
+    Credentials,
+    FindingKind,
+    GatewayInterface,
+    InvalidBatchError,
+    Outcome,
+    PreparedRequest,
+    prepare,
+    read_batch_reply,
+)
+from tests.recon.gateway_client.payouts import PRIVATE, payout_with, record_of
+from tests.recon.gateway_client.played import raw_of
+
+SUBSCRIPTION = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold plan")
+
+Read = Callable[..., BatchReply]
+
+
+@pytest.fixture
+def read(interface: GatewayInterface, credentials: Credentials) -> Read:
+    """Reads a reply with the shipped interface."""
+
+    def reader(prepared: PreparedRequest, reply: object, *, status: int = 200) -> BatchReply:
+        return read_batch_reply(
+            prepared,
+            raw_of(reply, status=status),
+            interface=interface,
+            policy="enforce",
+            credentials=credentials,
+        )
+
+    return reader
+
+
+@pytest.fixture
+def payout(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+    """One payout, ready to send."""
+    return prepare("payout", [payout_with()], credentials=credentials, interface=interface)
+
+
+@pytest.fixture
+def subscription(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+    """One cancellation of a subscription, ready to send."""
+    return prepare(
+        "cancelsubscription", [SUBSCRIPTION], credentials=credentials, interface=interface
+    )
+
+
+def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, read: Read) -> None:
+    """Numbers are Decimals, offsets may lack the colon, unknown fields are kept."""
+    body = json.dumps(record_of(payout, note="new")).replace("255.0", "255.10").encode()
+    row = read(payout, body).rows[0]
+
+    assert (row.outcome, row.transaction_id) == (Outcome.DONE, "PO1")
+    assert row.payout is not None
+    assert (row.payout.amount_payer_pays, row.payout.fee_currency) == (Decimal("255.10"), "EUR")
+    assert str(row.payout.amount_payer_pays) == "255.10"
+    assert row.payout.created_at == datetime(2026, 11, 20, 21, 59, 58, tzinfo=UTC)
+    assert row.payout.short_reference_id == "20261120-A1B2C3"
+    assert dict(row.payout.extra) == {"note": "new"}
+    assert row.payout.malformed == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "finding"),
+    [
+        ({"status": "FAILED", "failure_type": "INSUFFICIENT_FUNDS"}, Outcome.FAILED, None),
+        ({"status": "FAILED"}, Outcome.UNKNOWN, FindingKind.CONTRADICTION),
+        ({"status": "PROCESSING"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"status": ["COMPLETED"]}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"status": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"request_id": "other"}, Outcome.UNKNOWN, FindingKind.ROW_MISSING),
+        ({"payment_amount": "251.00"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"payment_amount": "250.000"}, Outcome.DONE, None),
+        ({"payment_currency": "USD"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        (
+            {"beneficiary": {"bank_details": {"iban": "GB82WEST12345698765432"}}},
+            Outcome.UNKNOWN,
+            FindingKind.ECHO_DIFFERS,
+        ),
+        ({"beneficiary": {"bank_details": {"iban": "DE89 3704 0044 0532 0130 00"}}}, "done", None),
+        ({"beneficiary": {"bank_details": {"iban": "***"}}}, Outcome.DONE, None),
+        ({"beneficiary": "none"}, Outcome.DONE, None),
+        ({"encryption_data": "0" * 64}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"account_id": "2"}, Outcome.UNKNOWN, FindingKind.OTHER_ACCOUNT),
+    ],
+)
+def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
+    payout: PreparedRequest,
+    read: Read,
+    changes: dict[str, Any],
+    outcome: Outcome,
+    finding: FindingKind | None,
+) -> None:
+    """Every doubt is unknown; only a known failure with its type is a refusal."""
+    reply = read(payout, record_of(payout, **changes))
+
+    assert [row.outcome for row in reply.rows] == [outcome]
+    assert {found.kind for found in reply.findings} >= ({finding} if finding else set())
+
+
+def test_a_stored_reply_that_was_masked_is_judged_the_same(
+    payout: PreparedRequest, read: Read
+) -> None:
+    """A night that died between reply and judgement loses nothing by the mask."""
+    whole = json.dumps(record_of(payout)).encode()
+
+    assert read(payout, payout.masked(whole)).rows[0].outcome is Outcome.DONE
+    assert [value for value in PRIVATE if value.encode() in payout.masked(whole)] == []
+
+
+def test_a_failure_that_quotes_the_account_is_masked(payout: PreparedRequest, read: Read) -> None:
+    """What the gateway says of a payout ends in reports."""
+    said = {
+        "failure_type": "BANK",
+        "failure_reason": f"account {PRIVATE[0]} of {PRIVATE[1]} closed",
+    }
+    reply = read(payout, record_of(payout, status="FAILED", **said))
+
+    assert reply.rows[0].message == "account *** of *** closed"
+    assert [value for value in PRIVATE if value in repr(reply)] == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "outcome", "stops"),
+    [
+        ({"code": "I0013", "source": "gateway", "message": "signature"}, 400, "rejected", True),
+        ({"code": "I0002", "source": "gateway", "message": "amount"}, 400, "unknown", False),
+        ({"message": "busy"}, 503, "unknown", False),
+        (b"<html>", 200, "unknown", False),
+        (b"", 200, "unknown", False),
+        ({}, 200, "unknown", True),
+    ],
+)
+def test_a_payout_that_was_refused_as_a_whole_stays_in_doubt_without_proof(
+    payout: PreparedRequest,
+    read: Read,
+    reply: object,
+    status: int,
+    outcome: str,
+    *,
+    stops: bool,
+) -> None:
+    """Only a refused signature is believed as it stands."""
+    judged = read(payout, reply, status=status)
+
+    assert (judged.rows[0].outcome, judged.stop_sending) == (outcome, stops)
+
+
+def test_a_signed_refusal_before_processing_rejects_a_payout(
+    payout: PreparedRequest, read: Read
+) -> None:
+    """A verified code that says `before processing` is final."""
+    refusal = {"code": "I0002", "message": "amount", "encryption_data": payout.signature}
+
+    assert read(payout, refusal, status=400).rows[0].outcome is Outcome.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("profile", "content_type"),
+    [("base", "application/xml"), ("extended", "application/json")],
+)
+def test_a_subscription_is_cancelled_in_json_text_under_the_profiles_type(
+    tables: dict[str, Any], credentials: Credentials, profile: str, content_type: str
+) -> None:
+    """base: as the document's samples; extended: as its newer pages."""
+    interface = GatewayInterface.of(**tables, profile=profile)
+    prepared = prepare(
+        "cancelsubscription", [SUBSCRIPTION], credentials=credentials, interface=interface
+    )
+
+    assert prepared.content_type == content_type
+    assert list(json.loads(prepared.body).items()) == [
+        ("merchant_id", "100042"),
+        ("account_id", "100042001"),
+        ("recurring_id", "R1"),
+        ("contract_name", "Gold plan"),
+        ("encryption_data", prepared.signature),
+    ]
+
+
+def test_a_subscription_can_be_cancelled_in_real_xml(
+    tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """For a gateway that means its declared type."""
+    mine = {"single": {"cancelsubscription": {"body": "xml"}}}
+    tables = tables | {"profiles": tables["profiles"] | {"user": mine}}
+    row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold & <plan>")
+    body = prepare(
+        "cancelsubscription",
+        [row],
+        credentials=credentials,
+        interface=GatewayInterface.of(**tables),
+    ).body
+
+    assert b"<recurring_id>R1</recurring_id>" in body
+    assert b"<contract_name>Gold &amp; &lt;plan&gt;</contract_name>" in body
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({}, Outcome.DONE),
+        ({"cancel_status": "0", "error_message": "no such subscription"}, Outcome.FAILED),
+        ({"cancel_status": "-1"}, Outcome.PENDING),
+        ({"cancel_status": "7"}, Outcome.UNKNOWN),
+        ({"recurring_id": "R2"}, Outcome.UNKNOWN),
+        ({"contract_name": "Silver plan"}, Outcome.UNKNOWN),
+        ({"encryption_data": ""}, Outcome.UNKNOWN),
+        (
+            {"cancel_status": "0", "error_message": "I0013:signature", "encryption_data": ""},
+            Outcome.REJECTED,
+        ),
+        (
+            {"cancel_status": "1", "error_message": "I0013:signature", "encryption_data": ""},
+            Outcome.UNKNOWN,
+        ),
+    ],
+)
+def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
+    subscription: PreparedRequest, read: Read, changes: dict[str, Any], outcome: Outcome
+) -> None:
+    """Its own contract, a known status, a right signature."""
+    reply = json.loads(subscription.body) | {"cancel_status": 1, "error_message": ""} | changes
+
+    assert [row.outcome for row in read(subscription, reply).rows] == [outcome]
+
+
+def test_a_contract_name_that_breaks_lines_is_not_sent(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """Control characters have no place in an id."""
+    row = CancelSubscriptionRow(recurring_id="R1", contract_name="a\nb")
+
+    with pytest.raises(InvalidBatchError, match="contract_name"):
+        prepare("cancelsubscription", [row], credentials=credentials, interface=interface)
