@@ -1,5 +1,6 @@
-"""The Breaks sheet: one row per open break, with the four cream columns that people answer in."""
+"""The Breaks sheet: one row per open break, with the cream columns that people answer in."""
 
+from collections.abc import Callable
 from typing import Any
 
 from openpyxl.utils import get_column_letter
@@ -8,6 +9,7 @@ from openpyxl.worksheet.filters import AutoFilter
 from openpyxl.worksheet.table import Table, TableColumn, TableStyleInfo
 
 from recon.figures import NightFigures
+from recon.resolutions import COMMENT_CHARACTERS_MAX, OWNER_CHARACTERS_MAX, KeptAnswer
 from reports import look as looks
 from reports.draft import Draft
 from reports.highlight import greyed_when, heat, when_equal
@@ -17,11 +19,12 @@ from reports.totals import Rows
 from reports.words import OWED_WORDS, words_of
 
 HEADER_ROW = 6
-COMMENT_CHARACTERS_MAX = 500
-OWNER_CHARACTERS_MAX = 60
 OLD_DAYS = 31
 """The age at which the colour is full."""
-ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on")
+ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
+"""Titles of the cream columns."""
+KEY = "Break key"
+VERSION = "Answers so far"
 
 
 def _title(row: Row) -> str:
@@ -40,12 +43,39 @@ def _owed_to(row: Row) -> str:
     return OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
 
 
+def _kept(row: Row) -> KeptAnswer | None:
+    kept: KeptAnswer | None = row.get("kept")
+    return kept
+
+
+def _version(row: Row) -> int:
+    kept = _kept(row)
+    return kept.version if kept else 0
+
+
+def _answered(name: str) -> Callable[[Row], Any]:
+    """What an earlier night's answer says in this column."""
+
+    def value(row: Row) -> Any:
+        kept = _kept(row)
+        return getattr(kept.answer, name) if kept else None
+
+    return value
+
+
+def _answered_by(row: Row) -> str:
+    kept = _kept(row)
+    if kept is None:
+        return ""
+    return f"{kept.by} (waits for a second person)" if kept.waits else kept.by
+
+
 def _nothing(_: Row) -> None:
     return None
 
 
 COLUMNS = (
-    Column("Break key", 18, "text", field("break_id"), "brkKey"),
+    Column(KEY, 18, "text", field("break_id"), "brkKey"),
     Column("What is wrong", 27, "text", _title),
     Column("Age, days", 7, "days", lambda row: row["age_days"] or 0, "brkAge"),
     Column("Severity", 11, "text", field("severity"), "brkSeverity"),
@@ -74,10 +104,13 @@ COLUMNS = (
     Column("Flags", 20, "text", field("flags")),
     Column("Account", 14, "text", field("account_id")),
     Column("Code", 27, "text", field("code"), "brkCode"),
-    Column("Resolution", 22, "input", _nothing),
-    Column("Owner", 16, "input", _nothing),
-    Column("Comment", 36, "input", _nothing),
-    Column("Resolved on", 12, "input", _nothing),
+    Column("Answered by", 16, "text", _answered_by, wrap=True),
+    Column(VERSION, 9, "count", _version),
+    Column("Resolution", 22, "input", _answered("resolution")),
+    Column("Owner", 16, "input", _answered("owner")),
+    Column("Comment", 36, "input", _answered("comment")),
+    Column("Resolved on", 12, "input day", _answered("resolved_on")),
+    Column("Applies to", 20, "input", _nothing),
 )
 
 
@@ -87,14 +120,14 @@ def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) 
         draft,
         sheet,
         title="Breaks",
-        sentence="One row per open break, most urgent first. Answer in the four cream columns; "
+        sentence="One row per open break, most urgent first. Answer in the cream columns; "
         "everything else is locked and is never read back.",
     )
     extent = put_list(
         draft,
         sheet,
         columns=COLUMNS,
-        rows=rows.breaks,
+        rows=[{**row, "kept": figures.answers.get(row["break_id"])} for row in rows.breaks],
         top=HEADER_ROW,
         ledger_covered=figures.ledger_covered,
     )
@@ -158,6 +191,11 @@ def _put_validation(sheet: Any, *, extent: tuple[int, int]) -> None:
             formula1=str(COMMENT_CHARACTERS_MAX),
             error=f"At most {COMMENT_CHARACTERS_MAX} characters.",
         ),
+        "Applies to": DataValidation(
+            type="list",
+            formula1="lstScopes",
+            error="Choose from the list; blank means this break only.",
+        ),
         "Resolved on": DataValidation(
             type="date",
             operator="greaterThan",
@@ -169,9 +207,6 @@ def _put_validation(sheet: Any, *, extent: tuple[int, int]) -> None:
         check.allow_blank, check.showErrorMessage, check.errorTitle = True, True, title
         check.add(f"{_letter(title)}{extent[0]}:{_letter(title)}{extent[1]}")
         sheet.add_data_validation(check)
-        if title == "Resolved on":
-            for row in range(extent[0], extent[1] + 1):
-                sheet[f"{_letter(title)}{row}"].number_format = looks.DATE_FORMAT
 
 
 def _letter(title: str) -> str:

@@ -15,11 +15,13 @@ from reports.page import column_range, set_widths
 from reports.plain_text import day_of, plain, text_width
 
 Row = Mapping[str, Any]
-Kind = Literal["text", "amount", "count", "days", "instant", "day", "input"]
+Kind = Literal["text", "amount", "count", "days", "instant", "day", "input", "input day"]
 
 
 RIGHT = frozenset({"amount", "count", "days"})
 """Kinds that stand right."""
+INPUTS = frozenset({"input", "input day"})
+"""Kinds that people fill in."""
 LINE_POINTS = 13
 LINES_MAX = 4
 
@@ -90,7 +92,7 @@ def name_columns(
 
 
 def _header_look(column: Column) -> Look:
-    if column.kind == "input":
+    if column.kind in INPUTS:
         return looks.HEADER_INPUT
     return looks.HEADER_RIGHT if column.kind in RIGHT else looks.HEADER
 
@@ -120,16 +122,26 @@ def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to
     value = column.value(row)
     if column.kind == "amount":
         draft.amount(sheet, place, value, row["currency"])
-    elif column.kind == "count":
-        draft.number(sheet, place, value)
-    elif column.kind == "days":
-        draft.number(sheet, place, value, looks.NUMBER.but(number_format=looks.DAYS_FORMAT))
-    elif column.kind == "instant":
-        draft.instant(sheet, place, value)
-    elif column.kind == "day":
-        draft.day(sheet, place, day_of(value))
-    elif column.kind == "input":
-        draft.cell(sheet, place, looks.INPUT)
-    else:
+    elif column.kind == "text":
         look = looks.BODY_TEXT.but(indent=1, wrap=column.wrap, top=False)
         draft.text(sheet, place, "" if value is None else str(value), look)
+    else:
+        _PLAIN_KINDS[column.kind](draft, sheet, place, value)
+
+
+def _put_input_day(draft: Draft, sheet: Any, place: tuple[int, int], value: Any) -> None:
+    draft.cell(sheet, place, looks.INPUT.but(number_format=looks.DATE_FORMAT)).value = value
+
+
+_DAYS = looks.NUMBER.but(number_format=looks.DAYS_FORMAT)
+_PLAIN_KINDS: Mapping[str, Callable[[Draft, Any, tuple[int, int], Any], None]] = {
+    "count": lambda draft, sheet, place, value: draft.number(sheet, place, value),
+    "days": lambda draft, sheet, place, value: draft.number(sheet, place, value, _DAYS),
+    "instant": lambda draft, sheet, place, value: draft.instant(sheet, place, value),
+    "day": lambda draft, sheet, place, value: draft.day(sheet, place, day_of(value)),
+    "input": lambda draft, sheet, place, value: draft.text(
+        sheet, place, str(value or ""), looks.INPUT
+    ),
+    "input day": _put_input_day,
+}
+"""How the value of a kind is written that needs nothing else of its row."""

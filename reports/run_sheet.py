@@ -4,14 +4,15 @@ import hashlib
 from typing import Any
 
 from recon.figures import NightFigures
+from recon.resolutions import RESOLUTIONS, SCOPES
 from reports.draft import Draft
 from reports.page import column_range
 from reports.totals import Rows
-from reports.words import RESOLUTIONS
 
 TITLE = "_run"
-SCHEMA_VERSION = 1
-LIST_COLUMN = 4
+SCHEMA_VERSION = 2
+LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
+FIRST_LIST_COLUMN = 4
 
 
 def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
@@ -21,11 +22,10 @@ def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> 
         draft.text(sheet, (row, 2), value)
         if name == "verdict":
             draft.name("runVerdict", f"'{TITLE}'!$B${row}")
-    for row, resolution in enumerate(RESOLUTIONS, 1):
-        draft.text(sheet, (row, LIST_COLUMN), resolution)
-    draft.name(
-        "lstResolutions", column_range(sheet, column=LIST_COLUMN, rows=(1, len(RESOLUTIONS)))
-    )
+    for column, (name, words) in enumerate(LISTS.items(), FIRST_LIST_COLUMN):
+        for row, word in enumerate(words, 1):
+            draft.text(sheet, (row, column), word)
+        draft.name(name, column_range(sheet, column=column, rows=(1, len(words))))
     sheet.sheet_state = "veryHidden"
     sheet.protection.sheet = True
 

@@ -294,19 +294,6 @@ VERDICT_WORDS: Mapping[Verdict, str] = {
 
 OWED_WORDS: Mapping[str, str] = {"shopper": "shopper", "merchant": "merchant", "none": "nobody"}
 
-RESOLUTIONS = (
-    "Order corrected",
-    "Ledger corrected",
-    "Refunded",
-    "Captured",
-    "Timing - will clear",
-    "Gateway asked",
-    "Written off (approved)",
-    "No action needed",
-    "Other - see comment",
-)
-"""What the resolution list of the Breaks sheet offers."""
-
 
 def words_of(code: str) -> Words:
     """The words of a break code; an unknown code stands for itself."""

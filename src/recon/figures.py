@@ -10,6 +10,7 @@ from datetime import date, datetime
 import pandas as pd
 
 from recon.model import ControlTotal, Reject, SourceFile, Verdict
+from recon.resolutions import KeptAnswer
 
 INSTRUCTION_SHEET_COLUMNS = (
     "instruction_id",
@@ -103,6 +104,8 @@ class NightFigures:
     """BATCH_COLUMNS."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
+    answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
+    """break_id -> what a person answered to it on an earlier night."""
     attention: tuple[Attention, ...] = ()
     trend: tuple[TrendPoint, ...] = ()
     opening_breaks: int | None = None

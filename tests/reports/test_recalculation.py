@@ -3,6 +3,7 @@
 import math
 import re
 import zipfile
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import openpyxl
 import pytest
 
 from recon.figures import NightFigures
+from recon.resolutions import Answer
+from reports.breaks_sheet import HEADER_ROW
+from reports.listing import rows_of
 from reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
+from reports.read_back import altered_cells, read_back
 from reports.workbook import SHEETS, write_workbook
 
 pytestmark = pytest.mark.skipif(
@@ -112,3 +117,24 @@ def test_pages_are_whole(figures: NightFigures, tmp_path: Path) -> None:
     assert [sheet_of(text) for text in texts].count("Summary") == 1
     for word in ("###", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "Err:"):
         assert [sheet_of(text) for text in texts if word in text] == [], word
+
+
+def test_a_workbook_that_another_program_saved_is_still_read(
+    figures: NightFigures, tmp_path: Path
+) -> None:
+    """Answers survive a save by LibreOffice, and nothing looks altered by it."""
+    written = write_workbook(figures, tmp_path / "night.xlsx")
+    book: Any = openpyxl.load_workbook(written)
+    sheet = book["Breaks"]
+    columns = {cell.value: cell.column for cell in sheet[HEADER_ROW]}
+    sheet.cell(HEADER_ROW + 1, columns["Owner"]).value = "Jo Hill"
+    sheet.cell(HEADER_ROW + 1, columns["Resolved on"]).value = date(2026, 11, 21)
+    book.save(written)
+
+    back = read_back(recalculated(written, folder=tmp_path))
+    stored = {str(row["break_id"]): row for row in rows_of(figures.breaks)}
+    answered = [row.answer for row in back.rows if not row.answer.is_blank]
+
+    assert answered == [Answer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
+    assert sorted(back.keys) == sorted(stored)
+    assert altered_cells(back.rows, breaks=stored) == []

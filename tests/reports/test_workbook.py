@@ -230,7 +230,7 @@ def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
 
 
 def test_only_the_answers_and_the_sign_off_can_be_written(content: bytes) -> None:
-    """Four cream columns on Breaks, four cells on Summary, nothing else."""
+    """Five cream columns on Breaks, four cells on Summary, nothing else."""
     workbook = opened(content)
     free: dict[str, set[str]] = {}
     for sheet in workbook.worksheets:
@@ -243,27 +243,31 @@ def test_only_the_answers_and_the_sign_off_can_be_written(content: bytes) -> Non
     breaks = workbook["Breaks"]
     answers = {
         breaks.cell(6, cell.column).value
-        for row in breaks["A7:Z16"]
+        for row in breaks["A7:AC16"]
         for cell in row
         if cell.coordinate in free["Breaks"]
     }
     assert set(free) == {"Breaks", "Summary"}
-    assert answers == {"Resolution", "Owner", "Comment", "Resolved on"}
-    assert len(free["Breaks"]) == 40
+    assert answers == {"Resolution", "Owner", "Comment", "Resolved on", "Applies to"}
+    assert len(free["Breaks"]) == 50
     assert len(free["Summary"]) == 4
 
 
 def test_answers_are_checked_where_they_are_written(content: bytes) -> None:
-    """A list, two lengths and a date, over every row."""
+    """Two lists, two lengths and a date, over every row."""
     checks = opened(content)["Breaks"].data_validations.dataValidation
 
     assert {(check.type, check.formula1) for check in checks} == {
+        ("list", "lstScopes"),
         ("list", "lstResolutions"),
         ("textLength", "60"),
         ("textLength", "500"),
         ("date", "36526"),
     }
-    assert {str(check.sqref).rpartition(":")[2][1:] for check in checks} == {"16"}
+    ends = {
+        str(check.sqref).rpartition(":")[2].lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for check in checks
+    }
+    assert ends == {"16"}
 
 
 def test_breaks_are_a_table_with_the_titles_of_its_cells(content: bytes) -> None:
@@ -271,7 +275,7 @@ def test_breaks_are_a_table_with_the_titles_of_its_cells(content: bytes) -> None
     sheet = opened(content)["Breaks"]
     table = sheet.tables["tblBreaks"]
 
-    assert table.ref == "A6:Z16"
+    assert table.ref == "A6:AC16"
     assert [column.name for column in table.tableColumns] == [cell.value for cell in sheet[6]]
     assert sheet.freeze_panes == "C7"
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli import demo, files, gateway, night, upkeep
+from recon.cli import answers, demo, files, gateway, night, upkeep
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say
 
@@ -35,6 +35,7 @@ app.command("reconcile")(files.reconcile)
 app.command("status")(night.status)
 app.command("withdraw")(night.withdraw)
 app.command("report")(files.report)
+app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")

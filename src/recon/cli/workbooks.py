@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recon.figures import NightFigures
 from recon.steps.report import SheetTotals, Workbooks
+from recon.steps.resolutions import Form
 
 
 def workbooks() -> Workbooks:
@@ -26,3 +27,15 @@ def totals(path: Path) -> SheetTotals:
     from reports.workbook_check import sheet_totals
 
     return sheet_totals(path)
+
+
+def form() -> Form:
+    """The reader of workbooks that come back."""
+    from reports.read_back import altered_cells, read_back
+    from reports.run_sheet import keys_digest
+
+    return Form(
+        read=read_back,
+        altered=lambda rows, breaks: altered_cells(rows, breaks=breaks),
+        keys_digest=keys_digest,
+    )

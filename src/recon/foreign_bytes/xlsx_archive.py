@@ -55,8 +55,13 @@ _NEVER_CALCULATED = re.compile(
 )
 
 
-def refuse_unfit_archive(content: bytes, *, name: str) -> None:
+def refuse_unfit_archive(content: bytes, *, name: str, as_form: bool = False) -> None:
     """Let only a plain workbook pass.
+
+    Args:
+        content: the file.
+        name: its name, for messages.
+        as_form: formulas are read as formulas, so that their values do not matter.
 
     Raises:
         SourceUnreadableError: what is the matter with it, in words.
@@ -69,7 +74,7 @@ def refuse_unfit_archive(content: bytes, *, name: str) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _refuse_unfit_parts(archive, name=name)
             for part, text in _unpacked(archive, name=name):
-                _refuse_unfit_text(part, text, name=name)
+                _refuse_unfit_text(part, text, name=name, as_form=as_form)
     except _DAMAGE as error:
         refuse(name, f"is a damaged workbook: {error}")
 
@@ -112,7 +117,7 @@ def _refuse_bomb(entry: zipfile.ZipInfo, size: int, *, total: int, name: str) ->
         refuse(name, f"unpacks to more than {ARCHIVE_BYTES_MAX} bytes")
 
 
-def _refuse_unfit_text(part: str, text: bytes, *, name: str) -> None:
+def _refuse_unfit_text(part: str, text: bytes, *, name: str, as_form: bool) -> None:
     if not part.lower().endswith((".xml", ".rels", ".vml")):
         return
     if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:64]:
@@ -120,10 +125,12 @@ def _refuse_unfit_text(part: str, text: bytes, *, name: str) -> None:
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         refuse(name, f"has a part ({part}) with a document type, which no workbook needs")
     if part.lower().startswith("xl/worksheets/") and part.lower().endswith(".xml"):
-        _refuse_unfit_sheet(part, text, name=name)
+        _refuse_wide_sheet(part, text, name=name)
+        if not as_form:
+            _refuse_valueless(part, text, name=name)
 
 
-def _refuse_unfit_sheet(part: str, text: bytes, *, name: str) -> None:
+def _refuse_wide_sheet(part: str, text: bytes, *, name: str) -> None:
     rows = columns = 0
     for letters, digits in _PLACE.findall(text):
         rows = max(rows, int(digits))
@@ -134,6 +141,9 @@ def _refuse_unfit_sheet(part: str, text: bytes, *, name: str) -> None:
             f"has a sheet ({part}) of {rows} rows and {columns} columns; at most {COLUMNS_MAX} "
             f"columns and {SHEET_CELLS_MAX} cells are read: delete the far-off cells",
         )
+
+
+def _refuse_valueless(part: str, text: bytes, *, name: str) -> None:
     for pattern, what in (
         (_WRONG, "an error such as #N/A"),
         (_NEVER_CALCULATED, "a formula that was never calculated"),

@@ -19,7 +19,7 @@ from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
-from recon.store import history, instruction_rows, results, runs
+from recon.store import history, instruction_rows, resolution_rows, results, runs
 from recon.store.runs import Run
 
 STEP = "report"
@@ -80,6 +80,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         )
         instructions = instruction_rows.sheet_frame(connection, run)
         batches = instruction_rows.batch_frame(connection, run)
+        answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
     points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
     return NightFigures(
         merchant_id=run.merchant_id,
@@ -103,6 +104,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         batches=batches,
         files=sources.files,
         rejects=sources.rejects,
+        answers=answers,
         attention=_needs_a_person(run, result=result, environment=environment),
         trend=tuple(points[-TREND_NIGHTS:]),
         opening_breaks=points[-1].open_breaks if points else None,

@@ -8,12 +8,15 @@ from recon.store.schema.answers import observation, query_key
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
 from recon.store.schema.orders import order_action, order_file, order_row, reject
+from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
 from recon.store.schema.runs import run, run_source
 
 __all__ = [
+    "answer_file",
     "attempt",
     "batch",
+    "break_answer",
     "control_total",
     "history",
     "instruction",

@@ -1,0 +1,74 @@
+"""Flow `import-resolutions`: finance's answers from a workbook that lies in a reports folder.
+
+Only workbooks below a declared reports folder are opened: whoever may start a flow must not be able
+to have any file of the machine read.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from pydantic import Field
+
+from recon.errors import UsageError
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.resolutions import Import
+    from recon.settings import Settings
+
+PersonName = Annotated[str, Field(min_length=1, max_length=100)]
+REFUSALS_SHOWN_MAX = 20
+
+
+@flow(name="import-resolutions", retries=0, persist_result=False)
+def import_resolutions(workbook: Path, answered_by: PersonName) -> State[Any]:
+    """Take in the answers of a filled-in workbook; the same file again changes nothing.
+
+    Args:
+        workbook: The file, inside the reports folder of its account.
+        answered_by: Who wrote the answers.
+    """
+    with sentences_only("import-resolutions"):
+        from recon.cli.workbooks import form
+        from recon.steps import resolutions
+        from reports.import_workbook import write_import
+
+        with opened_environment() as environment:
+            path = returned_path(workbook, settings=environment.settings)
+            done = resolutions.import_resolutions(
+                path, by=answered_by, form=form(), environment=environment
+            )
+        sentence = resolutions.sentence_of(done)
+        say(sentence)
+        if not done.repeated:
+            write_import(done, beside=path)
+        _publish(done, sentence=sentence)
+        return Completed(name="Taken with refusals" if done.refusals else "Taken", message=sentence)
+
+
+def returned_path(workbook: Path, *, settings: "Settings") -> Path:
+    """The file, if it lies in a reports folder that merchants.toml declares.
+
+    Raises:
+        UsageError: it lies somewhere else.
+    """
+    folders = [account.reports.resolve() for account in settings.accounts.values()]
+    path = workbook.resolve()
+    if not any(path.is_relative_to(folder) for folder in folders):
+        named = ", ".join(sorted(str(folder) for folder in folders))
+        msg = f"{workbook} is not in a reports folder ({named}); put it there and start again"
+        raise UsageError(msg)
+    return path
+
+
+def _publish(done: "Import", *, sentence: str) -> None:
+    """What was refused, where people look for it."""
+    lines = [f"# {done.name}", "", sentence, ""]
+    if done.refusals:
+        lines += ["| cell | why it was not taken |", "|---|---|"]
+        lines += [f"| {one.cell} | {one.reason} |" for one in done.refusals[:REFUSALS_SHOWN_MAX]]
+    create_markdown_artifact("\n".join(lines), key="answers-taken", description=sentence)

@@ -1,0 +1,39 @@
+"""`recon import-resolutions`: the answers that finance wrote into a workbook, taken in."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recon.cli.speaking import complain, say
+
+REFUSALS_SHOWN_MAX = 10
+"""Lines on the terminal; the result workbook has them all."""
+
+
+def import_resolutions(
+    workbook: Annotated[Path, typer.Argument(help="The workbook with filled-in cream cells.")],
+    *,
+    name: Annotated[str, typer.Option("--as", help="Who answered.")],
+) -> None:
+    """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
+
+    Only the cream cells are read. The same file again changes nothing.
+    """
+    from recon.cli.workbooks import form
+    from recon.steps import resolutions
+    from recon.steps.environment import environment_of, system_clock
+    from reports.import_workbook import write_import
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        done = resolutions.import_resolutions(
+            workbook, by=name, form=form(), environment=environment
+        )
+    say(resolutions.sentence_of(done))
+    for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:
+        complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")
+    if not done.repeated:
+        say(f"Result: {write_import(done, beside=workbook)}")
+    if done.refusals:
+        raise typer.Exit(1)

@@ -1,0 +1,130 @@
+"""What people answer to breaks: the answers kept, and a workbook that came back, read.
+
+Plain values: `reports` reads the file, `steps.resolutions` judges and stores, the next workbook
+shows what is kept. An answer never closes a break (only the books do); it says who looks after it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+RESOLUTIONS = (
+    "Order corrected",
+    "Ledger corrected",
+    "Refunded",
+    "Captured",
+    "Timing - will clear",
+    "Gateway asked",
+    "Written off (approved)",
+    "No action needed",
+    "Other - see comment",
+)
+"""What the resolution list of the Breaks sheet offers."""
+WRITE_OFF = "Written off (approved)"
+"""Gives money up: it counts only when a second person has agreed."""
+
+THIS_BREAK = "This break"
+WHOLE_CAUSE = "Every break of this cause"
+SCOPES = (THIS_BREAK, WHOLE_CAUSE)
+"""How far an answer reaches."""
+
+OWNER_CHARACTERS_MAX = 60
+COMMENT_CHARACTERS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person wrote in the cream cells of one break."""
+
+    resolution: str = ""
+    owner: str = ""
+    comment: str = ""
+    resolved_on: date | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was written."""
+        return not (self.resolution or self.owner or self.comment or self.resolved_on)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The newest answer to a break, as later workbooks show it."""
+
+    answer: Answer
+    version: int
+    """1 for the first answer; a workbook that shows an older one is stale for this break."""
+    by: str
+    waits: bool
+    """A write-off that no second person has agreed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One thing of a returned workbook that was not taken, and why."""
+
+    cell: str
+    """Such as `Breaks!Y12`."""
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedRow:
+    """One row of Breaks as it came back."""
+
+    number: int
+    """Its row on the sheet."""
+    break_id: str
+    version: int
+    answer: Answer
+    scope: str
+    shown: Mapping[str, object]
+    """Title of a locked column -> what stands there."""
+    cells: Mapping[str, str]
+    """Title of a cream column -> its cell, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A workbook that came back, read but not yet believed."""
+
+    name: str
+    sha256: str
+    facts: Mapping[str, str]
+    """What the hidden sheet says of its run."""
+    keys: tuple[str, ...]
+    """The break key of every row, also of those that cannot be read."""
+    rows: tuple[ReturnedRow, ...]
+    refusals: tuple[Refusal, ...]
+    """Cells that cannot be read as an answer; their rows are not in `rows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One answer that was stored."""
+
+    break_id: str
+    order_no: str
+    answer: Answer
+    version: int
+    row: int
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What became of a returned workbook."""
+
+    name: str
+    sha256: str
+    run_id: str
+    by: str
+    taken: tuple[Taken, ...] = ()
+    unchanged: int = 0
+    blank: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    altered: tuple[Refusal, ...] = field(default_factory=tuple)
+    """Locked cells that say something else than the database: told, never read."""
+    repeated: bool = False
+    """The same file was imported before: nothing was done."""

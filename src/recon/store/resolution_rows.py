@@ -1,0 +1,140 @@
+"""Answers to breaks in the database: append-only, versioned per break, with their history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from recon.resolutions import Answer, Import, KeptAnswer
+from recon.store.history import Event, append
+from recon.store.schema import answer_file, break_answer
+
+Place = tuple[str, str]
+"""Merchant and account."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAnswer:
+    """One answer to be stored."""
+
+    place: Place
+    break_id: str
+    version: int
+    answer: Answer
+    waits: bool
+    sheet_row: int
+    covers_cause: bool
+
+
+def kept_answers(connection: Connection, place: Place) -> dict[str, KeptAnswer]:
+    """The newest answer to every break of an account, by break id."""
+    merchant_id, account_id = place
+    found = connection.execute(
+        select(break_answer)
+        .where(break_answer.c.merchant_id == merchant_id, break_answer.c.account_id == account_id)
+        .order_by(break_answer.c.break_id, break_answer.c.version)
+    ).mappings()
+    return {row["break_id"]: _kept(row) for row in found}
+
+
+def save(
+    connection: Connection, answers: Sequence[NewAnswer], *, brought: Import, at: datetime
+) -> None:
+    """Store answers with their events; a version that somebody else took raises on its key."""
+    rows = [
+        {
+            "merchant_id": one.place[0],
+            "account_id": one.place[1],
+            "break_id": one.break_id,
+            "version": one.version,
+            "resolution": one.answer.resolution,
+            "owner": one.answer.owner,
+            "comment": one.answer.comment,
+            "resolved_on": one.answer.resolved_on.isoformat() if one.answer.resolved_on else "",
+            "given_by": brought.by,
+            "given_at": at,
+            "waits": one.waits,
+            "run_id": brought.run_id,
+            "file_sha256": brought.sha256,
+            "sheet_row": one.sheet_row,
+            "covers_cause": one.covers_cause,
+        }
+        for one in answers
+    ]
+    if rows:
+        connection.execute(insert(break_answer), rows)
+    connection.execute(
+        insert(answer_file).values(
+            file_sha256=brought.sha256,
+            name=brought.name[:255],
+            run_id=brought.run_id,
+            given_by=brought.by,
+            imported_at=at,
+            taken=len(brought.taken),
+            refused=len(brought.refusals),
+        )
+    )
+    events = [
+        Event("break", one.break_id, "answered", _told(one, by=brought.by)) for one in answers
+    ]
+    imported = {"name": brought.name, "by": brought.by, "taken": len(answers)}
+    append(connection, [*events, Event("workbook", brought.sha256, "imported", imported)], at=at)
+
+
+def imported_before(connection: Connection, sha256: str) -> bool:
+    """Whether a file of this content was taken in."""
+    count = connection.execute(
+        select(func.count()).where(answer_file.c.file_sha256 == sha256)
+    ).scalar_one()
+    return bool(count)
+
+
+def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:
+    """Write-offs that wait for a second person, oldest first."""
+    found = connection.execute(
+        select(break_answer).where(break_answer.c.waits).order_by(break_answer.c.given_at)
+    ).mappings()
+    return [dict(row) for row in found]
+
+
+def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:
+    """A second person agrees to a write-off; False when it no longer waits."""
+    changed = connection.execute(
+        update(break_answer)
+        .where(break_answer.c.answer_id == answer_id, break_answer.c.waits)
+        .values(waits=False, agreed_by=by, agreed_at=at)
+        .returning(break_answer.c.break_id)
+    ).one_or_none()
+    if changed is None:
+        return False
+    told = {"by": by, "answer": answer_id}
+    append(connection, [Event("break", changed.break_id, "write-off agreed", told)], at=at)
+    return True
+
+
+def _kept(row: Any) -> KeptAnswer:
+    day = row["resolved_on"]
+    return KeptAnswer(
+        answer=Answer(
+            resolution=row["resolution"],
+            owner=row["owner"],
+            comment=row["comment"],
+            resolved_on=date.fromisoformat(day) if day else None,
+        ),
+        version=row["version"],
+        by=row["given_by"],
+        waits=row["waits"],
+    )
+
+
+def _told(one: NewAnswer, *, by: str) -> dict[str, object]:
+    return {
+        "by": by,
+        "version": one.version,
+        "resolution": one.answer.resolution,
+        "owner": one.answer.owner,
+        "comment": one.answer.comment,
+        "waits": one.waits,
+    }

@@ -1,0 +1,36 @@
+"""Which files the flow may open."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flows.import_resolutions import import_resolutions, returned_path
+from recon.errors import UsageError
+
+
+def settings_of(reports: Path) -> Any:
+    """Settings with one account."""
+    return SimpleNamespace(accounts={"1/2": SimpleNamespace(reports=reports)})
+
+
+def test_a_file_outside_the_reports_folders_is_never_opened(tmp_path: Path) -> None:
+    """Whoever may start a flow must not have any file of the machine read."""
+    (tmp_path / "reports").mkdir()
+    outside = tmp_path / "reports" / ".." / "secret.xlsx"
+
+    with pytest.raises(UsageError, match="not in a reports folder"):
+        returned_path(outside, settings=settings_of(tmp_path / "reports"))
+
+
+def test_a_file_in_a_reports_folder_is_taken(tmp_path: Path) -> None:
+    """The workbook lies where it was written, or below."""
+    wanted = tmp_path / "reports" / "answered.xlsx"
+
+    assert returned_path(wanted, settings=settings_of(tmp_path / "reports")) == wanted.resolve()
+
+
+def test_the_flow_is_never_repeated_by_itself() -> None:
+    """Answers are taken once; Prefect does not try again."""
+    assert import_resolutions.retries == 0

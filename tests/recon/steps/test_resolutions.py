@@ -1,0 +1,237 @@
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+
+from recon.cli.workbooks import form, workbooks
+from recon.errors import SourceUnreadableError, UsageError
+from recon.resolutions import Import
+from recon.steps.resolutions import import_resolutions, sentence_of
+
+HEADER_ROW = 6
+
+
+class Returned:
+    """A workbook on somebody's desk: written by a night, opened and filled in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.book: Any = load_workbook(path)
+        self.sheet: Any = self.book["Breaks"]
+        self.columns = {cell.value: cell.column for cell in self.sheet[HEADER_ROW]}
+
+    def write(self, title: str, value: object, *, row: int = 0) -> str:
+        """Fill one cell of the n-th break; gives its break key."""
+        self.sheet.cell(HEADER_ROW + 1 + row, self.columns[title]).value = value
+        return str(self.sheet.cell(HEADER_ROW + 1 + row, 1).value)
+
+    def answer(self, resolution: str, *, row: int = 0, comment: str = "seen in the portal") -> str:
+        """A whole answer."""
+        self.write("Owner", "Jo Hill", row=row)
+        self.write("Comment", comment, row=row)
+        return self.write("Resolution", resolution, row=row)
+
+    def save(self, name: str = "") -> Path:
+        """Saved under the same name, or another."""
+        self.path = self.path.with_name(name) if name else self.path
+        self.book.save(self.path)
+        return self.path
+
+
+Night = Callable[[], Path]
+
+
+@pytest.fixture
+def night(merchant: Any) -> Night:
+    """Runs a night with three orders whose amounts are not what the gateway holds."""
+    paid = merchant.payments("captured")[:3]
+    rows = [merchant.order(one, amount=str(int(float(one.amount)) + 7) + ".00") for one in paid]
+    merchant.drop("orders.csv", *[row for row in rows if row["currency"] != "JPY"])
+
+    def run() -> Path:
+        merchant.night(workbooks=workbooks())
+        written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
+        return max(written, key=lambda path: path.stat().st_mtime_ns)
+
+    return run
+
+
+def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
+    """Import a workbook as `jo`."""
+    with merchant.environment() as environment:
+        return import_resolutions(path, by=by, form=form(), environment=environment)
+
+
+def test_answers_come_back_and_stand_in_the_next_workbook(merchant: Any, night: Night) -> None:
+    """What finance wrote is stored and shown with its author the night after."""
+    back = Returned(night())
+    key = back.answer("Order corrected")
+    back.write("Resolved on", date(2026, 11, 21))
+
+    done = take(merchant, back.save("answered.xlsx"))
+    later = Returned(night())
+    row = next(r for r in range(3) if later.sheet.cell(HEADER_ROW + 1 + r, 1).value == key)
+    shown = {
+        title: later.sheet.cell(HEADER_ROW + 1 + row, later.columns[title]).value
+        for title in ("Resolution", "Owner", "Answered by", "Answers so far")
+    }
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert not done.refusals
+    assert not done.altered
+    assert shown == {
+        "Resolution": "Order corrected",
+        "Owner": "Jo Hill",
+        "Answered by": "jo",
+        "Answers so far": 1,
+    }
+
+
+def test_the_same_file_again_changes_nothing(merchant: Any, night: Night) -> None:
+    """A file that was imported is known by its content."""
+    back = Returned(night())
+    back.answer("Order corrected")
+    path = back.save("answered.xlsx")
+    take(merchant, path)
+
+    again = take(merchant, path)
+
+    assert again.repeated
+    assert "imported before" in sentence_of(again)
+
+
+def test_a_stale_answer_is_refused_with_its_cell(merchant: Any, night: Night) -> None:
+    """Two people answered the same break: the second learns of the first and where."""
+    path = night()
+    first, second = Returned(path), Returned(path)
+    first.answer("Order corrected")
+    second.answer("Refunded")
+    take(merchant, first.save("first.xlsx"), by="jo")
+
+    done = take(merchant, second.save("second.xlsx"), by="kim")
+
+    assert not done.taken
+    assert done.refusals[0].cell.startswith("Breaks!")
+    assert "jo answered this break" in done.refusals[0].reason
+
+
+def test_a_write_off_waits_for_a_second_person(merchant: Any, night: Night) -> None:
+    """Giving money up by one person alone counts as nothing yet."""
+    back = Returned(night())
+    back.answer("Written off (approved)")
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert [one.waits for one in done.taken] == [True]
+    assert "wait for a second person" in sentence_of(done)
+
+
+@pytest.mark.parametrize(
+    ("title", "value", "said"),
+    [
+        ("Resolution", "Sorted", "not in the list"),
+        ("Resolved on", "soon", "not a date"),
+        ("Comment", "x" * 501, "longer than 500"),
+        ("Comment", '=HYPERLINK("x")', "a formula"),
+        ("Answers so far", "none", "was changed"),
+    ],
+)
+def test_a_cell_that_is_no_answer_is_refused_by_name(
+    merchant: Any, night: Night, title: str, value: object, said: str
+) -> None:
+    """Every refused cell is named with what stands there and why; other rows are taken."""
+    back = Returned(night())
+    back.answer("Order corrected", row=1)
+    back.write(title, value)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    assert said in done.refusals[0].reason
+    assert done.refusals[0].cell.startswith("Breaks!")
+
+
+def test_a_resolution_without_an_owner_is_refused(merchant: Any, night: Night) -> None:
+    """Somebody must look after a resolution."""
+    back = Returned(night())
+    back.write("Resolution", "Order corrected")
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert [one.reason for one in done.refusals] == ["a resolution needs an owner"]
+
+
+def test_sorted_rows_are_accepted(merchant: Any, night: Night) -> None:
+    """People sort; answers are matched by key."""
+    back = Returned(night())
+    key = back.answer("Order corrected")
+    first, last = HEADER_ROW + 1, HEADER_ROW + 2
+    for column in range(1, back.sheet.max_column + 1):
+        one, other = back.sheet.cell(first, column), back.sheet.cell(last, column)
+        one.value, other.value = other.value, one.value
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert not done.altered
+
+
+def test_a_changed_amount_is_told_and_never_read(merchant: Any, night: Night) -> None:
+    """A locked cell that says something else is listed beside the truth."""
+    back = Returned(night())
+    back.answer("Order corrected")
+    back.write("Gateway", 1)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    assert [one.cell.rsplit(", ", 1)[1] for one in done.altered] == ["Gateway"]
+
+
+@pytest.mark.parametrize("damage", ["deleted", "renamed", "doubled"])
+def test_changed_rows_are_refused_whole(merchant: Any, night: Night, damage: str) -> None:
+    """Rows that were added, lost or renamed make the whole file unreadable."""
+    back = Returned(night())
+    back.answer("Order corrected")
+    if damage == "deleted":
+        back.sheet.delete_rows(HEADER_ROW + 2)
+    elif damage == "renamed":
+        back.write("Break key", "0123456789abcdef", row=1)
+    else:
+        back.write("Break key", back.write("Comment", "x"), row=1)
+
+    with pytest.raises(SourceUnreadableError, match="nothing was taken"):
+        take(merchant, back.save("answered.xlsx"))
+
+
+def test_a_replaced_night_is_refused_with_its_successor(merchant: Any, night: Night) -> None:
+    """A workbook of a run that was run again names the run that counts now."""
+    back = Returned(night())
+    back.answer("Order corrected")
+    path = back.save("answered.xlsx")
+    night()
+
+    with pytest.raises(SourceUnreadableError, match="replaces it"):
+        take(merchant, path)
+
+
+def test_a_workbook_of_another_database_is_refused(merchant: Any, night: Night) -> None:
+    """A run that this database does not know is somebody else's."""
+    back = Returned(night())
+    hidden = back.book["_run"]
+    cell = next(row[1] for row in hidden.iter_rows() if row[0].value == "run_id")
+    cell.value = "20261120-other"
+
+    with pytest.raises(SourceUnreadableError, match="does not know"):
+        take(merchant, back.save("answered.xlsx"))
+
+
+def test_an_answer_needs_a_name(merchant: Any, night: Night) -> None:
+    """Nobody answers without saying who."""
+    path = night()
+
+    with pytest.raises(UsageError, match="--as"):
+        take(merchant, path, by=" ")
