@@ -2,7 +2,8 @@
 
 Money in three phases, because the caller journals between them: `prepare` (pure, exact bytes),
 `MoneyTransport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every row).
-Reads through `QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
+A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Reads through
+`QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
 """
 
 from recon.gateway_client.batch_reply import read_batch_reply, without_reply
@@ -13,6 +14,7 @@ from recon.gateway_client.errors import (
     GatewayClientError,
     InterfaceError,
     InvalidBatchError,
+    InvalidPaymentError,
     MerchantRefusedError,
     NotSentError,
     QueryRefusedError,
@@ -21,10 +23,21 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.line_items import LineItem, decoded_items, encoded_items
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
+from recon.gateway_client.payment import (
+    ApmPayment,
+    CardPayment,
+    HostedPayment,
+    Payment,
+    PaymentOperation,
+)
+from recon.gateway_client.payment_outcome import PaymentRecord, PaymentReply, RiskReason
+from recon.gateway_client.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payout import BankDetails, Beneficiary, Payer, PayoutRow
 from recon.gateway_client.payout_record import PayoutRecord
 from recon.gateway_client.prepare import PreparedRequest, prepare
+from recon.gateway_client.prepare_payment import PreparedPayment, prepare_payment
 from recon.gateway_client.query import QueryAnswers, QueryClient
 from recon.gateway_client.query_bounds import QueryLimits
 from recon.gateway_client.query_reply import FailedKey, OrderRecord
@@ -42,10 +55,12 @@ from recon.gateway_client.rows import (
 )
 from recon.gateway_client.signing import SignatureState
 from recon.gateway_client.transport import MoneyTransport, RawReply
+from recon.gateway_client.wire.html_form import HostedForm
 
 __all__ = [
     "AddressError",
     "AddressNotRegisteredError",
+    "ApmPayment",
     "BankDetails",
     "BatchReply",
     "BatchRow",
@@ -53,6 +68,7 @@ __all__ = [
     "CancelRow",
     "CancelSubscriptionRow",
     "CaptureRow",
+    "CardPayment",
     "CertificateError",
     "Credentials",
     "FailedKey",
@@ -60,8 +76,12 @@ __all__ = [
     "FindingKind",
     "GatewayClientError",
     "GatewayInterface",
+    "HostedForm",
+    "HostedPayment",
     "InterfaceError",
     "InvalidBatchError",
+    "InvalidPaymentError",
+    "LineItem",
     "MerchantRefusedError",
     "MoneyTransport",
     "NotSentError",
@@ -69,8 +89,13 @@ __all__ = [
     "OrderRecord",
     "Outcome",
     "Payer",
+    "Payment",
+    "PaymentOperation",
+    "PaymentRecord",
+    "PaymentReply",
     "PayoutRecord",
     "PayoutRow",
+    "PreparedPayment",
     "PreparedRequest",
     "QueryAnswers",
     "QueryClient",
@@ -80,6 +105,7 @@ __all__ = [
     "RefundRow",
     "ReplyPolicy",
     "ReviewRow",
+    "RiskReason",
     "Row",
     "RowOutcome",
     "RowProblem",
@@ -87,7 +113,12 @@ __all__ = [
     "SignatureState",
     "UnknownOutcomeError",
     "check_rows",
+    "decoded_items",
+    "encoded_items",
+    "payment_without_reply",
     "prepare",
+    "prepare_payment",
     "read_batch_reply",
+    "read_payment_reply",
     "without_reply",
 ]

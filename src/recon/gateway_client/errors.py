@@ -6,6 +6,7 @@ Messages carry ids and codes only, never payloads or keys. The tree:
     ├── InterfaceError             profiles, signature or status map are wrong
     ├── AddressError               the base URL is not one that may be called
     ├── InvalidBatchError          rows that must not be sent; nothing was sent
+    ├── InvalidPaymentError        a payment that must not be sent; nothing was sent
     ├── NotSentError               surely not sent: the only errors after which a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
@@ -46,6 +47,15 @@ class InvalidBatchError(GatewayClientError):
     def __init__(self, message: str, *, problems: tuple[RowProblem, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
+
+
+class InvalidPaymentError(GatewayClientError):
+    """The payment must not be sent; nothing was sent."""
+
+    def __init__(self, message: str, *, problems: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(message)
+        self.problems = problems
+        """Pairs of a field and why; never a value."""
 
 
 class NotSentError(GatewayClientError):

@@ -108,6 +108,24 @@ class SingleOperation(_Table):
     """Whole-text patterns of single fields by their last name."""
 
 
+class PaymentFormat(_Table):
+    """How an operation that starts a payment looks on the wire."""
+
+    path: WirePath
+    body: Body
+    content_type: ContentType
+
+
+class PaymentFormats(_Table):
+    """The operations that start a payment, and the names of fields that differ by brand."""
+
+    website_field: str = Field(pattern=r"^[A-Za-z_]{1,50}$")
+    antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
+    authorise_card: PaymentFormat
+    authorise_apm: PaymentFormat
+    checkout: PaymentFormat
+
+
 OperationFormat = BatchOperation | SingleOperation
 
 
@@ -138,6 +156,7 @@ class Profile(_Table):
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
     batch: dict[str, BatchOperation]
     single: dict[str, SingleOperation]
+    payment: PaymentFormats
     query: QueryOperations
 
 
@@ -173,6 +192,8 @@ class StatusMap(_Table):
     return_status: dict[str, Literal["accepted", "refused"]]
     row_status: dict[str, dict[str, RowWord]]
     refusals: Refusals
+    order_status: dict[str, Literal["done", "failed", "pending"]]
+    apm_http: dict[str, Literal["invalid_input", "not_found"]]
     query_return_status: dict[str, QueryRefusal]
     query_result: dict[str, Literal["record", "not_found", "failed"]]
     query: QueryReading
@@ -223,6 +244,11 @@ class GatewayInterface(_Table):
             raise InterfaceError(msg)
         return found
 
+    def payment(self, operation: str) -> PaymentFormat:
+        """The wire format of an operation that starts a payment."""
+        found: PaymentFormat = getattr(self.profile.payment, operation)
+        return found
+
 
 def _read(table: type[Table], *, tables: Mapping[str, Any], file: str, profile: str) -> Table:
     try:
@@ -265,8 +291,9 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 def _refuse_gaps(interface: GatewayInterface) -> None:
     """Every operation needs its template, reply rule and statuses; else money would be guessed."""
     signed = {*interface.profile.batch, *interface.profile.single, "retrievalTrans"}
+    payments = {"authorise_card", "authorise_apm", "checkout", "payment_reply"}
     for file, table, needed in (
-        ("signature.toml, templates", interface.signature.templates, signed),
+        ("signature.toml, templates", interface.signature.templates, signed | payments),
         ("signature.toml, replies", interface.signature.replies, signed),
         (
             "status_map.toml, row_status",

@@ -1,22 +1,13 @@
 """A payout request, field by field as the API document lists it (2.9).
 
-Nothing of a beneficiary or payer shows in a repr or an error; `private_texts` names the values
-that must not be stored in clear.
+Nothing of a beneficiary or payer shows in a repr or an error.
 """
 
-from collections.abc import Iterator
 from datetime import date
 from typing import ClassVar
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from recon.gateway_client.private_fields import Amount, PrivateFields
-
-PUBLIC_FIELDS = frozenset(
-    {"country_code", "bank_country_code", "account_currency", "entity_type", "file_type"}
-)
-"""Fields of beneficiary and payer that name nobody."""
 
 
 class PersonFacts(PrivateFields):
@@ -135,6 +126,7 @@ class PayoutRow(PrivateFields):
         {
             *("request_id", "payment_amount", "payment_currency", "payment_date"),
             *("source_amount", "source_currency", "reference", "beneficiary_id", "payment_method"),
+            *("reason", "fee_paid_by", "swift_charge_option", "fund_source", "notify_url"),
         }
     )
     request_id: UUID
@@ -162,21 +154,3 @@ class PayoutRow(PrivateFields):
     def key(self) -> str:
         """By what the reply is recognised."""
         return str(self.request_id)
-
-
-def private_texts(row: PayoutRow) -> frozenset[str]:
-    """Every value of a payout that must not be stored or shown in clear."""
-    texts = {text for part in (row.beneficiary, row.payer) for text in _texts(part)}
-    return frozenset({*texts, row.client_data} - {""})
-
-
-def _texts(value: object, *, field: str = "") -> Iterator[str]:
-    """The texts below a value, but for fields that name nobody."""
-    if isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _texts(getattr(value, name), field=name)
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _texts(part, field=field)
-    elif value is not None and field not in PUBLIC_FIELDS:
-        yield str(value)

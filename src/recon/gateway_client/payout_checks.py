@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from pydantic import BaseModel
-
 from recon.gateway_client.addresses import is_private_way
 from recon.gateway_client.payout import PayoutRow
-from recon.gateway_client.private_fields import is_blank
+from recon.gateway_client.private_fields import given_leaves, is_blank
 
 TEXT_CHARACTERS_MAX = 2_000
 """Of one field without a pattern of its own."""
@@ -18,7 +16,13 @@ _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 def payout_problems(row: PayoutRow, *, grammar: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Pairs of a field (dots lead into objects) and why it must not be sent."""
-    yield from _text_problems(row, path="", grammar=grammar)
+    for path, value in given_leaves(row):
+        name = path.rpartition(".")[2]
+        problem = (
+            _text_problem(value, pattern=grammar.get(name, "")) if isinstance(value, str) else ""
+        )
+        if problem:
+            yield path, problem
     yield from _source_problems(row)
     if is_blank(row.beneficiary) and not row.beneficiary_id:
         yield "beneficiary", "and beneficiary_id are both empty: nobody would be paid"
@@ -36,22 +40,6 @@ def has_iban_check(iban: str) -> bool:
     if not (turned.isascii() and turned.isalnum()):
         return False
     return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
-
-
-def _text_problems(
-    value: object, *, path: str, grammar: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    if isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            below = f"{path}.{name}" if path else name
-            yield from _text_problems(getattr(value, name), path=below, grammar=grammar)
-    elif isinstance(value, tuple):
-        for position, part in enumerate(value):
-            yield from _text_problems(part, path=f"{path}[{position}]", grammar=grammar)
-    elif isinstance(value, str):
-        problem = _text_problem(value, pattern=grammar.get(path.rpartition(".")[2], ""))
-        if problem:
-            yield path, problem
 
 
 def _text_problem(text: str, *, pattern: str) -> str:

@@ -11,6 +11,7 @@ from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.wire.json_reply import text_of
 
 EXTRA_FIELDS_MAX = 50
+Kept = Callable[[str], str]
 _AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.ASCII
@@ -54,12 +55,13 @@ _KNOWN_FIELDS = (
 )
 
 
-def payout_record(reply: Mapping[str, Any], *, masked_text: Callable[[str], str]) -> PayoutRecord:
+def payout_record(reply: Mapping[str, Any], *, masked_text: Kept, kept_id: Kept) -> PayoutRecord:
     """The record in a payout's reply, whatever else the reply holds; never raises.
 
     Args:
         reply: The reply's fields.
         masked_text: Makes foreign text safe to keep, private values of the request included.
+        kept_id: The same for ids, whose digits may look like a card's.
     """
     read = {name: amount_of(reply.get(name)) for name in _AMOUNT_FIELDS}
     at = {name: instant_of(text_of(reply.get(name)) or "") for name in _INSTANT_FIELDS}
@@ -70,12 +72,12 @@ def payout_record(reply: Mapping[str, Any], *, masked_text: Callable[[str], str]
         return masked_text(text_of(reply.get(name)) or "")
 
     return PayoutRecord(
-        transaction_id=text("transaction_id"),
-        short_reference_id=text("short_reference_id"),
+        transaction_id=kept_id(text_of(reply.get("transaction_id")) or ""),
+        short_reference_id=kept_id(text_of(reply.get("short_reference_id")) or ""),
         status=text("status"),
         failure_type=text("failure_type"),
         failure_reason=text("failure_reason"),
-        payer_id=text("payer_id"),
+        payer_id=kept_id(text_of(reply.get("payer_id")) or ""),
         amount_beneficiary_receives=read["amount_beneficiary_receives"],
         amount_payer_pays=read["amount_payer_pays"],
         fee_amount=read["fee_amount"],
@@ -116,7 +118,7 @@ def _clearing_system(reply: Mapping[str, Any]) -> str:
     return text_of(given) or ""
 
 
-def _extra(reply: Mapping[str, Any], *, masked_text: Callable[[str], str]) -> dict[str, str]:
+def _extra(reply: Mapping[str, Any], *, masked_text: Kept) -> dict[str, str]:
     """Unknown fields that are plain text or numbers; objects may hold anything of a person."""
     names = [name for name in reply if name not in _KNOWN_FIELDS][:EXTRA_FIELDS_MAX]
     texts = {name: text_of(reply[name]) for name in names}

@@ -5,6 +5,7 @@ journal names what was sent.
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,25 +28,24 @@ from recon.gateway_client.wire.json_reply import texts_of
 from recon.gateway_client.wire.request_body import request_body
 
 PROBLEMS_SHOWN_MAX = 5
+_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
-    """One money batch, ready to be journalled and sent once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCall:
+    """A money request, ready to be journalled and sent once."""
 
-    operation: Operation
     path: str
     content_type: str
     body: bytes = field(repr=False)
     body_sha256: str
     """Hexadecimal, of `body`."""
-    rows: tuple[Row, ...]
     signature: str
     private: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values of the rows that must not be stored or shown in clear."""
+    """Values of the request that must not be stored or shown in clear."""
 
     def masked(self, text: bytes) -> bytes:
-        """Text such as the body or its reply, with every private value of the rows masked.
+        """Text such as the body or its reply, with every private value of the request masked.
 
         Values too short to be told from other text are masked only where they stand quoted.
         """
@@ -54,6 +54,19 @@ class PreparedRequest:
     def masked_text(self, text: str) -> str:
         """Foreign text that is safe to keep and show, with every private value masked too."""
         return scrubbed(self.masked(text.encode(errors="replace")).decode(errors="replace"))
+
+    def kept_id(self, text: str) -> str:
+        """An id of the gateway as it stands, though its digits may look like a card's."""
+        plain = _ID.fullmatch(text) is not None and text not in self.private
+        return text if plain else self.masked_text(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRequest(PreparedCall):
+    """One money batch, ready to be journalled and sent once."""
+
+    operation: Operation
+    rows: tuple[Row, ...]
 
 
 def prepare(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 FIELD_CHARACTERS_MAX = 4_000
 """Of one text field, whatever the profile allows beyond."""
@@ -23,7 +23,9 @@ class PrivateFields(BaseModel):
         str_max_length=FIELD_CHARACTERS_MAX,
     )
     shown: ClassVar[frozenset[str]] = frozenset()
-    """Fields that name no person and no account."""
+    """Fields that name no person and no account; all others are private."""
+    numbers: ClassVar[frozenset[str]] = frozenset()
+    """Fields that the wire writes as numbers."""
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Names of the filled fields; values only of those that may be shown."""
@@ -46,19 +48,77 @@ Amount = Annotated[Decimal, BeforeValidator(_exact)]
 
 def wire_value(value: object) -> Any:
     """A field as the wire writes it: text, numbers of the wire, objects without empty fields."""
-    if isinstance(value, BaseModel):
+    if isinstance(value, PrivateFields):
         return {
-            name: wire_value(part)
-            for name in type(value).model_fields
-            if not is_blank(part := getattr(value, name))
+            name: wire_number(part) if name in value.numbers else wire_value(part)
+            for name, part in given_fields(value)
         }
     if isinstance(value, tuple):
         return [wire_value(part) for part in value]
+    return text_of_field(value)
+
+
+def text_of_field(value: object) -> str:
+    """One plain field as text; an amount without exponent, a secret in clear."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def wire_number(value: Decimal | int) -> int | float:
+    """A number of the wire; only facts about a shopper are numbers there, never our money."""
+    return int(value) if value == int(value) else float(value)
+
+
+def keeps_digits(value: object) -> bool:
+    """Whether JSON can write a number without losing digits; dates and ids are no numbers."""
+    if not isinstance(value, Decimal):
+        return True
+    return value.is_finite() and Decimal(repr(float(value))) == value
+
+
+def given_fields(value: PrivateFields) -> list[tuple[str, Any]]:
+    """Names and values of the fields that are not blank, in the order of the document."""
+    pairs = ((name, getattr(value, name)) for name in type(value).model_fields)
+    return [(name, part) for name, part in pairs if not is_blank(part)]
 
 
 def is_blank(value: object) -> bool:
     """Whether a field was not given; nothing is sent for it."""
-    if isinstance(value, BaseModel):
-        return all(is_blank(getattr(value, name)) for name in type(value).model_fields)
+    if isinstance(value, PrivateFields):
+        return not given_fields(value)
+    if isinstance(value, SecretStr):
+        return not value.get_secret_value()
     return value is None or value in ("", ())
+
+
+def private_texts(value: PrivateFields) -> frozenset[str]:
+    """Every text of a message that must not be stored or shown in clear."""
+    return frozenset(text_of_field(part) for _, part in given_leaves(value, hidden_only=True))
+
+
+def given_leaves(
+    value: PrivateFields, *, path: str = "", hidden_only: bool = False
+) -> Iterator[tuple[str, Any]]:
+    """Every plain field that was given, with its place (dots lead into objects).
+
+    Args:
+        value: A message.
+        path: Its own place.
+        hidden_only: Leave out what the messages say may be shown.
+    """
+    for name, part in given_fields(value):
+        if hidden_only and name in value.shown:
+            continue
+        below = f"{path}.{name}" if path else name
+        for at, element in _elements(part, path=below):
+            if isinstance(element, PrivateFields):
+                yield from given_leaves(element, path=at, hidden_only=hidden_only)
+            else:
+                yield at, element
+
+
+def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:
+    if isinstance(part, tuple):
+        return [(f"{path}[{position}]", element) for position, element in enumerate(part)]
+    return [(path, part)]

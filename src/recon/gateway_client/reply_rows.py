@@ -169,7 +169,7 @@ def _code_and_text(
 def _payout(answer: Mapping[str, Any], *, prepared: PreparedRequest) -> PayoutRecord | None:
     if prepared.operation is not Operation.PAYOUT:
         return None
-    return payout_record(answer, masked_text=prepared.masked_text)
+    return payout_record(answer, masked_text=prepared.masked_text, kept_id=prepared.kept_id)
 
 
 def _refund_reference(

@@ -16,9 +16,9 @@ from pydantic import SecretStr
 
 from recon.gateway_client.errors import RowProblem
 from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.payout import PayoutRow, private_texts
+from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.payout_checks import payout_problems
-from recon.gateway_client.private_fields import is_blank, wire_value
+from recon.gateway_client.private_fields import is_blank, private_texts, wire_value
 
 
 class Operation(StrEnum):
@@ -180,7 +180,7 @@ def _row_problems(
         return
     for field in fields_sent(operation, interface=interface):
         value = getattr(row, field)
-        reason = (_amount_problem(value) if field.endswith("amount") else "") or text_problem(
+        reason = (amount_problem(value) if field.endswith("amount") else "") or text_problem(
             field, text=_as_text(value), interface=interface
         )
         if reason:
@@ -196,7 +196,7 @@ def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator
         value = getattr(row, field)
         if value is None:
             continue
-        reason = _amount_problem(value) or text_problem(
+        reason = amount_problem(value) or text_problem(
             "amount", text=_as_text(value), interface=interface
         )
         if reason:
@@ -204,14 +204,15 @@ def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator
 
 
 def _comparable(row: RefundRow) -> bool:
-    return not _amount_problem(row.amount) and not _amount_problem(row.refund_amount)
+    return not amount_problem(row.amount) and not amount_problem(row.refund_amount)
 
 
 def _as_text(value: object) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def _amount_problem(value: object) -> str:
+def amount_problem(value: object) -> str:
+    """Why a value is no amount that may be sent; "" when it is one."""
     if not isinstance(value, Decimal):
         return "is not a Decimal"
     if not value.is_finite() or abs(value.adjusted()) > AMOUNT_MAGNITUDE_MAX:

@@ -13,6 +13,7 @@ LUHN_NINE = 9
 WHOLE_WORD_CHARACTERS_MIN = 6
 
 _CARD = re.compile(r"(?<![0-9A-Za-z])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])", re.ASCII)
+LONG_DIGIT_RUN = re.compile(r"[0-9](?:[ -]?[0-9]){10,}", re.ASCII)
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CODE = re.compile(
     r"(?P<code>[A-Z]{0,3}[0-9]{2,8}(?=[:_]|$)|[A-Za-z0-9]{1,16}(?=:))(?:[:_](?P<text>.*))?",
@@ -28,6 +29,11 @@ def scrubbed(text: str, *, keep: Iterable[str] = ()) -> str:
     return masked_cards(line, keep=keep)[:MESSAGE_CHARACTERS_MAX] if cut else ""
 
 
+def masked_card(text: str) -> str:
+    """A field that holds a card: whole numbers are cut even when their check digit is wrong."""
+    return LONG_DIGIT_RUN.sub(lambda found: _cut(re.sub(r"[ -]", "", found[0])), scrubbed(text))
+
+
 def masked_cards(text: str, *, keep: Iterable[str] = ()) -> str:
     """The text with each run of 13 to 19 digits that passes the Luhn check masked.
 
@@ -39,11 +45,15 @@ def masked_cards(text: str, *, keep: Iterable[str] = ()) -> str:
 
     def mask(found: re.Match[str]) -> str:
         digits = re.sub(r"[ -]", "", found[0])
-        if found[0] in kept or not _luhn(digits):
+        if found[0] in kept or not has_check_digit(digits):
             return found[0]
-        return f"{digits[:6]}{'*' * (len(digits) - 10)}{digits[-4:]}"
+        return _cut(digits)
 
     return _CARD.sub(mask, text)
+
+
+def _cut(digits: str) -> str:
+    return f"{digits[:6]}{'*' * (len(digits) - 10)}{digits[-4:]}"
 
 
 def masked_values(text: bytes, *, values: Collection[str]) -> bytes:
@@ -74,7 +84,8 @@ def code_and_text(message: str) -> tuple[str, str]:
     return found["code"], (found["text"] or "").strip()
 
 
-def _luhn(digits: str) -> bool:
+def has_check_digit(digits: str) -> bool:
+    """Whether digits end in the check digit of a card number (Luhn)."""
     total = 0
     for position, digit in enumerate(reversed(digits)):
         value = int(digit) * (1 + position % 2)

@@ -25,7 +25,7 @@ from recon.gateway_client.errors import (
     NotSentError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.prepare import PreparedRequest
+from recon.gateway_client.prepare import PreparedCall
 from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX
 
 CONNECT_SECONDS = 5.0
@@ -103,8 +103,8 @@ class MoneyTransport:
         )
         self._trust = trust(base_url, ca_file=ca_file)
 
-    async def send(self, prepared: PreparedRequest) -> RawReply:
-        """Send one batch over a connection of its own and give back what came.
+    async def send(self, prepared: PreparedCall) -> RawReply:
+        """Send one request over a connection of its own and give back what came.
 
         Raises:
             NotSentError: surely nothing was sent; a resend is safe.

@@ -1,0 +1,54 @@
+import pytest
+
+from recon.gateway_client.wire.html_form import INPUTS_MAX, html_form
+from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX, UnreadableReplyError
+
+HIDDEN = '<input type="hidden" name="{name}" value="{value}">'
+
+
+def page(*inputs: tuple[str, str], before: str = "") -> bytes:
+    """A page of one form."""
+    hidden = "".join(HIDDEN.format(name=name, value=value) for name, value in inputs)
+    return f"{before}<form action=/v1/checkout method=POST>{hidden}</form>".encode()
+
+
+def test_hidden_inputs_and_all_parameters_are_data() -> None:
+    """Entities are text, the script is nothing, the repr shows no value."""
+    form = html_form(
+        page(
+            ("a", "1 &amp; 2"),
+            ("b", "é"),
+            ("allParams", "x=1&amp;y=a%20b&amp;x=2"),
+            before="<script>x=1</script><input type=hidden name=outside value=1>",
+        )
+    )
+
+    assert (form.action, form.method) == ("/v1/checkout", "post")
+    assert form.inputs == {"a": "1 & 2", "b": "é", "allParams": "x=1&y=a%20b&x=2"}
+    assert form.parameters == {"x": "1", "y": "a b"}
+    assert "1 & 2" not in repr(form)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "0 forms"),
+        (b"<html>", "0 forms"),
+        (b"<form><input name=a></form>", "0 forms"),
+        (page(("a", "1")) * 2, "2 forms"),
+        (page(("a", "1"), ("a", "2")), "two values"),
+        (page(*[(f"n{n}", "1") for n in range(INPUTS_MAX + 1)]), "inputs"),
+        (page(("a", "x" * 20_001)), "characters"),
+        (page(("allParams", "x=1&amp;" * 501)), "allParams"),
+        (b" " * (REPLY_BYTES_MAX + 1), "larger"),
+    ],
+)
+def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: str) -> None:
+    """No form, several, contradictions and excess."""
+    with pytest.raises(UnreadableReplyError, match=reason):
+        html_form(body)
+
+
+def test_a_name_that_repeats_with_the_same_value_is_one_input() -> None:
+    """The document lists some names twice."""
+    assert html_form(page(("a", "1"), ("a", "1"))).inputs == {"a": "1"}
