@@ -1,110 +1,129 @@
-"""Faults inside a reply: rows that are missing, repeated, foreign or false, codes nobody knows."""
+"""Faults inside a reply: rows that are missing, repeated, foreign or false, signatures that lie."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from recon.model import GatewayState
-from recon.sandbox.fault_plan import Fault, FaultRule, RowKey
+from recon.sandbox.altered_rows import ROW_CHANGES, Row, key_of
+from recon.sandbox.fault_rule import Fault
 from recon.sandbox.request import Reply, Sandbox
 
-Row = dict[str, Any]
-
-FOREIGN = "99999999999999999999"
-"""The transaction of a row that nobody asked for."""
-
-STATUS_KEYS = (
-    "payment_status",
-    "capture_status",
-    "cancel_status",
-    "review_status",
-    "refund_status",
-    "order_status",
-)
+SIGNATURE = "encryption_data"
+Content = Mapping[str, Any]
 
 
-def altered(sandbox: Sandbox, reply: Reply, *, fault: Fault) -> Reply:
-    """The reply as a content fault leaves it; kinds that concern the wire change nothing."""
+def altered(sandbox: Sandbox, reply: Reply, *, fault: Fault, earlier: Content | None) -> Reply:
+    """The reply as a content fault leaves it; kinds that concern the wire change nothing.
+
+    `earlier` is the content of the last reply of this operation, None before there was one.
+    """
     kind = fault.rule.kind
-    if kind == "wrong_signature":
-        return replace(reply, content={**reply.content, "encryption_data": "0" * 64})
-    if kind == "unknown_code" and not reply.rows_key:
-        return replace(reply, content=_unknown_code(dict(reply.content), fault.rule))
+    whole = _WHOLE.get(kind)
+    if whole is not None:
+        return replace(reply, content=whole(reply, earlier or reply.content))
     if kind == "lag":
         return _with_rows(reply, [_lagging(sandbox, row, fault=fault) for row in reply.rows])
-    change = _CHANGES.get(kind)
-    if change is None or not reply.rows:
-        return reply
-    hit = hit_rows([_key(row) for row in reply.rows], fault=fault)
+    if kind == "stray_row":
+        return _with_rows(reply, [*reply.rows, *_stray(sandbox, reply)])
+    if kind in ROW_CHANGES and not reply.rows_key:
+        return replace(reply, content=_sole_row(reply, fault=fault))
+    return _changed_rows(reply, fault=fault) if kind in ROW_CHANGES else reply
+
+
+def _changed_rows(reply: Reply, *, fault: Fault) -> Reply:
+    change = ROW_CHANGES[fault.rule.kind]
+    hit = fault.hits(map(key_of, reply.rows))
     rows: list[Row] = []
     for index, row in enumerate(reply.rows):
         rows += change(row, fault.rule) if index in hit else [row]
     return _with_rows(reply, rows)
 
 
-def hit_rows(rows: list[RowKey], *, fault: Fault) -> frozenset[int]:
-    """Indexes of the rows that a content fault hits."""
-    rule = fault.rule
-    if rule.key is not None:
-        return frozenset(index for index, row in enumerate(rows) if rule.key in row)
-    if rule.row is not None:
-        return frozenset({rule.row % len(rows)} if rows else ())
-    if fault.picked:
-        wanted = {key for row in fault.picked for key in row if key}
-        return frozenset(index for index, row in enumerate(rows) if wanted & set(row))
-    return frozenset({0})
+def _sole_row(reply: Reply, *, fault: Fault) -> Content:
+    """A reply without rows is its own row, which can be neither lost nor doubled."""
+    content = dict(reply.content)
+    changed = ROW_CHANGES[fault.rule.kind](content, fault.rule)
+    return changed[0] if len(changed) == 1 else content
 
 
-def _key(row: Mapping[str, Any]) -> RowKey:
-    return str(row.get("transaction_id", "")), str(row.get("order_no", ""))
-
-
-def _with_rows(reply: Reply, rows: list[Row]) -> Reply:
+def _with_rows(reply: Reply, rows: Any) -> Reply:
     return (
         replace(reply, content={**reply.content, reply.rows_key: rows}) if reply.rows_key else reply
     )
 
 
-def _dropped(_row: Row, _rule: FaultRule) -> list[Row]:
+def _reordered(reply: Reply, _earlier: Content) -> Content:
+    return _with_rows(reply, reply.rows[::-1]).content
+
+
+def _object_for_list(reply: Reply, _earlier: Content) -> Content:
+    return _with_rows(reply, reply.rows[0]).content if reply.rows else reply.content
+
+
+def _null_list(reply: Reply, _earlier: Content) -> Content:
+    return _with_rows(reply, None).content
+
+
+def _wrong_signature(reply: Reply, _earlier: Content) -> Content:
+    return {**reply.content, SIGNATURE: "0" * 64}
+
+
+def _missing_signature(reply: Reply, _earlier: Content) -> Content:
+    return {name: value for name, value in reply.content.items() if name != SIGNATURE}
+
+
+def _upper_signature(reply: Reply, _earlier: Content) -> Content:
+    return {**reply.content, SIGNATURE: str(reply.content.get(SIGNATURE, "")).upper()}
+
+
+def _stale_signature(reply: Reply, earlier: Content) -> Content:
+    return {**reply.content, SIGNATURE: earlier.get(SIGNATURE, "")}
+
+
+def _replayed(_reply: Reply, earlier: Content) -> Content:
+    return earlier
+
+
+_WHOLE: Mapping[str, Callable[[Reply, Content], Content]] = {
+    "reorder_rows": _reordered,
+    "object_for_list": _object_for_list,
+    "null_list": _null_list,
+    "wrong_signature": _wrong_signature,
+    "missing_signature": _missing_signature,
+    "upper_signature": _upper_signature,
+    "stale_signature": _stale_signature,
+    "replayed_reply": _replayed,
+}
+
+
+def _stray(sandbox: Sandbox, reply: Reply) -> list[Row]:
+    """The row of a payment that exists and that this call did not name."""
+    asked = {key_of(row)[0] for row in reply.rows}
+    shape = reply.rows[0] if reply.rows else {}
+    for payment in sandbox.book.every_payment():
+        if payment.transaction_id not in asked and shape:
+            told = {"amount": payment.amount, "currency": payment.currency}
+            told |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+            return [shape | told]
     return []
-
-
-def _duplicated(row: Row, _rule: FaultRule) -> list[Row]:
-    return [row, dict(row)]
-
-
-def _wrong_amount(row: Row, _rule: FaultRule) -> list[Row]:
-    name = "refund_amount" if "refund_amount" in row else "amount"
-    return [{**row, name: f"1{row[name]}"}]
-
-
-def _foreign(row: Row, _rule: FaultRule) -> list[Row]:
-    return [row, {**row, "transaction_id": FOREIGN, "order_no": FOREIGN}]
-
-
-def _unknown_code(row: Row, rule: FaultRule) -> Row:
-    return row | {name: rule.code for name in STATUS_KEYS if name in row}
-
-
-def _unknown_code_row(row: Row, rule: FaultRule) -> list[Row]:
-    return [_unknown_code(row, rule)]
 
 
 def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row:
     """The row with the state before its payment's last change."""
-    payment = sandbox.book.payment(_key(row)[0])
+    payment = sandbox.book.payment(key_of(row)[0])
     wanted = {key for picked in fault.picked for key in picked if key}
-    if payment is None or not payment.previous_state or (wanted and not wanted & set(_key(row))):
+    if payment is None or not payment.previous_state or (wanted and not wanted & set(key_of(row))):
+        return row
+    if fault.rule.seconds is not None and not _is_recent(sandbox, row, within=fault.rule.seconds):
         return row
     state = GatewayState(payment.previous_state)
     terms = sandbox.terms
     return row | {"payment_status": terms.code_of[state], "query_result": terms.result_of(state)}
 
 
-_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
-    "drop_row": _dropped,
-    "duplicate_row": _duplicated,
-    "wrong_amount": _wrong_amount,
-    "foreign_row": _foreign,
-    "unknown_code": _unknown_code_row,
-}
+def _is_recent(sandbox: Sandbox, row: Row, *, within: float) -> bool:
+    """Whether the payment's last effect is not older than some seconds of the virtual clock."""
+    statement = "SELECT coalesce(max(committed_at), 0) FROM effect WHERE transaction_id = ?"
+    last = int(sandbox.book.select(statement, (key_of(row)[0],))[0][0])
+    return sandbox.clock.now() - last < within

@@ -106,7 +106,7 @@ def _install_plan(book: Book, *, options: SandboxOptions) -> None:
     path = options.fault_plan
     if path is None:
         return
-    rules = read_plan(path)
+    rules = read_plan(path, operations=OPERATIONS)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if book.note("plan_digest") != digest:
         install(book, rules, append=False)

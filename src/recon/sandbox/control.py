@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from recon.errors import ConfigurationError
+from recon.sandbox.by_hand import act_by_hand
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
-from recon.sandbox.exchange import run_late_requests
+from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
 from recon.sandbox.page import overview, timeline
 from recon.sandbox.query import row_of, state_of
@@ -34,10 +36,21 @@ def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -
         Route("/_sandbox/invariants", control.invariants),
         Route("/_sandbox/faults", control.faults, methods=["GET"]),
         Route("/_sandbox/faults", control.install_faults, methods=["POST"]),
+        Route("/_sandbox/portal", control.portal, methods=["POST"]),
         Route("/_sandbox/clock", control.clock, methods=["GET"]),
         Route("/_sandbox/clock", control.move_clock, methods=["POST"]),
         Route("/_sandbox/reset", control.reset, methods=["POST"]),
     ]
+
+
+class ByHand(BaseModel):
+    """What somebody does in the portal."""
+
+    model_config = ConfigDict(extra="forbid")
+    action: Literal["capture", "cancel", "refund"]
+    key: str
+    """transaction_id or order_no."""
+    amount: str | None = None
 
 
 class _Control:
@@ -80,7 +93,7 @@ class _Control:
 
     async def effects(self, _request: Request) -> Response:
         """The truth, as JSON lines in commit order; what was due late is part of it."""
-        run_late_requests(self.sandbox)
+        run_what_is_due(self.sandbox)
         return StreamingResponse(effect_lines(self.sandbox.book), media_type=JSON_LINES)
 
     async def payments(self, _request: Request) -> Response:
@@ -97,7 +110,7 @@ class _Control:
 
     async def invariants(self, _request: Request) -> Response:
         """What must be 0."""
-        run_late_requests(self.sandbox)
+        run_what_is_due(self.sandbox)
         return JSONResponse(invariants(self.sandbox.book))
 
     async def faults(self, _request: Request) -> Response:
@@ -114,12 +127,29 @@ class _Control:
             append = request.query_params.get("append", "") in {"1", "true"}
             if isinstance(tables, dict):
                 append = bool(tables.pop("append", append))
-            rules = rules_in(tables, source="the request")
+            rules = rules_in(tables, source="the request", operations=OPERATIONS)
         except (ValueError, RecursionError, ConfigurationError) as error:
             return _refused(str(error))
         with self.sandbox.book.transaction():
             count = install(self.sandbox.book, rules, append=append)
         return JSONResponse({"rules": count})
+
+    async def portal(self, request: Request) -> Response:
+        """Capture, cancel or refund by hand, as a clerk would: `{"action", "key", "amount"}`."""
+        try:
+            by_hand = ByHand.model_validate_json(await request.body())
+        except ValidationError as error:
+            problems = [f"{problem['loc']}: {problem['msg']}" for problem in error.errors()]
+            return _refused("; ".join(problems))
+        with self.sandbox.book.transaction():
+            refused = act_by_hand(
+                self.sandbox, action=by_hand.action, key=by_hand.key, amount=by_hand.amount
+            )
+        return (
+            _refused(f"the gateway refuses: {refused}")
+            if refused
+            else JSONResponse({"refused": ""})
+        )
 
     async def clock(self, _request: Request) -> Response:
         """The virtual instant."""
@@ -134,7 +164,7 @@ class _Control:
         with sandbox.book.transaction():
             sandbox.clock.moved += seconds
             sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
-        late = run_late_requests(sandbox)
+        late = run_what_is_due(sandbox)
         return JSONResponse({"now": iso(sandbox.clock.now()), "late_effects": late})
 
     async def reset(self, _request: Request) -> Response:

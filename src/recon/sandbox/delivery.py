@@ -7,15 +7,17 @@ the HTTP server: `FaultyProtocol` remembers it for each client address while the
 import asyncio
 import socket
 import struct
-from typing import Any
+from email.utils import formatdate
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from recon.sandbox.clock import real_seconds
 from recon.sandbox.exchange import Exchange
-from recon.sandbox.fault_plan import FaultRule
+from recon.sandbox.fault_rule import FaultRule
 from recon.sandbox.request import Reply
 from recon.sandbox.wire import render_json, render_xml
 
@@ -67,6 +69,8 @@ def delivered(played: Exchange) -> Response:
         return _status(rule)
     if rule.kind == "html":
         return Response(HTML_PAGE, media_type="text/html")
+    if rule.kind in {"empty", "malformed"}:
+        return _unreadable(played.reply, rule=rule)
     return FaultyResponse(_whole(played.reply) if played.reply.content else None, rule=rule)
 
 
@@ -89,6 +93,15 @@ def _status(rule: FaultRule) -> Response:
     )
 
 
+def _unreadable(reply: Reply, *, rule: FaultRule) -> Response:
+    """HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing."""
+    if rule.kind == "empty":
+        return Response(b"", media_type=MEDIA_TYPES[reply.form])
+    body = bytes(_whole(reply).body) if reply.content else HALF_A_REPLY
+    cut = max(body.rfind(b"}"), body.rfind(b"</"), 1)
+    return Response(body[:cut] + b",\n", media_type=MEDIA_TYPES[reply.form])
+
+
 class FaultyResponse(Response):
     """A response that its connection does not survive, or that comes late."""
 
@@ -101,18 +114,33 @@ class FaultyResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Play the fault on the connection of this request."""
         kind = self.rule.kind
+        transport = scope["app"].state.transports.get(tuple(scope["client"]))
         if kind in {"silence", "delay"}:
-            await _silence(receive, seconds=self.rule.seconds)
-        if kind == "delay" and self.whole is not None:
+            await _silence(receive, seconds=self.rule.lasting)
+        if kind == "drip" and self.whole is not None:
+            await self._drip(self.whole, send=send)
+            return
+        if kind == "clock_skew" and transport is not None:
+            _set_date(transport, later=self.rule.lasting)
+        if kind in {"delay", "clock_skew"} and self.whole is not None:
             await self.whole(scope, receive, send)
             return
-        transport = scope["app"].state.transports.get(tuple(scope["client"]))
         if transport is not None:
             self._break(transport)
         await _disconnected(receive)
 
+    async def _drip(self, whole: Response, *, send: Send) -> None:
+        """The whole reply, a few bytes at a time: no pause is long, all together are."""
+        body, size = bytes(whole.body), self.rule.piece_bytes
+        start = {"type": "http.response.start", "status": whole.status_code}
+        await send(start | {"headers": whole.raw_headers})
+        for first in range(0, len(body), size):
+            piece = body[first : first + size]
+            more = first + size < len(body)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+            await asyncio.sleep(self.rule.pause_seconds)
+
     def _break(self, transport: asyncio.Transport) -> None:
-        body = bytes(self.whole.body) if self.whole else HALF_A_REPLY
         if self.rule.kind == "reset":
             connection = transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
@@ -121,15 +149,25 @@ class FaultyResponse(Response):
         if self.rule.kind == "garbage":
             transport.write(GARBAGE)
         elif self.rule.kind == "truncate":
-            transport.write(_half(body, with_length=not self.rule.without_length))
+            transport.write(_half(self.whole, with_length=not self.rule.without_length))
         transport.close()
 
 
-def _half(body: bytes, *, with_length: bool) -> bytes:
+def _half(whole: Response | None, *, with_length: bool) -> bytes:
     """The head of a good reply and the first half of its body."""
+    body = bytes(whole.body) if whole else HALF_A_REPLY
+    media_type = (whole.media_type if whole else None) or MEDIA_TYPES["json"]
     length = f"Content-Length: {len(body)}\r\n" if with_length else ""
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{length}Connection: close\r\n\r\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n{length}Connection: close\r\n\r\n"
     return head.encode() + body[: len(body) // 2]
+
+
+def _set_date(transport: asyncio.Transport, *, later: float) -> None:
+    """Let the Date of this one reply be wrong, as that of a gateway whose clock is."""
+    cycle = cast("FaultyProtocol", transport.get_protocol()).cycle
+    date = formatdate(real_seconds() + later, usegmt=True).encode()
+    others = [header for header in cycle.default_headers if header[0] != b"date"]
+    cycle.default_headers = [*others, (b"date", date)]
 
 
 async def _silence(receive: Receive, *, seconds: float) -> None:

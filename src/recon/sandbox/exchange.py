@@ -4,19 +4,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from recon.sandbox.altered import altered, hit_rows
+from recon.sandbox.altered import altered
 from recon.sandbox.authorise import answer_authorise
 from recon.sandbox.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
+from recon.sandbox.by_hand import act_on_rows, plan_flips, run_flips
 from recon.sandbox.clock import real_seconds
-from recon.sandbox.fault_plan import WIRE_KINDS, Fault, FaultRule, RowKey, draw
+from recon.sandbox.earlier import earlier_reply, remember_reply
+from recon.sandbox.fault_kinds import WIRE_KINDS
+from recon.sandbox.fault_plan import draw
+from recon.sandbox.fault_rule import Fault, FaultRule, RowKey
 from recon.sandbox.query import answer_query
 from recon.sandbox.records import LoggedRequest
 from recon.sandbox.request import Call, Reply, Sandbox, unreadable
 from recon.sandbox.signing import text_of
+from recon.sandbox.told import told_after, told_nothing
 from recon.sandbox.wire import parse_body
 
 Answer = Callable[[Sandbox, Call], Reply]
 NO_REPLY = Reply({}, outcome="none")
+NEVER_LATE = frozenset({"authorise", "checkout"})
+"""Operations whose request is never kept: it carries a card."""
+
+_NAMES_OF_ONE = ("order_no", "request_id", "recurring_id")
+"""What identifies a request that is its own row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ OPERATIONS: Mapping[str, Operation] = {
 
 def exchange(sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str) -> Exchange:
     """Answer one request; everything it changes is committed when this returns."""
-    run_late_requests(sandbox)
+    run_what_is_due(sandbox)
     fields, why = parse_body(body)
     with sandbox.book.transaction():
         log_id = f"RL{sandbox.book.next_number('requests'):08d}"
@@ -64,11 +74,11 @@ def exchange(sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str) -
 
 
 def _drawn(sandbox: Sandbox, call: Call) -> list[Fault]:
-    """The faults of this call; only a batch can be late: a payment would be kept with its card."""
+    """The faults of this call; no payment can be late: it would be kept with its card."""
     drawn = draw(
         sandbox.book, operation=call.operation, rows=row_keys(call), seed=sandbox.options.seed
     )
-    can_be_late = bool(OPERATIONS[call.operation].rows_key)
+    can_be_late = call.operation not in NEVER_LATE
     return [fault for fault in drawn if fault.rule.kind != "late" or can_be_late]
 
 
@@ -84,27 +94,68 @@ def row_keys(call: Call) -> list[RowKey]:
 
 
 def _row_key(fields: Mapping[str, object]) -> RowKey:
-    return text_of(fields.get("transaction_id")), text_of(fields.get("order_no"))
+    name = next((name for name in _NAMES_OF_ONE if fields.get(name)), "order_no")
+    return text_of(fields.get("transaction_id")), text_of(fields.get(name))
 
 
 def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault], body: bytes) -> Exchange:
     wire = next((fault.rule for fault in faults if fault.rule.kind in WIRE_KINDS), None)
+    call = _misread(call, faults=faults)
+    _act_by_hand(sandbox, call, faults=faults, when="before")
     if wire is not None and wire.kind == "late":
         _put_off(sandbox, call, rule=wire, body=body)
-        return Exchange(NO_REPLY, wire)
-    if wire is not None and wire.when == "before" and wire.kind != "delay":
-        return Exchange(NO_REPLY, wire)
-    call = replace(call, skipped=_skipped(call, faults=faults))
-    reply = OPERATIONS[call.operation].answer(sandbox, call)
+    if wire is not None and (wire.kind == "late" or wire.when == "before"):
+        told = told_after(NO_REPLY, NO_REPLY, wire=wire, rows=row_keys(call))
+        return Exchange(replace(NO_REPLY, told=told), wire)
+    if wire is not None and wire.kind == "part":
+        call, wire = _in_part(call, rule=wire)
+    call = replace(call, skipped=call.skipped | _skipped(call, faults=faults))
+    return Exchange(_answered(sandbox, call, faults=faults, wire=wire), wire)
+
+
+def _answered(
+    sandbox: Sandbox, call: Call, *, faults: list[Fault], wire: FaultRule | None
+) -> Reply:
+    """The reply as it leaves, with what its client is told by it."""
+    true = reply = OPERATIONS[call.operation].answer(sandbox, call)
+    earlier = earlier_reply(sandbox.book, call.operation)
     for fault in faults:
-        reply = altered(sandbox, reply, fault=fault)
-    return Exchange(reply, wire)
+        if fault.rule.kind == "late_flip":
+            plan_flips(sandbox, call, reply=true, fault=fault)
+        reply = altered(sandbox, reply, fault=fault, earlier=earlier)
+    remember_reply(sandbox.book, call.operation, content=true.content)
+    _act_by_hand(sandbox, call, faults=faults, when="after")
+    return replace(reply, told=told_after(true, reply, wire=wire, rows=row_keys(call)))
+
+
+def _misread(call: Call, *, faults: list[Fault]) -> Call:
+    """The call as a gateway sees it that takes a good signature or address for a bad one."""
+    kinds = {fault.rule.kind for fault in faults}
+    if "refuse_signature" in kinds:
+        call = replace(call, fields={**call.fields, "encryption_data": "0" * 64})
+    return replace(call, client_ip="") if "refuse_caller" in kinds else call
+
+
+def _act_by_hand(sandbox: Sandbox, call: Call, *, faults: list[Fault], when: str) -> None:
+    for fault in faults:
+        if fault.rule.kind == "portal" and fault.rule.when == when:
+            rows = row_keys(call)
+            hit = fault.hits(rows)
+            act_on_rows(sandbox, rule=fault.rule, rows=[rows[index] for index in sorted(hit)])
+
+
+def _in_part(call: Call, *, rule: FaultRule) -> tuple[Call, FaultRule]:
+    """Only the first rows take effect, and the call ends in another fault."""
+    count = len(row_keys(call))
+    kept = count // 2 if rule.rows is None else rule.rows
+    ending = rule.model_copy(update={"kind": rule.then})
+    return replace(call, skipped=frozenset(range(kept, count))), ending
 
 
 def _skipped(call: Call, *, faults: list[Fault]) -> frozenset[int]:
     """Rows that are lost before they take effect."""
     lost = [f for f in faults if f.rule.kind == "drop_row" and f.rule.when == "before"]
-    return frozenset().union(*(hit_rows(row_keys(call), fault=fault) for fault in lost))
+    return frozenset().union(*(fault.hits(row_keys(call)) for fault in lost))
 
 
 def _wire_faulted(faults: list[Fault], reply: Reply) -> Exchange:
@@ -120,7 +171,7 @@ def _log(sandbox: Sandbox, call: Call, *, reply: Reply, faults: list[Fault]) -> 
         merchant_id=call.text("merchant_id"),
         account_id=call.text("account_id"),
         outcome=reply.outcome,
-        fault=" ".join(f"{fault.rule.kind}-{fault.rule.when}" for fault in faults),
+        fault=" ".join(fault.rule.name for fault in faults),
     )
     sandbox.book.write_request(logged, told=reply.told)
 
@@ -135,14 +186,18 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
             call.operation,
             body.decode(),
             call.client_ip,
-            since + rule.seconds,
+            since + rule.lasting,
             int(rule.on_real_clock),
         ),
     )
 
 
-def run_late_requests(sandbox: Sandbox) -> int:
-    """Let the requests whose time has come take effect; returns how many."""
+def run_what_is_due(sandbox: Sandbox) -> int:
+    """Let late effects and flips whose time has come happen; returns how many."""
+    return _run_late_requests(sandbox) + run_flips(sandbox)
+
+
+def _run_late_requests(sandbox: Sandbox) -> int:
     due = sandbox.book.select(
         "SELECT request_log_id, operation, body, client_ip, due_at, on_real_clock"
         " FROM late_request WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END"
@@ -164,6 +219,7 @@ def run_late_requests(sandbox: Sandbox) -> int:
                 reply.outcome,
                 "late",
             )
-            sandbox.book.write_request(logged, told=reply.told)
+            told = told_nothing(reply, why="no answer (late)", rows=())
+            sandbox.book.write_request(logged, told=told)
             sandbox.book.execute("DELETE FROM late_request WHERE request_log_id = ?", (log_id,))
     return len(due)

@@ -9,7 +9,8 @@ from typing import Literal
 from recon.model import GatewayState
 from recon.money import wire_amount
 
-Origin = Literal["seed", "api"]
+Origin = Literal["seed", "api", "portal", "gateway"]
+"""Where an effect came from: the population, a client, somebody by hand, the gateway itself."""
 
 EFFECT_KEYS = (
     "operation",

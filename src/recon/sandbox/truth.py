@@ -15,8 +15,10 @@ SELECT count(*) FROM (
     SELECT transaction_id,
         sum(CASE operation WHEN 'authorise' THEN amount WHEN 'authorise_apm' THEN amount
             ELSE 0 END) AS authorised,
-        sum(CASE operation WHEN 'capture' THEN amount ELSE 0 END) AS captured,
-        sum(CASE operation WHEN 'refund' THEN amount ELSE 0 END) AS refunded
+        sum(CASE operation WHEN 'capture' THEN amount WHEN 'capture_reversed' THEN -amount
+            ELSE 0 END) AS captured,
+        sum(CASE operation WHEN 'refund' THEN amount WHEN 'refund_reversed' THEN -amount
+            ELSE 0 END) AS refunded
     FROM effect
     WHERE transaction_id IN (
         SELECT transaction_id FROM effect WHERE origin = 'api' AND transaction_id <> '')

@@ -8,7 +8,8 @@ import pytest
 from recon.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.book import Book
-from recon.sandbox.fault_plan import FaultRule, draw, install, read_plan
+from recon.sandbox.fault_plan import draw, install, read_plan
+from recon.sandbox.fault_rule import FaultRule
 
 
 def played(rule: dict[str, Any], calls: list[str], *, seed: int = 42) -> list[bool]:
@@ -76,7 +77,12 @@ def test_rules_are_read_from_json_and_toml(tmp_path: Path) -> None:
     [
         ("[{", "cannot be read"),
         ('[{"kind": "explode"}]', "rule 1, kind"),
-        ('[{"kind": "fin"}, {"kind": "fin", "nht": 1}]', "rule 2, nht"),
+        ('[{"kind": "fin"}, {"kind": "fin", "nht": 1}]', "rule 2, nht: a rule has no such key"),
+        ('[{"kind": "fin", "status": 500}]', "rule 1, status: kind fin does not use it"),
+        ('[{"kind": "lag", "when": "before"}]', "rule 1, when: kind lag is never before"),
+        ('[{"kind": "part", "then": "lag"}]', "rule 1, then: one of empty"),
+        ('[{"kind": "silence", "seconds": -1}]', "rule 1, seconds: not below 0"),
+        ('[{"kind": "fin", "operation": "captur"}]', "operation: 'captur' is none of"),
         ('[{"kind": "fin", "nth": 0}]', "rule 1, nth"),
         ("7", "a fault plan is a list"),
         ("[7]", "rule 1"),
@@ -87,7 +93,7 @@ def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path: Path, text: str, na
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=named) as caught:
-        read_plan(path)
+        read_plan(path, operations=["capture"])
     assert str(path) in str(caught.value)
 
 
@@ -101,7 +107,7 @@ def test_the_endpoint_replaces_or_appends(gateway: Any) -> None:
     """A list replaces; `append` adds; one rule alone is a plan; a wrong one changes nothing."""
     post = gateway.http.post
     assert post("/_sandbox/faults", json=[{"kind": "fin"}] * 2).json() == {"rules": 2}
-    more = {"append": True, "rules": [{"kind": "reset", "operation": "x"}]}
+    more = {"append": True, "rules": [{"kind": "reset", "operation": "refund"}]}
     assert post("/_sandbox/faults", json=more).json() == {"rules": 3}
     assert post("/_sandbox/faults?append=1", json={"kind": "html"}).json() == {"rules": 4}
     wrong = post("/_sandbox/faults", json=[{"kind": "explode"}])

@@ -338,7 +338,7 @@ def test_a_date_is_written_in_one_way_only(merchant: Any, text: str) -> None:
 def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
     """An altered reply confirms nothing it does not prove, and nothing is sent again."""
     wanted = _capture_three(merchant)
-    merchant.fault({"operation": "capture", "kind": kind, "nth": 1, "row": 0})
+    merchant.fault({"operation": "capture", "kind": kind, "nth": 1})
     merchant.night()
     merchant.fault()
     merchant.night()
