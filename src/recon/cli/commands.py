@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli import answers, demo, files, gateway, night, upkeep
+from recon.cli import answers, demo, files, gateway, gateway_calls, night, upkeep
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say
 
@@ -39,6 +39,7 @@ app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
+app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
 
 

@@ -65,11 +65,38 @@ async def ask(
     return answers_of(found, rules=settings.rules)
 
 
+async def look_up(
+    *,
+    order_nos: Sequence[str] = (),
+    transaction_ids: Sequence[str] = (),
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> QueryAnswers:
+    """The gateway's own records of some orders, or of some transactions, for a person to read.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with _client(place, clock=clock, randomness=randomness) as client:
+            return await client.query(order_nos=order_nos, trades=transaction_ids)
+    except (QueryRefusedError, CertificateError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
 async def _query(
     place: GatewayAccount, *, keys: Sequence[str], clock: Clock, randomness: Random
 ) -> QueryAnswers:
+    async with _client(place, clock=clock, randomness=randomness) as client:
+        return await client.query(order_nos=keys)
+
+
+def _client(place: GatewayAccount, *, clock: Clock, randomness: Random) -> QueryClient:
     gateway = place.settings.gateway
-    async with QueryClient(
+    return QueryClient(
         base_url=place.base_url,
         credentials=place.credentials,
         interface=place.interface,
@@ -78,8 +105,7 @@ async def _query(
         limits=_limits(gateway),
         randomness=randomness,
         ca_file=gateway.ca_file,
-    ) as client:
-        return await client.query(order_nos=keys)
+    )
 
 
 def answers_of(found: QueryAnswers, *, rules: Rules) -> KeyAnswers:

@@ -1,0 +1,20 @@
+"""All commands of `recon gateway` under one name."""
+
+import typer
+
+from recon.cli import gateway_money, gateway_query
+
+calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
+calls.command("query")(gateway_query.query)
+calls.command("capture")(gateway_money.capture)
+calls.command("refund")(gateway_money.refund)
+calls.command("cancel")(gateway_money.cancel)
+calls.command("review")(gateway_money.review)
+
+
+@calls.callback()
+def _calls() -> None:
+    """One call to the gateway, for people.
+
+    Exit codes: 0 done, 1 refused, 2 usage, 3 waits for a person, 4 the outcome is not known.
+    """

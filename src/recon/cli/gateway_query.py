@@ -1,0 +1,76 @@
+"""`recon gateway query`: what the gateway knows of some orders, read only."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from random import SystemRandom
+from typing import Annotated, Any
+
+import typer
+
+from recon.cli.choices import Account, Merchant
+from recon.cli.tables import AsJson, show, show_json
+
+INCOMPLETE_EXIT_CODE = 4
+ORDERS_MAX = 1_000
+COLUMNS = (
+    *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
+    *("query_result", "transaction_date"),
+)
+
+
+def query(
+    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    transactions: Annotated[
+        bool, typer.Option("--transactions", help="The numbers are the gateway's transaction ids.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the gateway what it knows of some orders; changes nothing."""
+    from recon.gateway_adapter.queries import look_up
+    from recon.settings import load_settings
+    from recon.steps.environment import system_clock
+
+    if len(keys) > ORDERS_MAX:
+        msg = f"{len(keys)} numbers; at most {ORDERS_MAX} at once"
+        raise typer.BadParameter(msg)
+    settings = load_settings(os.environ)
+    found = asyncio.run(
+        look_up(
+            order_nos=[] if transactions else keys,
+            transaction_ids=keys if transactions else [],
+            account=(merchant, account),
+            settings=settings,
+            clock=system_clock,
+            randomness=SystemRandom(),
+        )
+    )
+    rows = [_row(record, state=settings.rules.state_of) for record in found.found]
+    name = "transaction_id" if transactions else "order_no"
+    rows += [{name: key, "state": "not known to the gateway"} for key in found.not_found]
+    rows += [{name: item.key, "state": f"no answer: {item.reason}"} for item in found.failed]
+    if as_json:
+        show_json(rows)
+    else:
+        show(rows, columns=COLUMNS)
+    if found.failed:
+        raise typer.Exit(INCOMPLETE_EXIT_CODE)
+
+
+def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
+    return {
+        "order_no": record.order_no,
+        "transaction_id": record.transaction_id,
+        "amount": f"{record.amount:f}",
+        "currency": record.currency,
+        "payment_status": record.payment_status,
+        "state": str(state(record.payment_status)),
+        "query_result": record.query_result,
+        "reference_no": record.reference_no,
+        "transaction_date": record.transaction_date,
+        "queried_at": record.queried_at.isoformat(),
+        "extra": {**record.reply_extra, **record.extra},
+    }

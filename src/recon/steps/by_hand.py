@@ -1,0 +1,291 @@
+"""One movement of money that a person asks for at the command line, outside any night.
+
+It goes through the same journal as a night's: planned, judged against the gateway's own answer,
+claimed, sent once, its outcome kept, all under the account's lock. Towards a gateway on this
+machine (the sandbox) it is sent at once; towards any other it only becomes an instruction that
+waits for another person's approval and for the next night, since nobody moves money alone.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from recon.errors import NightHeldError, UsageError
+from recon.gateway_adapter.money import GatewayOfMoney
+from recon.gateway_adapter.queries import KeyAnswers, ask
+from recon.gateway_client.addresses import is_loopback
+from recon.model import Answer, InstructionKind, InstructionState, Mode
+from recon.money import parse_minor_units
+from recon.settings import Settings
+from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.instruction import Instruction
+from recon.settlement.planning import Action, Plan, plan
+from recon.settlement.sender import Sender
+from recon.steps.environment import Environment
+from recon.store import answers, instruction_rows
+from recon.store.journal import StoredJournal
+from recon.store.night_lock import account_lock
+from recon.store.outcome_rows import outcome_of
+from recon.store.runs import Run, this_process
+
+ORIGIN = "recon gateway"
+"""Stands where a night's instruction has the name of its order file."""
+
+NAME_CHARACTERS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class HandRequest:
+    """What a person asks for."""
+
+    kind: InstructionKind
+    merchant_id: str
+    account_id: str
+    order_no: str
+    by: str
+    """Who asks."""
+    amount: str = ""
+    """As in files; "" means the whole payment."""
+    transaction_id: str = ""
+    reason: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandResult:
+    """What the request came to."""
+
+    kind: InstructionKind
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """Minor units."""
+    state: InstructionState
+    instruction_id: str
+    message: str
+    refund_reference_id: str = ""
+
+
+def is_on_this_machine(settings: Settings) -> bool:
+    """Whether the gateway is on a loopback address, as the sandbox is."""
+    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
+
+
+def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
+    """Journal one movement, and send it when the gateway is on this machine.
+
+    Raises:
+        UsageError: the account's papers speak against it; nothing was stored or sent.
+        NightHeldError: a night is at work on the account.
+    """
+    environment.settings.account(request.merchant_id, account_id=request.account_id)
+    if not request.by.strip():
+        msg = "say who asks for it (--as)"
+        raise UsageError(msg)
+    run = _run_of(request, environment=environment)
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    try:
+        with account_lock(environment.store, **place):
+            return _carry_out(request, run=run, environment=environment)
+    except NightHeldError as error:
+        msg = (
+            f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
+            "stored or sent: try again when it has ended"
+        )
+        raise NightHeldError(msg) from error
+
+
+def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> HandResult:
+    baseline = _ask(request, run=run, environment=environment)
+    payment = _payment(request, baseline=baseline)
+    instruction = _planned(request, payment=payment, run=run, environment=environment)
+    gateway = GatewayOfMoney.of(
+        environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
+    )
+    with environment.store.reading() as connection:
+        others = instruction_rows.of_orders(connection, run, order_nos=[request.order_no])
+    judged = clear(instruction, baseline=baseline, others=others.get(request.order_no, []))
+    reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
+    if isinstance(judged, Refused) or reason:
+        msg = f"{request.kind} of order {request.order_no}: {reason}; nothing was stored or sent"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        instruction_rows.save_plan(
+            connection, run, plan=Plan((instruction,), ()), at=environment.clock()
+        )
+    if instruction.state is InstructionState.APPROVED:
+        _send(judged, gateway=gateway, run=run, environment=environment)
+    return _result(instruction, environment=environment)
+
+
+def _run_of(request: HandRequest, *, environment: Environment) -> Run:
+    """A value only: no night has this run, so it never counts as one."""
+    now = environment.clock()
+    return Run(
+        run_id=f"by-hand-{environment.new_id()[:12]}",
+        merchant_id=request.merchant_id,
+        account_id=request.account_id,
+        business_date=now.date().isoformat(),
+        mode=Mode.LIVE,
+        status="finished",
+        step="by hand",
+        owner=this_process(),
+        started_at=now,
+        as_of=now,
+        verdict="",
+        workbook="",
+        problem="",
+    )
+
+
+def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baseline:
+    """What the gateway says of the order now; kept as evidence like a night's answers."""
+    found = asyncio.run(
+        ask(
+            [request.order_no],
+            account=(run.merchant_id, run.account_id),
+            settings=environment.settings,
+            clock=environment.clock,
+            randomness=environment.randomness,
+        )
+    )
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        answers.open_phase(connection, run.run_id, phase=answers.BASELINE, keys=[request.order_no])
+        answers.save(
+            connection,
+            run,
+            phase=answers.BASELINE,
+            answers=found.answers,
+            observations=[{**item, "queried_at": now} for item in found.observations],
+            at=now,
+        )
+    return _baseline(found, order_no=request.order_no, environment=environment)
+
+
+def _baseline(found: KeyAnswers, *, order_no: str, environment: Environment) -> Baseline:
+    rules = environment.settings.rules
+    payments = tuple(
+        Payment(
+            transaction_id=row["transaction_id"],
+            state=rules.state_of(row["payment_status"]),
+            payment_status=row["payment_status"],
+            currency=row["currency"],
+            amount=row["amount"],
+        )
+        for row in found.observations
+    )
+    answer, reason = found.answers[order_no]
+    if answer is not Answer.FOUND:
+        told = {
+            Answer.NOT_FOUND: "the gateway does not know it",
+            Answer.UNMAPPED: f"the gateway answered with an unmapped code ({reason})",
+        }.get(answer, f"the gateway gave no usable answer ({reason})")
+        msg = f"order {order_no}: {told}; nothing was stored or sent"
+        raise UsageError(msg)
+    return Baseline(answer, payments)
+
+
+def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
+    """The payment that is meant; a person names it where an order has several."""
+    wanted = request.transaction_id
+    fitting: Sequence[Payment] = [
+        payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = ", ".join(payment.transaction_id for payment in baseline.payments)
+    msg = (
+        f"order {request.order_no} has the transactions {shown}: name one of them with "
+        "--transaction; nothing was stored or sent"
+    )
+    raise UsageError(msg)
+
+
+def _planned(
+    request: HandRequest, *, payment: Payment, run: Run, environment: Environment
+) -> Instruction:
+    """The instruction of a request; held when the journal already has its like."""
+    amount = (
+        parse_minor_units(request.amount, currency=payment.currency)
+        if request.amount
+        else payment.amount
+    )
+    action = Action(
+        action_id=0,
+        file_id=0,
+        file_name=ORIGIN,
+        line=0,
+        merchant_id=request.merchant_id,
+        account_id=request.account_id,
+        order_no=request.order_no,
+        transaction_id=payment.transaction_id,
+        kind=request.kind,
+        currency=payment.currency,
+        order_amount=payment.amount,
+        action_amount=amount,
+        reason=request.reason,
+        request_id=request.request_id,
+        occurrence=1,
+    )
+    with environment.store.reading() as connection:
+        known = instruction_rows.known(connection, run)
+    made = plan([action], known=known, new_id=environment.new_id, auto_approve=True)
+    if not made.new:
+        msg = (
+            f"request id {request.request_id} was used for exactly this before "
+            f"(instruction {made.links[0][1]}); nothing was stored or sent"
+        )
+        raise UsageError(msg)
+    return _as_asked(made.new[0], request=request, environment=environment)
+
+
+def _as_asked(
+    planned: Instruction, *, request: HandRequest, environment: Environment
+) -> Instruction:
+    by = request.by.strip()[:NAME_CHARACTERS_MAX]
+    own = replace(planned, file_id=None, line=0)
+    if planned.hold:
+        return own
+    if is_on_this_machine(environment.settings):
+        return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")
+    return replace(
+        own,
+        state=InstructionState.PLANNED,
+        approved_by="",
+        hold=f"asked for by hand by {by}: another person approves it, the next night sends it",
+    )
+
+
+def _send(cleared: Cleared, *, gateway: GatewayOfMoney, run: Run, environment: Environment) -> None:
+    sender = Sender(
+        gateway=gateway,
+        journal=StoredJournal(
+            environment.store,
+            run_id=run.run_id,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+        ),
+        clock=environment.clock,
+        new_id=environment.new_id,
+        mark=environment.mark,
+    )
+    asyncio.run(sender.send_all([cleared]))
+
+
+def _result(instruction: Instruction, *, environment: Environment) -> HandResult:
+    with environment.store.reading() as connection:
+        told = outcome_of(connection, instruction.instruction_id)
+    return HandResult(
+        kind=instruction.kind,
+        order_no=instruction.order_no,
+        transaction_id=instruction.transaction_id,
+        currency=instruction.currency,
+        amount=instruction.amount,
+        state=InstructionState(told["state"]),
+        instruction_id=instruction.instruction_id,
+        message=told["message"] or told["hold"],
+        refund_reference_id=told["refund_reference_id"],
+    )

@@ -1,0 +1,152 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon import cli
+from recon.cli.demo_folder import folder_at, recall
+from recon.cli.demo_gateway import demo_gateway, effects
+
+
+@pytest.fixture
+def port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[int]:
+    """A prepared demo with its sandbox running and its variables set; gives the port."""
+    folder = tmp_path / "d"
+    cli.main(["demo", "--dir", str(folder), "--orders", "80", "--prepare-only"])
+    for line in (folder / "env").read_text().splitlines():
+        name, value = line.split("=", 1)
+        monkeypatch.setenv(name, value)
+    memory = recall(folder_at(folder))
+    assert memory is not None
+    with demo_gateway(folder_at(folder), memory) as found:
+        capsys.readouterr()
+        yield found
+
+
+def seeded(port: int, *operations: str) -> dict[str, str]:
+    """A seeded payment in euro of the default account that went through just these operations."""
+    told: dict[str, list[dict[str, str]]] = {}
+    for effect in effects(port):
+        told.setdefault(effect["transaction_id"], []).append(effect)
+    return next(
+        rows[0]
+        for rows in told.values()
+        if tuple(row["operation"] for row in rows) == operations
+        and rows[0]["account_id"] == "100042001"
+        and rows[0]["currency"] == "EUR"
+    )
+
+
+def told_by_us(port: int) -> list[str]:
+    """Operations that came through the API."""
+    return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
+
+
+def test_query_shows_each_number_with_its_answer(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A known order has its state in words, an unknown one says so; nothing moves."""
+    payment = seeded(port, "authorise")
+
+    code = cli.main(["gateway", "query", payment["order_no"], "nobodys-order"])
+
+    out = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert out[0].split()[:3] == ["order_no", "transaction_id", "amount"]
+    assert payment["transaction_id"] in out[1]
+    assert "authorised" in out[1]
+    assert "not known to the gateway" in out[2]
+    assert told_by_us(port) == []
+
+
+def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` gives programs every field, amounts as text."""
+    payment = seeded(port, "authorise")
+
+    cli.main(["gateway", "query", "--transactions", payment["transaction_id"], "--json"])
+
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["order_no"] == payment["order_no"]
+    assert row["amount"] == payment["amount"]
+
+
+def test_query_without_a_usable_answer_ends_with_4(
+    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway that does not answer is no "not found"."""
+    assert port
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
+
+    code = cli.main(["gateway", "query", "A1"])
+
+    assert code == 4
+    assert "no answer: the gateway could not be reached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "operation"),
+    [
+        (["capture"], ("authorise",), "capture"),
+        (["capture", "--amount", "1.00"], ("authorise",), "capture"),
+        (["cancel"], ("authorise",), "cancel"),
+        (["refund", "--amount", "1.00", "--reason", "late"], ("authorise", "capture"), "refund"),
+    ],
+)
+def test_money_by_hand_is_done_and_told(
+    port: int,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    before: tuple[str, ...],
+    operation: str,
+) -> None:
+    """One movement, its state and instruction in the table, exit code 0."""
+    payment = seeded(port, *before)
+
+    code = cli.main(["gateway", *words, payment["order_no"], "--as", "anna"])
+
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "confirmed" in out
+    assert told_by_us(port) == [operation]
+
+
+def test_review_sets_the_flag(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A review moves no money and is confirmed."""
+    payment = seeded(port, "authorise")
+
+    code = cli.main(["gateway", "review", payment["order_no"], "--as", "anna", "--json"])
+
+    shown: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert (shown["kind"], shown["state"]) == ("review", "confirmed")
+
+
+def test_a_repeat_by_hand_waits_and_ends_with_3(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The like of an earlier refund is kept for a person, not sent."""
+    payment = seeded(port, "authorise", "capture")
+    words = ["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
+    cli.main(words)
+    capsys.readouterr()
+
+    code = cli.main(words)
+
+    assert code == 3
+    assert "planned" in capsys.readouterr().out
+    assert told_by_us(port) == ["refund"]
+
+
+def test_what_cannot_be_done_ends_with_2(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A refund of what was never captured says why; nothing was sent."""
+    payment = seeded(port, "authorise")
+
+    code = cli.main(["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"])
+
+    assert code == 2
+    assert "a refund needs a captured payment" in capsys.readouterr().err
+    assert told_by_us(port) == []

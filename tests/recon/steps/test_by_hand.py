@@ -1,0 +1,144 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recon.errors import NightHeldError, UsageError
+from recon.model import InstructionKind, InstructionState
+from recon.steps import by_hand
+from recon.steps.by_hand import HandRequest, HandResult, carry_out
+from recon.steps.environment import Environment
+from recon.store.history import of_entity, verify
+from recon.store.night_lock import account_lock
+
+
+def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
+    request = HandRequest(
+        InstructionKind(kind),
+        "100042",
+        "100042001",
+        order_no=payment.order_no,
+        by=options.pop("by", "anna"),
+        **options,
+    )
+    with merchant.environment() as environment:
+        return carry_out(request, environment=environment)
+
+
+def test_a_capture_by_hand_is_journalled_and_sent_once(merchant: Any) -> None:
+    """One row, one effect, and a history that names who asked for it."""
+    payment = merchant.payments("authorised")[0]
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.CONFIRMED
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        events = list(of_entity(connection, result.instruction_id))
+        assert verify(connection)[1] == ""
+    assert [event["event"] for event in events] == ["approved", "confirmed"]
+    assert "by hand: anna" in str(events[0]["data"])
+
+
+def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> None:
+    """The same refund twice needs a request id of its own, else it is held and not sent."""
+    payment = merchant.payments("captured")[0]
+    first = _ask(merchant, "refund", payment, amount=_part(payment))
+    again = _ask(merchant, "refund", payment, amount=_part(payment))
+    meant = _ask(merchant, "refund", payment, amount=_part(payment), request_id="second")
+
+    assert first.state is InstructionState.CONFIRMED
+    assert first.refund_reference_id == f"{payment.transaction_id}-01"
+    assert again.state is InstructionState.PLANNED
+    assert "repeat" in again.message
+    assert meant.state is InstructionState.CONFIRMED
+    assert len(merchant.effects()) == 2
+    assert merchant.invariants()["over_refunded"] == 0
+
+
+def _part(payment: Any) -> str:
+    """A tenth and less of a payment, as files write it."""
+    return "1" if payment.currency == "JPY" else "1.000" if payment.currency == "KWD" else "1.00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "options", "words"),
+    [
+        ("refund", "authorised", {"amount": "1.00"}, "a refund needs a captured payment"),
+        ("capture", "captured", {}, "not authorised"),
+        ("capture", "authorised", {"transaction_id": "T-other"}, "--transaction"),
+        ("capture", "authorised", {"by": " "}, "--as"),
+    ],
+)
+def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
+    merchant: Any, kind: str, state: str, options: dict[str, str], words: str
+) -> None:
+    """The judgement of a night holds for one call too."""
+    payments = [item for item in merchant.payments(state) if item.currency == "EUR"]
+
+    with pytest.raises(UsageError, match=words):
+        _ask(merchant, kind, payments[0], **options)
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {}
+
+
+def test_an_unknown_order_is_named(merchant: Any) -> None:
+    """An order that the gateway does not know moves nothing."""
+    payment = replace(merchant.payments("authorised")[0], order_no="nobodys-order")
+
+    with pytest.raises(UsageError, match="does not know it; nothing was stored"):
+        _ask(merchant, "capture", payment)
+
+
+def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
+    """A reply lost after the effect is in doubt, and asking again sends nothing."""
+    payment = merchant.payments("authorised")[0]
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.IN_DOUBT
+    assert len(merchant.effects()) == 1
+    with pytest.raises(UsageError, match="nothing was stored or sent"):
+        _ask(merchant, "capture", payment)
+    assert len(merchant.effects()) == 1
+
+
+def test_a_gateway_elsewhere_is_only_asked_through_a_night(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside this machine the instruction waits for another person and nothing is sent."""
+    payment = merchant.payments("authorised")[0]
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.PLANNED
+    assert "asked for by hand by anna: another person approves it" in result.message
+    assert merchant.effects() == []
+
+
+def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
+    """While a night holds the account, a call by hand stores and sends nothing."""
+    payment = merchant.payments("authorised")[0]
+    with merchant.environment() as environment, _held(environment), pytest.raises(NightHeldError):
+        _ask(merchant, "capture", payment)
+
+    assert merchant.effects() == []
+
+
+def _held(environment: Environment) -> Any:
+    return account_lock(environment.store, merchant_id="100042", account_id="100042001")
+
+
+def test_the_next_night_takes_a_movement_by_hand_as_its_own(merchant: Any) -> None:
+    """What was done by hand is an instruction of the account: no break, and not done again."""
+    payment = merchant.payments("authorised")[0]
+    _ask(merchant, "capture", payment)
+    merchant.drop("orders.csv", merchant.order(payment, status="authorised", action="capture"))
+
+    merchant.night()
+
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+    assert merchant.instruction_states()["confirmed"] == 1
