@@ -56,7 +56,7 @@ def deployed(server: PrefectServer) -> Iterator[Any]:
 
 
 def test_both_deployments_arrive_through_the_work_pool(deployed: Any) -> None:
-    """Two deployments, each with its pool, limit, schedule, time zone, live mode and no pull."""
+    """Two deployments, each with its pool, limit, schedule, time zone and no pull."""
     found = {entry.name: entry for entry in deployed.read_deployments()}
 
     assert sorted(found) == sorted(DEPLOYED)
@@ -65,7 +65,9 @@ def test_both_deployments_arrive_through_the_work_pool(deployed: Any) -> None:
         assert entry.work_pool_name == "recon"
         assert entry.entrypoint == "flows.nightly:nightly"
         assert entry.pull_steps in ([], None)
-        assert entry.parameters["mode"] == "live"
+        # A form starts as a dry run; only the schedule moves money by itself.
+        assert "mode" not in entry.parameters
+        assert [one.parameters for one in entry.schedules] == [{"mode": "live"}]
         assert entry.global_concurrency_limit.limit == 1
         assert entry.concurrency_options.collision_strategy.value == "CANCEL_NEW"
         assert [one.schedule.timezone for one in entry.schedules] == ["Europe/London"]
@@ -119,7 +121,9 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
     deployment = deployed.read_deployments()[0]
     due_at = datetime(2026, 7, 1, 23, 30, tzinfo=UTC)  # 00:30 on 2 July in London
     run = deployed.create_flow_run_from_deployment(
-        deployment.id, state=Scheduled(scheduled_time=due_at)
+        deployment.id,
+        state=Scheduled(scheduled_time=due_at),
+        parameters=deployment.schedules[0].parameters,
     )
     with local._prefect_of(server):
         run_flow(nightly, flow_run=run, parameters={**run.parameters})
