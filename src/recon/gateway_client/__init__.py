@@ -32,15 +32,24 @@ from recon.gateway_client.payment import (
     Payment,
     PaymentOperation,
 )
+from recon.gateway_client.payment_methods import (
+    MethodsAnswer,
+    MethodsRequest,
+    prepare_methods,
+    read_methods_reply,
+)
 from recon.gateway_client.payment_outcome import PaymentRecord, PaymentReply, RiskReason
 from recon.gateway_client.payment_reply import payment_without_reply, read_payment_reply
 from recon.gateway_client.payout import BankDetails, Beneficiary, Payer, PayoutRow
 from recon.gateway_client.payout_record import PayoutRecord
 from recon.gateway_client.prepare import PreparedRequest, prepare
 from recon.gateway_client.prepare_payment import PreparedPayment, prepare_payment
-from recon.gateway_client.query import QueryAnswers, QueryClient
+from recon.gateway_client.query import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.query_bounds import QueryLimits
-from recon.gateway_client.query_reply import FailedKey, OrderRecord
+from recon.gateway_client.query_reading import FailedKey
+from recon.gateway_client.query_reply import OrderRecord
+from recon.gateway_client.refund_reply import RefundRecord
+from recon.gateway_client.risk_facts import FraudCheck, RiskFacts
 from recon.gateway_client.rows import (
     BatchRow,
     CancelRow,
@@ -74,6 +83,7 @@ __all__ = [
     "FailedKey",
     "Finding",
     "FindingKind",
+    "FraudCheck",
     "GatewayClientError",
     "GatewayInterface",
     "HostedForm",
@@ -83,6 +93,8 @@ __all__ = [
     "InvalidPaymentError",
     "LineItem",
     "MerchantRefusedError",
+    "MethodsAnswer",
+    "MethodsRequest",
     "MoneyTransport",
     "NotSentError",
     "Operation",
@@ -102,9 +114,12 @@ __all__ = [
     "QueryLimits",
     "QueryRefusedError",
     "RawReply",
+    "RefundAnswers",
+    "RefundRecord",
     "RefundRow",
     "ReplyPolicy",
     "ReviewRow",
+    "RiskFacts",
     "RiskReason",
     "Row",
     "RowOutcome",
@@ -117,8 +132,10 @@ __all__ = [
     "encoded_items",
     "payment_without_reply",
     "prepare",
+    "prepare_methods",
     "prepare_payment",
     "read_batch_reply",
+    "read_methods_reply",
     "read_payment_reply",
     "without_reply",
 ]

@@ -141,10 +141,35 @@ class QueryOperation(_Table):
     transaction_ids_field: str
 
 
+class RefundQueryOperation(_Table):
+    """How the search for refunds looks on the wire."""
+
+    path: WirePath
+    body: Literal["form", "json"]
+    content_type: ContentType
+    rows_max: int = Field(ge=1, le=ROWS_MAX)
+    rows_field: str
+    order_nos_field: str
+    references_field: str
+
+
+class MethodsOperation(_Table):
+    """How the question for the best payment methods looks on the wire."""
+
+    path: WirePath
+    body: Literal["form", "json"]
+    content_type: ContentType
+    rows_field: str
+    name_field: str
+    """Of a method that comes as an object."""
+
+
 class QueryOperations(_Table):
     """The queries the gateway offers."""
 
     retrievalTrans: QueryOperation  # noqa: N815 - the operation's own name in its path
+    retrievalRefund: RefundQueryOperation | None = None  # noqa: N815 - the same
+    optimise: MethodsOperation | None = None
 
 
 class Profile(_Table):
@@ -183,6 +208,7 @@ class QueryReading(_Table):
     """How answers of the order query are read."""
 
     row_missing_when_asked_alone: Literal["failed", "not_found"]
+    refund_missing_when_asked_alone: Literal["failed", "not_found"]
     timezone: Annotated[str, AfterValidator(_zone)]
 
 
@@ -291,6 +317,7 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 def _refuse_gaps(interface: GatewayInterface) -> None:
     """Every operation needs its template, reply rule and statuses; else money would be guessed."""
     signed = {*interface.profile.batch, *interface.profile.single, "retrievalTrans"}
+    signed |= {"retrievalRefund"} if interface.profile.query.retrievalRefund else set()
     payments = {"authorise_card", "authorise_apm", "checkout", "payment_reply"}
     for file, table, needed in (
         ("signature.toml, templates", interface.signature.templates, signed | payments),
@@ -298,7 +325,7 @@ def _refuse_gaps(interface: GatewayInterface) -> None:
         (
             "status_map.toml, row_status",
             interface.status_map.row_status,
-            signed - {"retrievalTrans"},
+            signed - {"retrievalTrans", "retrievalRefund"},
         ),
     ):
         missing = sorted(needed - set(table))

@@ -6,16 +6,14 @@ in smaller groups, at last alone. What cannot be answered is `failed`, never `no
 """
 
 import asyncio
-import json
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlencode
 
 import tenacity
 
@@ -30,21 +28,23 @@ from recon.gateway_client.outcomes import Finding
 from recon.gateway_client.pace import Pace
 from recon.gateway_client.prepare import refuse_credentials
 from recon.gateway_client.query_bounds import QueryLimits, grouped
+from recon.gateway_client.query_reading import (
+    QUERY,
+    REFUND_QUERY,
+    FailedKey,
+    GroupAnswer,
+    KeyKind,
+    QueryReading,
+    Record,
+)
 from recon.gateway_client.query_refusal import (
     SLOW_DOWN_STATUSES,
     AgainError,
     judged_by_status,
-    stop_for,
 )
-from recon.gateway_client.query_reply import (
-    QUERY,
-    FailedKey,
-    GroupAnswer,
-    KeyKind,
-    OrderRecord,
-    QueryReading,
-    read_query_reply,
-)
+from recon.gateway_client.query_reply import OrderRecord, read_query_reply
+from recon.gateway_client.query_work import FAILURES_IN_A_ROW_MAX, Question, Work
+from recon.gateway_client.refund_reply import RefundRecord, read_refund_reply, refund_query
 from recon.gateway_client.rows import Credentials, text_problem
 from recon.gateway_client.signing import sign
 from recon.gateway_client.transport import (
@@ -53,14 +53,11 @@ from recon.gateway_client.transport import (
     ReadConnection,
     trust,
 )
+from recon.gateway_client.wire.request_body import request_body
 
 WAIT_FIRST_SECONDS = 0.5
 WAIT_MAX_SECONDS = 30.0
-FAILURES_IN_A_ROW_MAX = 6
-"""After so many groups without any answer the rest is not asked any more."""
-
-ALONE_FROM = 4
-"""So few silent keys are asked one by one, more of them in halves."""
+IDLE_SECONDS = 0.005
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -79,25 +76,16 @@ class QueryAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    keys: tuple[str, ...]
+class RefundAnswers:
+    """Every key of a refund search stands in exactly one of found, not_found and failed."""
 
-
-@dataclass(slots=True)
-class _Work:
-    """One query on its way: groups still to ask, answers so far."""
-
-    reading: QueryReading
-    groups: deque[_Group]
-    rows_max: int
-    records: dict[str, list[OrderRecord]] = field(default_factory=dict)
-    not_found: set[str] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    calls: int = 0
-    open_groups: int = 0
-    failures_in_a_row: int = 0
-    last_failure: str = ""
+    found: tuple[RefundRecord, ...]
+    """All refunds of every key, in the order of the keys."""
+    not_found: tuple[str, ...]
+    """Keys without any refund."""
+    failed: tuple[FailedKey, ...]
+    findings: tuple[Finding, ...]
+    calls: int
 
 
 class QueryClient:
@@ -179,38 +167,97 @@ class QueryClient:
         if orders and transactions:
             msg = "ask by order number or by transaction id, not by both at once"
             raise ValueError(msg)
+        described = self._interface.profile.query.retrievalTrans
         kind = KeyKind.TRANSACTION_ID if transactions else KeyKind.ORDER_NO
+        question = Question(
+            path=described.path,
+            body=described.body,
+            content_type=described.content_type,
+            rows_max=described.rows_max,
+            keys_field=(
+                described.transaction_ids_field if transactions else described.order_nos_field
+            ),
+            reading=self._reading(QUERY, kind=kind),
+            silence=self._interface.status_map.query.row_missing_when_asked_alone,
+            read=read_query_reply,
+        )
         keys = orders or transactions
-        work = self._work(keys, kind=kind)
-        await self._run(work)
+        work = await self._asked(question, keys=keys)
         return QueryAnswers(
             found=tuple(record for key in keys for record in work.records.get(key, ())),
             not_found=tuple(key for key in keys if key in work.not_found),
             failed=tuple(FailedKey(key, work.failed[key]) for key in keys if key in work.failed),
-            findings=tuple(sorted(work.findings, key=lambda finding: (finding.kind, str(finding)))),
+            findings=work.sorted_findings(),
             calls=work.calls,
         )
 
-    def _work(self, keys: Sequence[str], *, kind: KeyKind) -> _Work:
-        signature = sign(QUERY, fields={}, credentials=self._credentials, interface=self._interface)
-        reading = QueryReading(self._interface, self._policy, self._credentials, signature, kind)
-        problems = {key: text_problem(kind, text=key, interface=self._interface) for key in keys}
-        good = [key for key in keys if not problems[key]]
-        description = self._interface.profile.query.retrievalTrans
-        groups = grouped(
-            good,
-            rows_max=description.rows_max,
-            characters_max=self._interface.profile.query_characters_max,
+    async def refunds(
+        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
+    ) -> RefundAnswers:
+        """The refunds of these order numbers, or those that carry these references of ours.
+
+        Raises:
+            InterfaceError: the profile has no refund search.
+            QueryRefusedError: no query can succeed before a person changes something.
+            CertificateError: the gateway's certificate was not accepted.
+        """
+        orders, ours = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(references))
+        if orders and ours:
+            msg = "ask by order number or by our reference, not by both at once"
+            raise ValueError(msg)
+        described = refund_query(self._interface)
+        question = Question(
+            path=described.path,
+            body=described.body,
+            content_type=described.content_type,
+            rows_max=described.rows_max,
+            keys_field=described.references_field if ours else described.order_nos_field,
+            reading=self._reading(
+                REFUND_QUERY, kind=KeyKind.REFUND_REFERENCE if ours else KeyKind.ORDER_NO
+            ),
+            silence=self._interface.status_map.query.refund_missing_when_asked_alone,
+            read=read_refund_reply,
         )
-        failed = {key: f"not asked: the {kind} {why}" for key, why in problems.items() if why}
-        return _Work(
-            reading,
-            deque(_Group(group) for group in groups),
-            rows_max=description.rows_max,
-            failed=failed,
+        keys = orders or ours
+        work = await self._asked(question, keys=keys)
+        return RefundAnswers(
+            found=tuple(record for key in keys for record in work.records.get(key, ())),
+            not_found=tuple(key for key in keys if key in work.not_found),
+            failed=tuple(FailedKey(key, work.failed[key]) for key in keys if key in work.failed),
+            findings=work.sorted_findings(),
+            calls=work.calls,
         )
 
-    async def _run(self, work: _Work) -> None:
+    def _reading(self, operation: str, *, kind: KeyKind) -> QueryReading:
+        signature = sign(
+            operation, fields={}, credentials=self._credentials, interface=self._interface
+        )
+        return QueryReading(
+            self._interface, self._policy, self._credentials, signature, kind, operation
+        )
+
+    async def _asked(self, question: Question[Record], *, keys: Sequence[str]) -> Work[Record]:
+        """Every key asked and answered; keys that must not be sent are failed at once."""
+        kind = question.reading.kind
+        problems = {
+            key: text_problem(kind, text=key, interface=self._interface) if key else "is empty"
+            for key in keys
+        }
+        groups = grouped(
+            [key for key in keys if not problems[key]],
+            rows_max=question.rows_max,
+            characters_max=self._interface.profile.query_characters_max,
+        )
+        work = Work(
+            question,
+            groups=deque(groups),
+            rows_max=question.rows_max,
+            failed={key: f"not asked: the {kind} {why}" for key, why in problems.items() if why},
+        )
+        await self._run(work)
+        return work
+
+    async def _run(self, work: Work[Record]) -> None:
         """All groups, over all connections; the first refusal of everything ends it."""
         try:
             async with asyncio.TaskGroup() as workers:
@@ -222,15 +269,12 @@ class QueryClient:
             return
         raise refusal
 
-    async def _worker(self, work: _Work, *, connection: ReadConnection) -> None:
-        while work.groups or work.open_groups:
-            if not work.groups:
+    async def _worker(self, work: Work[Record], *, connection: ReadConnection) -> None:
+        while work.is_open:
+            group = work.next_group()
+            if not group:
                 # Another worker may still halve what it holds; a short wait is cheaper than a lock.
-                await asyncio.sleep(0.005)
-                continue
-            group = work.groups.popleft()
-            if len(group.keys) > work.rows_max:
-                work.groups.extendleft(reversed(_halves(group.keys)))
+                await asyncio.sleep(IDLE_SECONDS)
                 continue
             work.open_groups += 1
             try:
@@ -238,9 +282,11 @@ class QueryClient:
             finally:
                 work.open_groups -= 1
 
-    async def _ask(self, group: _Group, *, work: _Work, connection: ReadConnection) -> None:
+    async def _ask(
+        self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
+    ) -> None:
         if work.failures_in_a_row >= FAILURES_IN_A_ROW_MAX:
-            _fail(work, keys=group.keys, reason=f"not asked any more: {work.last_failure}")
+            work.fail(keys, reason=f"not asked any more: {work.last_failure}")
             return
         attempts = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self._limits.attempts)
@@ -251,15 +297,13 @@ class QueryClient:
             reraise=True,
         )
         try:
-            answer: GroupAnswer = await attempts(
-                self._call, group.keys, work=work, connection=connection
+            answer: GroupAnswer[Record] = await attempts(
+                self._call, keys, work=work, connection=connection
             )
         except AgainError as error:
-            work.failures_in_a_row += 1
-            work.last_failure = str(error)
-            _fail(work, keys=group.keys, reason=str(error))
+            work.give_up(keys, reason=str(error))
             return
-        self._take(answer, group=group, work=work)
+        work.take(answer, keys=keys)
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         """Full jitter over a doubling bound; what the gateway asked for comes first."""
@@ -270,8 +314,8 @@ class QueryClient:
         return asked + jitter if asked else jitter
 
     async def _call(
-        self, keys: Sequence[str], *, work: _Work, connection: ReadConnection
-    ) -> GroupAnswer:
+        self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
+    ) -> GroupAnswer[Record]:
         """One HTTP call; raises AgainError for what may be repeated."""
         async with self._pace.turn():
             work.calls += 1
@@ -283,8 +327,8 @@ class QueryClient:
                 raise AgainError(str(error)) from error
         if raw.status in SLOW_DOWN_STATUSES:
             self._pace.slow_down()
-        answer = judged_by_status(raw, now=self._clock()) or read_query_reply(
-            keys, raw=raw, reading=work.reading
+        answer = judged_by_status(raw, now=self._clock()) or work.question.read(
+            keys, raw=raw, reading=work.question.reading
         )
         if answer.refusal is not None and answer.may_repeat:
             raise AgainError(answer.reason)
@@ -292,67 +336,17 @@ class QueryClient:
         return answer
 
     async def _send(
-        self, keys: Sequence[str], *, work: _Work, connection: ReadConnection
+        self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
     ) -> RawReply:
-        description = self._interface.profile.query.retrievalTrans
-        by_order = work.reading.kind is KeyKind.ORDER_NO
-        name = description.order_nos_field if by_order else description.transaction_ids_field
-        fields = {
+        question = work.question
+        message = {
             "merchant_id": self._credentials.merchant_id,
             "account_id": self._credentials.account_id,
-            name: ",".join(keys),
-            "encryption_data": work.reading.signature,
+            question.keys_field: ",".join(keys),
+            "encryption_data": question.reading.signature,
         }
-        text = urlencode(fields) if description.body == "form" else json.dumps(fields)
         return await connection.call(
-            path=description.path, content_type=description.content_type, body=text.encode()
+            path=question.path,
+            content_type=question.content_type,
+            body=request_body(message, body=question.body),
         )
-
-    def _take(self, answer: GroupAnswer, *, group: _Group, work: _Work) -> None:
-        """Book an answer; what it leaves open becomes smaller groups at the front."""
-        work.findings.extend(answer.findings)
-        if answer.refusal in {"address", "signature", "merchant"}:
-            stop_for(answer)
-        if answer.refusal is not None:
-            self._take_refusal(answer, group=group, work=work)
-            return
-        work.failures_in_a_row = 0
-        for record in answer.records:
-            work.records.setdefault(record.key, []).append(record)
-        work.not_found.update(answer.not_found)
-        work.failed.update(answer.failed)
-        self._take_silence(answer.missing, group=group, work=work)
-
-    def _take_refusal(self, answer: GroupAnswer, *, group: _Group, work: _Work) -> None:
-        if answer.refusal == "system" or len(group.keys) == 1:
-            work.failures_in_a_row += 1
-            work.last_failure = answer.reason
-            _fail(work, keys=group.keys, reason=answer.reason)
-            return
-        halves = _halves(group.keys)
-        if answer.refusal == "too_many":
-            work.rows_max = min(work.rows_max, len(halves[0].keys))
-        work.groups.extendleft(reversed(halves))
-
-    def _take_silence(self, missing: Sequence[str], *, group: _Group, work: _Work) -> None:
-        if not missing:
-            return
-        if len(group.keys) == 1:
-            if self._interface.status_map.query.row_missing_when_asked_alone == "not_found":
-                work.not_found.update(missing)
-            else:
-                _fail(work, keys=missing, reason="the gateway's reply has no row for it")
-        elif len(missing) <= ALONE_FROM:
-            work.groups.extendleft(_Group((key,)) for key in reversed(missing))
-        else:
-            work.groups.extendleft(reversed(_halves(missing)))
-
-
-def _halves(keys: Sequence[str]) -> list[_Group]:
-    middle = (len(keys) + 1) // 2
-    return [_Group(tuple(keys[:middle])), _Group(tuple(keys[middle:]))]
-
-
-def _fail(work: _Work, *, keys: Iterable[str], reason: str) -> None:
-    for key in keys:
-        work.failed[key] = reason

@@ -1,7 +1,7 @@
 """When the gateway refuses a query: repeat it, halve it, or stop and tell a person what to do."""
 
 from datetime import datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from recon.gateway_client.errors import (
     AddressNotRegisteredError,
@@ -9,7 +9,7 @@ from recon.gateway_client.errors import (
     SignatureRefusedError,
 )
 from recon.gateway_client.query_bounds import retry_after_seconds
-from recon.gateway_client.query_reply import GroupAnswer
+from recon.gateway_client.query_reading import GroupAnswer
 from recon.gateway_client.transport import RawReply
 
 RETRY_AFTER_MAX_SECONDS = 120.0
@@ -31,7 +31,7 @@ class AgainError(Exception):
         """What the gateway asked to wait; 0 when it asked for nothing."""
 
 
-def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer | None:
+def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer[Any] | None:
     """What the HTTP status alone decides; None when the body must be read.
 
     Raises:
@@ -50,7 +50,7 @@ def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer | None:
     return None if raw.status == OK_STATUS else GroupAnswer("system", reason)
 
 
-def stop_for(answer: GroupAnswer) -> NoReturn:
+def stop_for(answer: GroupAnswer[Any]) -> NoReturn:
     """Raise what a person must cure before any query can succeed."""
     if answer.refusal == "address":
         msg = (

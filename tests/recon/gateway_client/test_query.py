@@ -16,6 +16,7 @@ from recon.gateway_client import (
     QueryAnswers,
     QueryClient,
     QueryLimits,
+    RefundAnswers,
     SignatureRefusedError,
 )
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
@@ -296,3 +297,61 @@ def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None
 
     assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
     assert len(got.found) == 1
+
+
+def test_refunds_are_searched_in_groups_within_both_bounds(
+    player: Player, tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """100 keys and 1,000 characters; a key in silence is asked alone before it has no refund."""
+    interface = GatewayInterface.of(**tables, profile="extended")
+    keys = [f"recon-{n:026d}" for n in range(60)]
+    asked: list[list[str]] = []
+
+    async def play(body: bytes, writer: asyncio.StreamWriter) -> None:
+        form = parse_qs(body.decode(), strict_parsing=True)
+        group = form["refund_references"][0].split(",")
+        asked.append(group)
+        rows = [refund_of(key) for key in group if key not in keys[::20]]
+        said = reply_of([]) | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
+        await answer(200, json.dumps(said).encode())(body, writer)
+
+    async def search() -> RefundAnswers:
+        async with player.playing(play):
+            client = QueryClient(
+                base_url=player.base_url,
+                credentials=credentials,
+                interface=interface,
+                policy="enforce",
+                clock=lambda: NOW,
+                limits=QueryLimits(calls_per_second=10_000),
+            )
+            async with client:
+                return await client.refunds(references=[*keys, "not,sent", ""])
+
+    answers = asyncio.run(search())
+
+    assert max(len(",".join(group)) for group in asked) <= 1000
+    assert [group for group in asked if len(group) == 1] != []
+    assert list(answers.not_found) == keys[::20]
+    assert [record.refund_reference for record in answers.found] == [
+        key for key in keys if key not in keys[::20]
+    ]
+    assert [failed.key for failed in answers.failed] == ["not,sent", ""]
+
+
+def refund_of(reference: str) -> dict[str, object]:
+    """One row of the gateway about a refund."""
+    return {
+        "transaction_id": "T1",
+        "order_no": "SO1",
+        "amount": "10.00",
+        "currency": "EUR",
+        "refund_status": "1",
+        "payment_status": "4100",
+        "refund_amount": "1.00",
+        "refund_reference": reference,
+        "refund_reason": "",
+        "refund_reference_id": "T1-01",
+        "refund_date": "20261119010203",
+        "refund_processing_date": "",
+    }

@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.gateway_client import Credentials, FindingKind, GatewayInterface
-from recon.gateway_client.query_reply import (
-    GroupAnswer,
-    KeyKind,
-    QueryReading,
-    read_query_reply,
+from recon.gateway_client import (
+    Credentials,
+    FindingKind,
+    FraudCheck,
+    GatewayInterface,
+    RiskFacts,
+    RiskReason,
 )
+from recon.gateway_client.query_reading import GroupAnswer, KeyKind, QueryReading
+from recon.gateway_client.query_reply import OrderRecord, read_query_reply
 from tests.recon.gateway_client.played import NOW, raw_of
 
 ROW = {
@@ -34,7 +37,7 @@ def reading(interface: GatewayInterface, credentials: Credentials) -> QueryReadi
     return QueryReading(interface, "enforce", credentials, "ab" * 32, KeyKind.ORDER_NO)
 
 
-def read(reading: QueryReading, *rows: object, **head: object) -> GroupAnswer:
+def read(reading: QueryReading, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:
     """The answer of a reply with these rows to a query of SO1."""
     reply = {"return_status": "1", "orders_list": list(rows)} | head
     return read_query_reply(["SO1"], raw=raw_of(reply), reading=reading)
@@ -161,3 +164,29 @@ def test_any_reply_gives_the_key_exactly_one_answer(
         answers = (shaped.records, shaped.not_found, shaped.failed, shaped.missing)
         assert sum(bool(one) for one in answers) == 1
     assert raw.refusal is not None
+
+
+def test_facts_of_risk_are_typed_at_both_levels(reading: QueryReading) -> None:
+    """The row comes first, the whole reply where the row is silent."""
+    row = ROW | {
+        "risk_action": "REVIEW",
+        "risk_score": 71,
+        "risk_reasons": {"name": "ip", "status": "high"},
+        "fraud_check_result": "",
+    }
+    head = {
+        "antifraud_provider": "watcher",
+        "is3ds": "Y",
+        "risk_action": "ACCEPT",
+        "fraud_check_result": [{"check_items": f"cvv {ROW['card']}", "status": "pass"}, "x"],
+    }
+    record = read(reading, row, **head).records[0]
+
+    assert record.risk == RiskFacts(
+        antifraud_provider="watcher",
+        fraud_checks=(FraudCheck("cvv 411111******1111", "pass"),),
+        is3ds="Y",
+        risk_action="REVIEW",
+        risk_score="71",
+        risk_reasons=(RiskReason("ip", "high"),),
+    )
