@@ -78,6 +78,10 @@ class GatewaySettings(BaseModel):
     queries_in_flight: int = Field(default=4, ge=1, le=256)
     read_attempts: int = Field(default=4, ge=1, le=10)
     ca_file: Path | None = None
+    proxy: str = ""
+    """http or https address; TLS to the gateway goes through it unopened."""
+    client_certificate_file: Path | None = None
+    client_key_file: Path | None = None
 
 
 class Settings(BaseModel):

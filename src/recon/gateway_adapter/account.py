@@ -6,6 +6,7 @@ from recon.errors import ConfigurationError
 from recon.gateway_client.addresses import checked_base_url
 from recon.gateway_client.errors import AddressError, InterfaceError
 from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials
 from recon.settings import Settings
 
@@ -18,17 +19,30 @@ class GatewayAccount:
     interface: GatewayInterface
     credentials: Credentials
     settings: Settings
+    route: Route
 
 
 def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) -> GatewayAccount:
     """The gateway's interface and our credentials, checked before anything is sent.
 
     Raises:
-        ConfigurationError: profiles, signature, status map or the base URL are wrong.
+        ConfigurationError: profiles, signature, status map, base URL, proxy or certificates are
+            wrong.
     """
+    gateway = settings.gateway
+    route = Route(
+        proxy=gateway.proxy,
+        ca_file=gateway.ca_file,
+        client_certificate_file=gateway.client_certificate_file,
+        client_key_file=gateway.client_key_file,
+    )
     try:
+        base_url = checked_base_url(settings.gateway_base_url)
+        checked_proxy(route, base_url=base_url)
+        if route != DIRECT:
+            trust(base_url, route=route)  # files that cannot be read are told before a night starts
         return GatewayAccount(
-            base_url=checked_base_url(settings.gateway_base_url),
+            base_url=base_url,
             interface=GatewayInterface.of(
                 profiles=settings.interface["profiles"],
                 signature=settings.interface["signature"],
@@ -37,6 +51,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             ),
             credentials=Credentials(merchant_id, account_id, settings.sign_key),
             settings=settings,
+            route=route,
         )
     except (InterfaceError, AddressError) as error:
         raise ConfigurationError(str(error)) from error

@@ -59,7 +59,7 @@ class GatewayOfMoney:
             clock=clock,
             connect_seconds=settings.connect_timeout_seconds,
             deadline_seconds=settings.deadline_seconds,
-            ca_file=settings.ca_file,
+            route=account.route,
         )
 
     @classmethod

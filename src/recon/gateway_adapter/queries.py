@@ -104,7 +104,7 @@ def _client(place: GatewayAccount, *, clock: Clock, randomness: Random) -> Query
         clock=clock,
         limits=_limits(gateway),
         randomness=randomness,
-        ca_file=gateway.ca_file,
+        route=place.route,
     )
 
 

@@ -50,6 +50,7 @@ from recon.gateway_client.query_reading import FailedKey
 from recon.gateway_client.query_reply import OrderRecord
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.gateway_client.risk_facts import FraudCheck, RiskFacts
+from recon.gateway_client.route import Route
 from recon.gateway_client.rows import (
     BatchRow,
     CancelRow,
@@ -121,6 +122,7 @@ __all__ = [
     "ReviewRow",
     "RiskFacts",
     "RiskReason",
+    "Route",
     "Row",
     "RowOutcome",
     "RowProblem",

@@ -31,7 +31,7 @@ def encoded_items(items: Sequence[LineItem]) -> str:
         BETWEEN_PARTS.join(part or NOTHING for part in _parts(item)) for item in items
     )
     # Only reading it back shows that no name adds an item to the order.
-    if decoded_items(text) != (tuple(_item(_parts(item)) for item in items), ()):
+    if decoded_items(text) != (tuple(_line(_parts(item)) for item in items), ()):
         msg = "a part of an item holds a separator, or completes one"
         raise ValueError(msg)
     return text
@@ -41,7 +41,7 @@ def decoded_items(text: str) -> tuple[tuple[LineItem, ...], tuple[str, ...]]:
     """The items of a text, and the pieces of it that are no item of four parts."""
     pieces = [piece for piece in text.split(BETWEEN_ITEMS) if piece]
     split = [(piece, piece.split(BETWEEN_PARTS)) for piece in pieces]
-    good = tuple(_item(parts) for _, parts in split if len(parts) == PARTS)
+    good = tuple(_line(parts) for _, parts in split if len(parts) == PARTS)
     return good, tuple(piece for piece, parts in split if len(parts) != PARTS)
 
 
@@ -49,5 +49,5 @@ def _parts(item: LineItem) -> tuple[str, str, str, str]:
     return item.name, item.number, item.price, item.quantity
 
 
-def _item(parts: Sequence[str]) -> LineItem:
+def _line(parts: Sequence[str]) -> LineItem:
     return LineItem(*("" if part == NOTHING else part for part in parts))

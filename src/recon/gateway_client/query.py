@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -45,13 +44,13 @@ from recon.gateway_client.query_refusal import (
 from recon.gateway_client.query_reply import OrderRecord, read_query_reply
 from recon.gateway_client.query_work import FAILURES_IN_A_ROW_MAX, Question, Work
 from recon.gateway_client.refund_reply import RefundRecord, read_refund_reply, refund_query
+from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials, text_problem
 from recon.gateway_client.signing import sign
 from recon.gateway_client.transport import (
     Clock,
     RawReply,
     ReadConnection,
-    trust,
 )
 from recon.gateway_client.wire.request_body import request_body
 
@@ -100,7 +99,7 @@ class QueryClient:
         limits: Bounds of reading.
         randomness: For the waits between attempts; without one each wait is as long as it may be.
         sleep: How to wait; a test passes its own.
-        ca_file: Certificates to trust instead of the system's.
+        route: Whom to trust, as whom to appear, by which proxy.
     """
 
     def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
@@ -114,7 +113,7 @@ class QueryClient:
         limits: QueryLimits | None = None,
         randomness: random.Random | None = None,
         sleep: Sleep = asyncio.sleep,
-        ca_file: Path | None = None,
+        route: Route = DIRECT,
     ) -> None:
         refuse_credentials(credentials, interface=interface)
         self._base_url = base_url
@@ -125,7 +124,7 @@ class QueryClient:
         self._limits = limits or QueryLimits()
         self._randomness = randomness
         self._sleep = sleep
-        self._ca_file = ca_file
+        self._route = route
         self._stack = AsyncExitStack()
         self._connections: list[ReadConnection] = []
         self._pace = Pace(
@@ -133,7 +132,8 @@ class QueryClient:
         )
 
     async def __aenter__(self) -> Self:
-        trusted = trust(self._base_url, ca_file=self._ca_file)
+        trusted = trust(self._base_url, route=self._route)
+        proxy = checked_proxy(self._route, base_url=self._base_url)
         for _ in range(self._limits.in_flight):
             connection = ReadConnection(
                 base_url=self._base_url,
@@ -141,6 +141,7 @@ class QueryClient:
                 connect_seconds=self._limits.connect_seconds,
                 deadline_seconds=self._limits.deadline_seconds,
                 trusted=trusted,
+                proxy=proxy,
             )
             self._connections.append(await self._stack.enter_async_context(connection))
         return self

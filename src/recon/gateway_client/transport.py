@@ -11,21 +11,19 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
-from urllib.parse import urlsplit
 
 import httpx
 
 from recon.gateway_client.addresses import checked_base_url
 from recon.gateway_client.errors import (
-    AddressError,
     CertificateError,
     NotSentError,
     UnknownOutcomeError,
 )
 from recon.gateway_client.prepare import PreparedCall
+from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX
 
 CONNECT_SECONDS = 5.0
@@ -67,6 +65,9 @@ class _Wire:
     status: int | None = None
 
     async def trace(self, event: str, details: Mapping[str, Any]) -> None:
+        # What a proxy is asked for the tunnel is not yet a byte to the gateway.
+        if getattr(details.get("request"), "method", b"") == b"CONNECT":
+            return
         # The headers are the first bytes. From `started` on everything counts as written, but for
         # a request that h11 itself refused: it does so before it hands any byte to the socket.
         if event.endswith("send_request_headers.started"):
@@ -83,7 +84,7 @@ class MoneyTransport:
         clock: Gives the time of receipt.
         connect_seconds: For the connection alone, TLS included.
         deadline_seconds: For the whole call.
-        ca_file: Certificates to trust instead of the system's.
+        route: Whom to trust, as whom to appear, by which proxy.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class MoneyTransport:
         clock: Clock,
         connect_seconds: float = CONNECT_SECONDS,
         deadline_seconds: float = DEADLINE_SECONDS,
-        ca_file: Path | None = None,
+        route: Route = DIRECT,
     ) -> None:
         self._caller = _Caller(
             base_url=checked_base_url(base_url),
@@ -101,7 +102,8 @@ class MoneyTransport:
             connect_seconds=connect_seconds,
             deadline_seconds=deadline_seconds,
         )
-        self._trust = trust(base_url, ca_file=ca_file)
+        self._trusted = trust(base_url, route=route)
+        self._proxy = checked_proxy(route, base_url=base_url)
 
     async def send(self, prepared: PreparedCall) -> RawReply:
         """Send one request over a connection of its own and give back what came.
@@ -110,7 +112,7 @@ class MoneyTransport:
             NotSentError: surely nothing was sent; a resend is safe.
             UnknownOutcomeError: anything else that is not a whole reply; never resend.
         """
-        async with _connection(self._trust, keep_alive=False) as connection:
+        async with _connection(self._trusted, proxy=self._proxy, keep_alive=False) as connection:
             return await self._caller.call(
                 connection,
                 path=prepared.path,
@@ -130,6 +132,7 @@ class ReadConnection:
         connect_seconds: float,
         deadline_seconds: float,
         trusted: ssl.SSLContext,
+        proxy: str = "",
     ) -> None:
         self._caller = _Caller(
             base_url=checked_base_url(base_url),
@@ -137,7 +140,7 @@ class ReadConnection:
             connect_seconds=connect_seconds,
             deadline_seconds=deadline_seconds,
         )
-        self._connection = _connection(trusted, keep_alive=True)
+        self._connection = _connection(trusted, proxy=proxy, keep_alive=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -155,24 +158,6 @@ class ReadConnection:
         return await self._caller.call(
             self._connection, path=path, content_type=content_type, body=body
         )
-
-
-def trust(base_url: str, *, ca_file: Path | None) -> ssl.SSLContext:
-    """Whom to trust: the system's certificates, or those of `ca_file` alone.
-
-    Raises:
-        AddressError: the certificate file cannot be read.
-    """
-    if urlsplit(base_url).scheme == "http":
-        # Loopback without TLS: a context that trusts nobody costs nothing to build.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-    except OSError as error:
-        msg = f"the certificates in {ca_file} cannot be read: {error.strerror or error}"
-        raise AddressError(msg) from error
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +217,12 @@ class _Caller:
         return RawReply(response.status_code, kept, body, self.clock())
 
 
-def _connection(trusted: ssl.SSLContext, *, keep_alive: bool) -> httpx.AsyncHTTPTransport:
+def _connection(
+    trusted: ssl.SSLContext, *, proxy: str, keep_alive: bool
+) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(
         verify=trusted,
+        proxy=proxy or None,
         trust_env=False,
         http2=False,
         retries=0,

@@ -17,7 +17,9 @@ from recon.gateway_client import (
     RawReply,
     UnknownOutcomeError,
 )
-from recon.gateway_client.transport import _give_up, _Wire, checked_base_url, trust
+from recon.gateway_client.addresses import checked_base_url
+from recon.gateway_client.route import Route, trust
+from recon.gateway_client.transport import _give_up, _Wire
 from tests.recon.gateway_client.played import Play, Player, answer, pieces, reset, silence
 
 SELF_SIGNED = Path(__file__).with_name("loopback.pem")
@@ -194,7 +196,7 @@ def test_a_safe_base_url_is_kept_without_its_last_slash(url: str) -> None:
 
 def test_certificates_are_always_verified() -> None:
     """No context of ours skips the host name or the chain."""
-    contexts = [trust("https://g.example", ca_file=None), trust("http://127.0.0.1", ca_file=None)]
+    contexts = [trust("https://g.example"), trust("http://127.0.0.1")]
 
     assert {context.verify_mode for context in contexts} == {ssl.CERT_REQUIRED}
     assert all(context.check_hostname for context in contexts)
@@ -220,7 +222,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sen
             transport = MoneyTransport(
                 base_url=f"https://127.0.0.1:{port}",
                 clock=clock,
-                ca_file=SELF_SIGNED if trusted else None,
+                route=Route(ca_file=SELF_SIGNED if trusted else None),
             )
             return await transport.send(captures)
 
