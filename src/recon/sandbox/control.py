@@ -14,9 +14,10 @@ from recon.sandbox.by_hand import act_by_hand
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
 from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
-from recon.sandbox.page import overview, timeline
+from recon.sandbox.page import overview
 from recon.sandbox.query import row_of, state_of
 from recon.sandbox.request import Sandbox
+from recon.sandbox.timeline import timeline
 from recon.sandbox.truth import effect_lines, invariants
 
 HTTP_BAD_REQUEST = 400
