@@ -75,14 +75,27 @@ class Asker:
         self.interface = interface
         self.credentials = credentials
         self.waits: list[float] = []
+        self.pace = (0.0, 0)
 
     def __call__(
-        self, play: Play, keys: list[str], *, trades: bool = False, in_flight: int = 2
+        self,
+        play: Play,
+        keys: list[str],
+        *,
+        trades: bool = False,
+        in_flight: int = 2,
+        total_seconds: float = 300,
     ) -> QueryAnswers:
-        return asyncio.run(self._ask(play, keys, trades=trades, in_flight=in_flight))
+        limits = QueryLimits(
+            calls_per_second=10_000,
+            in_flight=in_flight,
+            deadline_seconds=2,
+            total_seconds=total_seconds,
+        )
+        return asyncio.run(self._ask(play, keys, trades=trades, limits=limits))
 
     async def _ask(
-        self, play: Play, keys: list[str], *, trades: bool, in_flight: int
+        self, play: Play, keys: list[str], *, trades: bool, limits: QueryLimits
     ) -> QueryAnswers:
         async with self.player.playing(play):
             client = QueryClient(
@@ -91,16 +104,15 @@ class Asker:
                 interface=self.interface,
                 policy="enforce",
                 clock=lambda: NOW,
-                limits=QueryLimits(
-                    calls_per_second=10_000, in_flight=in_flight, deadline_seconds=2
-                ),
+                limits=limits,
                 randomness=random.Random(7),
                 sleep=self._sleep,
             )
             async with client:
-                if trades:
-                    return await client.query(trades=keys)
-                return await client.query(order_nos=keys)
+                asked = {"trades": keys} if trades else {"order_nos": keys}
+                answers = await client.query(**asked)
+                self.pace = (client._pace.calls_per_second, client._pace.in_flight)
+                return answers
 
     def _sleep(self, seconds: float) -> Awaitable[None]:
         self.waits.append(seconds)
@@ -281,6 +293,33 @@ def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
     ask(gateway, ["SO1"])
 
     assert 7 <= ask.waits[0] <= 7.5
+
+
+@pytest.mark.parametrize("asked", ["290", "Fri, 20 Nov 2026 22:04:00 GMT", "1000000000"])
+def test_a_wait_that_would_end_after_the_deadline_is_not_begun(ask: Asker, asked: str) -> None:
+    """Neither a long count nor a far date nor an absurd one holds up a night."""
+    play = answer(429, b"{}", headers=f"Retry-After: {asked}\r\n")
+
+    answers = ask(play, ["SO1"], in_flight=1, total_seconds=60)
+
+    assert (ask.waits, answers.calls) == ([], 1)
+    assert [failed.key for failed in answers.failed] == ["SO1"]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, status: int) -> None:
+    """Half the calls a second, half the calls in flight; each good call counts towards more."""
+    turns = iter([status])
+
+    def answering(keys: list[str]) -> dict[str, object] | Play:
+        if next(turns, 0):
+            return answer(status, b"{}", headers="Retry-After: -1\r\n")
+        return reply_of([row_of(key) for key in keys])
+
+    answers = ask(Gateway(answering), ["SO1"], in_flight=4)
+
+    assert len(answers.found) == 1
+    assert ask.pace == (5_000, 2)
 
 
 def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
