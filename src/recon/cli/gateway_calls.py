@@ -2,9 +2,10 @@
 
 import typer
 
-from recon.cli import gateway_money, gateway_query
+from recon.cli import gateway_doctor, gateway_money, gateway_query
 
 calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
+calls.command("doctor")(gateway_doctor.doctor)
 calls.command("query")(gateway_query.query)
 calls.command("capture")(gateway_money.capture)
 calls.command("refund")(gateway_money.refund)

@@ -150,3 +150,17 @@ def test_what_cannot_be_done_ends_with_2(port: int, capsys: pytest.CaptureFixtur
     assert code == 2
     assert "a refund needs a captured payment" in capsys.readouterr().err
     assert told_by_us(port) == []
+
+
+def test_the_doctor_tells_each_line_and_ends_by_them(
+    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All right is 0; a wrong key is one WRONG line and 1, for people and for programs."""
+    assert port
+    assert cli.main(["gateway", "doctor"]) == 0
+    assert "ok    signature rule: accepted as configured" in capsys.readouterr().out
+    monkeypatch.setenv("RECON_SIGN_KEY", "wrong")
+
+    assert cli.main(["gateway", "doctor", "--json"]) == 1
+    lines = json.loads(capsys.readouterr().out)
+    assert [line["name"] for line in lines if not line["ok"]] == ["signature rule"]

@@ -1,0 +1,34 @@
+"""`recon gateway doctor`: is the way to the gateway right, and does it understand us?"""
+
+import os
+
+import typer
+
+from recon.cli.choices import Account, Merchant
+from recon.cli.speaking import say
+from recon.cli.tables import AsJson, show_json
+
+WRONG_EXIT_CODE = 1
+
+
+def doctor(merchant: Merchant, account: Account, *, as_json: AsJson = False) -> None:
+    """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
+    from recon.settings import load_settings
+    from recon.steps.environment import system_clock
+    from recon.steps.gateway_doctor import gateway_checks
+
+    checks = gateway_checks(
+        load_settings(os.environ), account=(merchant, account), clock=system_clock
+    )
+    found = []
+    for check in checks:
+        found.append(check)
+        if not as_json:
+            first, *rest = check.sentence.splitlines()
+            say(f"{'ok   ' if check.ok else 'WRONG'} {check.name}: {first}")
+            for line in rest:
+                say(f"      {line}")
+    if as_json:
+        show_json([{"name": one.name, "ok": one.ok, "told": one.sentence} for one in found])
+    if not all(check.ok for check in found):
+        raise typer.Exit(WRONG_EXIT_CODE)
