@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 
 from recon.cli.demo_folder import DemoFolder
-from recon.cli.sample_night.calm_finds import ROUNDING_CURRENCY
-from recon.cli.sample_night.files import LEDGER_QUERY
-from recon.cli.sample_night.night import Account
+from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
+from recon.sandbox.sample_night.files import LEDGER_QUERY
+from recon.sandbox.sample_night.night import Account
 from recon.settings import load_tables
 
 SIGN_KEY = "sandbox"

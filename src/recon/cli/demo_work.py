@@ -14,15 +14,15 @@ from recon.cli.demo_settings import (
     rules_toml,
     variables_of,
 )
-from recon.cli.sample_night import Account, sample_night
-from recon.cli.sample_night.files import (
+from recon.cli.speaking import Tell
+from recon.model import Mode, NightRequest, Verdict
+from recon.sandbox.sample_night import Account, sample_night
+from recon.sandbox.sample_night.files import (
     write_answer_key,
     write_inbox,
     write_ledger_csv,
     write_ledger_table,
 )
-from recon.cli.speaking import Tell
-from recon.model import Mode, NightRequest, Verdict
 
 ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
 NIGHT_STEPS = ("prepare", "ingest", "query", "settle", "query again", "reconcile", "report")

@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from recon.cli.sample_night.answer_key import answer_key
-from recon.cli.sample_night.night import SampleNight
-from recon.cli.sample_night.records import LEDGER_HEADER, ORDER_HEADER, LedgerLine, cells_of
+from recon.sandbox.sample_night.answer_key import answer_key
+from recon.sandbox.sample_night.night import SampleNight
+from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, LedgerLine, cells_of
 
 CHANNELS = ("web", "app", "stores")
 LATE_CHANNEL = "web-corrections"

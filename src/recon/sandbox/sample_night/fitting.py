@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from recon.business_date import BusinessCalendar, Grace
-from recon.cli.sample_night.truth import Payment
 from recon.model import GatewayState
+from recon.sandbox.sample_night.truth import Payment
 
 BOOKING_GRACE = Grace(2, "bd")
 """How long the ledger may be without a movement, as in the bundled rules."""

@@ -6,11 +6,11 @@ Each function takes a payment and tells what the files say of it, with the break
 from dataclasses import replace
 from random import Random
 
-from recon.cli.sample_night.expecting import LEG_ORDERS, breaks, effects_of
-from recon.cli.sample_night.plain_orders import capture_entry, entries_of, order_of, plain_story
-from recon.cli.sample_night.records import Alone, Effect, OrderLine, Story
-from recon.cli.sample_night.truth import Payment
 from recon.model import BreakCode, OrderStatus
+from recon.sandbox.sample_night.expecting import LEG_ORDERS, breaks, effects_of
+from recon.sandbox.sample_night.plain_orders import capture_entry, entries_of, order_of, plain_story
+from recon.sandbox.sample_night.records import Alone, Effect, OrderLine, Story
+from recon.sandbox.sample_night.truth import Payment
 
 STEP_MIN = 100
 STEP_MAX = 400

@@ -1,8 +1,10 @@
 """Expectations in short: effects worked out from what each side holds, never by the engine."""
 
-from recon.cli.sample_night.records import Effect, Expectation, OrderLine
-from recon.cli.sample_night.truth import Payment
+from dataclasses import replace
+
 from recon.model import BreakCode, Flag, UnverifiedReason
+from recon.sandbox.sample_night.records import Effect, Expectation, OrderLine
+from recon.sandbox.sample_night.truth import Payment
 
 LEG_ORDERS = "orders"
 LEG_LEDGER = "ledger"
@@ -22,43 +24,29 @@ def breaks(
     place: Payment | OrderLine, why: str, *, code: BreakCode, effects: tuple[Effect, ...] = ()
 ) -> Expectation:
     """One break with this primary code."""
-    return _expect(place, why, code=code, effects=effects)
+    return replace(_expect(place, why), code=code, effects=effects)
 
 
 def flagged(place: Payment | OrderLine, why: str, *, flag: Flag) -> Expectation:
     """A match that carries this flag."""
-    return _expect(place, why, flag=flag)
+    return replace(_expect(place, why), flag=flag)
 
 
 def unverified(place: Payment | OrderLine, why: str, *, reason: UnverifiedReason) -> Expectation:
     """A set that cannot be judged."""
-    return _expect(place, why, unverified=reason)
+    return replace(_expect(place, why), unverified=reason)
 
 
 def pending(place: Payment | OrderLine, why: str) -> Expectation:
     """One-sided, and still within its grace."""
-    return _expect(place, why, pending=True)
+    return replace(_expect(place, why), pending=True)
 
 
-def _expect(
-    place: Payment | OrderLine,
-    why: str,
-    *,
-    code: BreakCode | None = None,
-    effects: tuple[Effect, ...] = (),
-    flag: Flag | None = None,
-    unverified: UnverifiedReason | None = None,
-    pending: bool = False,
-) -> Expectation:
+def _expect(place: Payment | OrderLine, why: str) -> Expectation:
     return Expectation(
         merchant_id=place.merchant_id,
         account_id=place.account_id,
         order_no=place.order_no,
         transaction_id=place.transaction_id,
         why=why,
-        code=code,
-        effects=effects,
-        flag=flag,
-        unverified=unverified,
-        pending=pending,
     )

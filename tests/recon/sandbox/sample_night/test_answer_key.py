@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from recon.cli.demo_settings import rules_toml
-from recon.cli.sample_night import Account, SampleNight, sample_night
-from recon.cli.sample_night.files import write_answer_key, write_inbox, write_ledger_csv
-from recon.cli.sample_night.records import OrderLine
-from recon.cli.sample_night.truth import Payment, payments_of
 from recon.figures import NightFigures
 from recon.model import GatewayState, Verdict
 from recon.money import format_minor_units
+from recon.sandbox.sample_night import Account, SampleNight, sample_night
+from recon.sandbox.sample_night.files import write_answer_key, write_inbox, write_ledger_csv
+from recon.sandbox.sample_night.records import OrderLine
+from recon.sandbox.sample_night.truth import Payment, payments_of
 from recon.sandbox.terms import load_terms
 from recon.steps.plain_files import PlainFilesRequest, reconcile_files
 

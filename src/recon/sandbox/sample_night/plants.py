@@ -5,11 +5,12 @@ from datetime import datetime
 from functools import partial
 from random import Random
 
-from recon.cli.sample_night import calm_finds as calm
-from recon.cli.sample_night import instructed
-from recon.cli.sample_night import ledger_breaks as ledger
-from recon.cli.sample_night import order_breaks as orders
-from recon.cli.sample_night.fitting import (
+from recon.model import GatewayState
+from recon.sandbox.sample_night import calm_finds as calm
+from recon.sandbox.sample_night import instructed
+from recon.sandbox.sample_night import ledger_breaks as ledger
+from recon.sandbox.sample_night import order_breaks as orders
+from recon.sandbox.sample_night.fitting import (
     Wants,
     all_of,
     in_currency,
@@ -18,9 +19,8 @@ from recon.cli.sample_night.fitting import (
     past_grace,
     within_grace,
 )
-from recon.cli.sample_night.records import Story
-from recon.cli.sample_night.truth import Payment
-from recon.model import GatewayState
+from recon.sandbox.sample_night.records import Story
+from recon.sandbox.sample_night.truth import Payment
 
 CAPTURED_PER_MILLE = 800
 CANCELLED_PER_MILLE = 200

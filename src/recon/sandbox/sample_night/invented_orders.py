@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
-from recon.cli.sample_night.expecting import breaks, effects_of, flagged, pending
-from recon.cli.sample_night.plain_orders import BOOKING_TIME, CHECKOUT_TIME
-from recon.cli.sample_night.records import LedgerLine, OrderLine, Story
 from recon.model import BreakCode, EntryType, Flag, OrderStatus
+from recon.sandbox.sample_night.expecting import breaks, effects_of, flagged, pending
+from recon.sandbox.sample_night.plain_orders import BOOKING_TIME, CHECKOUT_TIME
+from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story
 
 FIRST_NUMBER = 9_000_001
 """Far above every order number of the population."""

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from random import Random
 
-from recon.cli.sample_night.expecting import breaks, effects_of
-from recon.cli.sample_night.order_breaks import order_net, step
-from recon.cli.sample_night.plain_orders import capture_entry, entry_of, order_of
-from recon.cli.sample_night.records import LedgerLine, Story
-from recon.cli.sample_night.truth import Payment
 from recon.model import BreakCode, EntryType
+from recon.sandbox.sample_night.expecting import breaks, effects_of
+from recon.sandbox.sample_night.order_breaks import order_net, step
+from recon.sandbox.sample_night.plain_orders import capture_entry, entry_of, order_of
+from recon.sandbox.sample_night.records import LedgerLine, Story
+from recon.sandbox.sample_night.truth import Payment
 
 
 def missing_in_ledger(payment: Payment, _rng: Random) -> Story:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from recon.cli.sample_night import Account, SampleNight, sample_night
-from recon.cli.sample_night.answer_key import NOT_SHOWN, answer_key
-from recon.cli.sample_night.files import (
+from recon.model import BreakCode, GatewayState, UnverifiedReason
+from recon.sandbox.sample_night import Account, SampleNight, sample_night
+from recon.sandbox.sample_night.answer_key import NOT_SHOWN, answer_key
+from recon.sandbox.sample_night.files import (
     ledger_lines,
     order_file_names,
     order_rows,
@@ -17,9 +18,8 @@ from recon.cli.sample_night.files import (
     write_ledger_csv,
     write_ledger_table,
 )
-from recon.cli.sample_night.records import LEDGER_HEADER, ORDER_HEADER, cells_of
-from recon.cli.sample_night.truth import payments_of
-from recon.model import BreakCode, GatewayState, UnverifiedReason
+from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, cells_of
+from recon.sandbox.sample_night.truth import payments_of
 
 Effects = tuple[dict[str, str], ...]
 ACCOUNT = Account("100042", "100042001", "100042002")

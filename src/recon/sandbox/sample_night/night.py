@@ -10,17 +10,17 @@ from datetime import date, datetime, timedelta
 from random import Random
 
 from recon.business_date import BusinessCalendar
-from recon.cli.sample_night.bad_rows import BadRow, bad_rows, rows_needed
-from recon.cli.sample_night.calm_finds import refunded_amount_unknown
-from recon.cli.sample_night.expecting import unverified
-from recon.cli.sample_night.fitting import Wants, all_of, in_state, of_account, past_grace
-from recon.cli.sample_night.invented_orders import invented_stories
-from recon.cli.sample_night.order_breaks import authorisation_expired
-from recon.cli.sample_night.plain_orders import entries_of, order_of, plain_story
-from recon.cli.sample_night.plants import Tell, account_plants, shares
-from recon.cli.sample_night.records import LedgerLine, OrderLine, Story
-from recon.cli.sample_night.truth import Effect, Payment, payments_of
 from recon.model import EntryType, GatewayState, OrderStatus, UnverifiedReason
+from recon.sandbox.sample_night.bad_rows import BadRow, bad_rows, rows_needed
+from recon.sandbox.sample_night.calm_finds import refunded_amount_unknown
+from recon.sandbox.sample_night.expecting import unverified
+from recon.sandbox.sample_night.fitting import Wants, all_of, in_state, of_account, past_grace
+from recon.sandbox.sample_night.invented_orders import invented_stories
+from recon.sandbox.sample_night.order_breaks import authorisation_expired
+from recon.sandbox.sample_night.plain_orders import entries_of, order_of, plain_story
+from recon.sandbox.sample_night.plants import Tell, account_plants, shares
+from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story
+from recon.sandbox.sample_night.truth import Effect, Payment, payments_of
 
 DOUBLE_FROM_PAYMENTS = 1_000
 """From so many payments on, each discrepancy is planted twice."""

@@ -4,18 +4,18 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from recon.cli.sample_night.expecting import flagged, pending, unverified
-from recon.cli.sample_night.order_breaks import step
-from recon.cli.sample_night.plain_orders import (
+from recon.model import EntryType, Flag, OrderStatus, UnverifiedReason
+from recon.sandbox.sample_night.expecting import flagged, pending, unverified
+from recon.sandbox.sample_night.order_breaks import step
+from recon.sandbox.sample_night.plain_orders import (
     capture_entry,
     entries_of,
     entry_of,
     order_of,
     plain_story,
 )
-from recon.cli.sample_night.records import Story
-from recon.cli.sample_night.truth import Payment
-from recon.model import EntryType, Flag, OrderStatus, UnverifiedReason
+from recon.sandbox.sample_night.records import Story
+from recon.sandbox.sample_night.truth import Payment
 
 ROUNDING_CURRENCY = "EUR"
 """The one currency for which the sample's rules have a tolerance."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from recon.cli.sample_night.records import LedgerLine, OrderLine, Story
-from recon.cli.sample_night.truth import Payment
 from recon.model import EntryType, GatewayState, OrderStatus
+from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story
+from recon.sandbox.sample_night.truth import Payment
 
 CHECKOUT_TIME = timedelta(seconds=40)
 """From placing an order to its authorisation."""

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from recon.cli.sample_night.night import SampleNight
-from recon.cli.sample_night.records import Effect, Expectation
 from recon.model import BreakCode
 from recon.money import format_minor_units
+from recon.sandbox.sample_night.night import SampleNight
+from recon.sandbox.sample_night.records import Effect, Expectation
 
 _NO_SOURCE = "the sample night has no source for it (payouts, settlement files, rates, reviews)"
 _NO_FAULT = "the sandbox answers every call here; it takes a fault plan to leave a doubt"

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from random import Random
 
-from recon.cli.sample_night.expecting import pending
-from recon.cli.sample_night.plain_orders import entries_of, order_of, plain_story
-from recon.cli.sample_night.records import Story
-from recon.cli.sample_night.truth import Payment
 from recon.model import InstructionKind, OrderStatus
+from recon.sandbox.sample_night.expecting import pending
+from recon.sandbox.sample_night.plain_orders import entries_of, order_of, plain_story
+from recon.sandbox.sample_night.records import Story
+from recon.sandbox.sample_night.truth import Payment
 
 REFUND_REASONS = ("returned goods", "price correction", "late delivery", "damaged on arrival")
 

@@ -4,16 +4,22 @@ from random import Random
 
 import pytest
 
-from recon.cli.sample_night import calm_finds, instructed, ledger_breaks, order_breaks
-from recon.cli.sample_night.bad_rows import bad_rows, rows_needed
-from recon.cli.sample_night.expecting import effects_of
-from recon.cli.sample_night.fitting import all_of, in_currency, in_state, past_grace, within_grace
-from recon.cli.sample_night.invented_orders import invented_stories
-from recon.cli.sample_night.plain_orders import order_of, plain_story
-from recon.cli.sample_night.plants import Tell, account_plants, shares
-from recon.cli.sample_night.records import ORDER_HEADER, Story, cells_of
-from recon.cli.sample_night.truth import Payment
 from recon.model import BreakCode, GatewayState, OrderStatus
+from recon.sandbox.sample_night import calm_finds, instructed, ledger_breaks, order_breaks
+from recon.sandbox.sample_night.bad_rows import bad_rows, rows_needed
+from recon.sandbox.sample_night.expecting import effects_of
+from recon.sandbox.sample_night.fitting import (
+    all_of,
+    in_currency,
+    in_state,
+    past_grace,
+    within_grace,
+)
+from recon.sandbox.sample_night.invented_orders import invented_stories
+from recon.sandbox.sample_night.plain_orders import order_of, plain_story
+from recon.sandbox.sample_night.plants import Tell, account_plants, shares
+from recon.sandbox.sample_night.records import ORDER_HEADER, Story, cells_of
+from recon.sandbox.sample_night.truth import Payment
 
 CLOSES_AT = datetime(2026, 11, 21, tzinfo=UTC)
 PAID = Payment(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from recon.cli.sample_night.records import ORDER_HEADER, OrderLine, cells_of
+from recon.sandbox.sample_night.records import ORDER_HEADER, OrderLine, cells_of
 
 Cells = dict[str, str]
 
