@@ -12,6 +12,7 @@ from starlette.routing import Route
 from recon.errors import ConfigurationError
 from recon.sandbox.by_hand import act_by_hand
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
+from recon.sandbox.download_pages import download_routes
 from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
 from recon.sandbox.page import overview
@@ -41,6 +42,7 @@ def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -
         Route("/_sandbox/clock", control.clock, methods=["GET"]),
         Route("/_sandbox/clock", control.move_clock, methods=["POST"]),
         Route("/_sandbox/reset", control.reset, methods=["POST"]),
+        *download_routes(sandbox),
     ]
 
 

@@ -27,6 +27,7 @@ _DOORS = (
     Link("Invariants", "/_sandbox/invariants"),
     Link("Payments", "/_sandbox/payments"),
     Link("Fault plan", "/_sandbox/faults"),
+    Link("Files to download", "/_sandbox/files/"),
     Link("Health", "/_sandbox/health"),
 )
 _SEARCH = (

@@ -32,14 +32,19 @@ SELECT count(*) FROM effect e WHERE e.origin = 'api' AND NOT EXISTS (
 """
 
 
-def effect_line(effect: Effect) -> bytes:
-    """One effect as one line of JSON, every key present."""
+def effect_table(effect: Effect) -> dict[str, str]:
+    """One effect as plain text, every key present."""
     values = {name: getattr(effect, name) for name in EFFECT_KEYS}
     values["amount"] = (
         "" if effect.amount is None else on_wire(effect.amount, currency=effect.currency)
     )
     values["committed_at"] = iso(effect.committed_at)
-    return json.dumps(values, ensure_ascii=False).encode() + b"\n"
+    return values
+
+
+def effect_line(effect: Effect) -> bytes:
+    """One effect as one line of JSON."""
+    return json.dumps(effect_table(effect), ensure_ascii=False).encode() + b"\n"
 
 
 async def effect_lines(book: Book) -> AsyncIterator[bytes]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from recon.sandbox.sample_night.answer_key import answer_key
 from recon.sandbox.sample_night.night import SampleNight
@@ -61,20 +62,29 @@ def ledger_lines(night: SampleNight) -> list[LedgerLine]:
     return sorted([*lines, *night.fees], key=lambda line: (line.booked_at, line.entry_id))
 
 
+def inbox_texts(night: SampleNight) -> dict[str, str]:
+    """Name -> text of each order file that has rows."""
+    rows = order_rows(night)
+    return {
+        name: csv_text(ORDER_HEADER, rows[channel])
+        for channel, name in order_file_names(night).items()
+        if rows[channel]
+    }
+
+
+def ledger_csv_text(night: SampleNight) -> str:
+    """The ledger as CSV."""
+    return csv_text(LEDGER_HEADER, map(cells_of, ledger_lines(night)))
+
+
 def write_inbox(night: SampleNight, *, inbox: Path) -> list[Path]:
     """Write the order files; gives their paths."""
-    rows = order_rows(night)
-    names = order_file_names(night)
-    return [
-        _write_text(inbox / names[channel], _csv_text(ORDER_HEADER, rows[channel]))
-        for channel in names
-        if rows[channel]
-    ]
+    return [_write_text(inbox / name, text) for name, text in inbox_texts(night).items()]
 
 
 def write_ledger_csv(night: SampleNight, *, path: Path) -> Path:
     """Write the ledger as a CSV file."""
-    return _write_text(path, _csv_text(LEDGER_HEADER, map(cells_of, ledger_lines(night))))
+    return _write_text(path, ledger_csv_text(night))
 
 
 def write_ledger_table(night: SampleNight, *, path: Path) -> Path:
@@ -91,11 +101,15 @@ def write_ledger_table(night: SampleNight, *, path: Path) -> Path:
     return path
 
 
+def answer_key_table(night: SampleNight) -> dict[str, Any]:
+    """What a correct reconciliation must find, with the place of each unreadable row."""
+    return answer_key(night) | {"rejected_rows": _rejected_rows(night)}
+
+
 def write_answer_key(night: SampleNight, *, path: Path) -> Path:
     """Write what a correct reconciliation must find, as JSON."""
-    key = answer_key(night)
-    key["rejected_rows"] = _rejected_rows(night)
-    return _write_text(path, json.dumps(key, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(answer_key_table(night), indent=2, ensure_ascii=False)
+    return _write_text(path, text + "\n")
 
 
 def _interleaved(good: Sequence[Row], *, night: SampleNight) -> list[Row]:
@@ -117,7 +131,8 @@ def _rejected_rows(night: SampleNight) -> list[dict[str, str | int]]:
     ]
 
 
-def _csv_text(header: Row, rows: Iterable[Row]) -> str:
+def csv_text(header: Row, rows: Iterable[Row]) -> str:
+    """A CSV file with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)

@@ -1,0 +1,75 @@
+"""Files to download: what the merchant's systems and the gateway would say of one business date.
+
+Order files, ledger, settlement file, and an answer key of everything planted into them. They are
+written from the ledger of effects: the same seed and truth give the same bytes, on any machine.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+from recon.business_date import BusinessCalendar
+from recon.sandbox.records import Effect
+from recon.sandbox.request import Sandbox
+from recon.sandbox.sample_night import Account, sample_night
+from recon.sandbox.sample_night.files import (
+    answer_key_table,
+    csv_text,
+    inbox_texts,
+    ledger_csv_text,
+)
+from recon.sandbox.settlement_file import (
+    SETTLEMENT_HEADER,
+    Settlement,
+    answer_key,
+    cells_of,
+    settlement_of,
+)
+from recon.sandbox.truth import EFFECTS_PER_READ, effect_table
+
+DAYS_SHOWN = 7
+"""Business dates that the page of downloads offers, back from the clock's own."""
+
+
+def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
+    """Name -> text of every file of one business date and account."""
+    closes_at = BusinessCalendar.of().closes_at(day)
+    effects = [
+        effect for effect in _every_effect(sandbox) if effect.committed_at < closes_at.timestamp()
+    ]
+    first, second = sandbox.options.accounts
+    merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
+    night = sample_night(
+        map(effect_table, effects),
+        account=Account(merchant_id, account_id, second if account_id == first else first),
+        business_date=day,
+        seed=seed,
+    )
+    settlement = settlement_of(
+        effects, merchant_id=merchant_id, account_id=account_id, day=day, seed=seed
+    )
+    key = answer_key_table(night) | {"settlement": answer_key(settlement)}
+    for planted in settlement.planted:
+        key["not_shown"].pop(planted.code.value, None)
+    return inbox_texts(night) | {
+        f"ledger-{day}.csv": ledger_csv_text(night),
+        f"settlement-{day}.csv": _settlement_text(settlement),
+        f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
+    }
+
+
+def _settlement_text(settlement: Settlement) -> str:
+    return csv_text(SETTLEMENT_HEADER, map(cells_of, settlement.lines))
+
+
+def _every_effect(sandbox: Sandbox) -> Iterator[Effect]:
+    after = 0
+    while found := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
+        yield from (effect for _, effect in found)
+        after = found[-1][0]
+
+
+def days_offered(sandbox: Sandbox) -> list[date]:
+    """The business dates that the page names: those that lie behind the clock, newest first."""
+    today = datetime.fromtimestamp(sandbox.clock.now(), UTC).date()
+    return [date.fromordinal(today.toordinal() - back) for back in range(DAYS_SHOWN)]

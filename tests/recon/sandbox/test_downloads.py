@@ -1,0 +1,156 @@
+"""Files to download: the same bytes for the same seed, and an answer key that tells the truth."""
+
+import csv
+import hashlib
+import io
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+from recon.sandbox import SandboxOptions, serving
+
+DAY = "2026-11-20"
+ACCOUNT = "100042001"
+
+
+def download(gateway: Any, name: str, *, day: str = DAY, account: str = ACCOUNT) -> Any:
+    """One file."""
+    return gateway.http.get(f"/_sandbox/files/{account}/{day}/{name}")
+
+
+def rows_in(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def capture_some(gateway: Any) -> list[dict[str, str]]:
+    """Let eight captures and two refunds happen on the day that is settled."""
+    rows = [row for row in gateway.authorised() if row["currency"] == "EUR"][:8]
+    gateway.batch("capture", rows)
+    refunds = [row | {"refund_amount": "1.00", "refund_reason": "r"} for row in rows[:2]]
+    gateway.batch("refund", refunds)
+    return rows
+
+
+def test_the_page_leads_to_every_file(gateway: Any) -> None:
+    """From the list of dates to the list of files, each of which is there."""
+    assert f"/_sandbox/files/{ACCOUNT}/{DAY}/" in gateway.http.get("/_sandbox/files/").text
+    page = gateway.http.get(f"/_sandbox/files/{ACCOUNT}/{DAY}/").text
+    names = (f"orders-{DAY}-web.csv", f"ledger-{DAY}.csv", f"settlement-{DAY}.csv")
+    for name in (*names, f"answer-key-{DAY}.json"):
+        assert name in page
+        reply = download(gateway, name)
+        assert reply.status_code == 200
+        assert name in reply.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("day", "account", "name"),
+    [
+        (DAY, ACCOUNT, "nothing.csv"),
+        ("2026-02-30", ACCOUNT, f"ledger-{DAY}.csv"),
+        (DAY, "9", f"ledger-{DAY}.csv"),
+    ],
+)
+def test_what_is_not_there_is_named(gateway: Any, day: str, account: str, name: str) -> None:
+    """A file, a date or an account that does not exist is not found, and says where to look."""
+    reply = download(gateway, name, day=day, account=account)
+    assert reply.status_code == 404
+    assert "/_sandbox/files/" in reply.text
+
+
+def test_the_same_seed_gives_the_same_files() -> None:
+    """Two sandboxes of one seed hand out the same bytes, one of another seed others."""
+    digests = []
+    for seed in (7, 7, 8):
+        with serving(SandboxOptions(orders=120, seed=seed)) as sandbox:
+            app_files = {}
+            for name in (f"ledger-{DAY}.csv", f"settlement-{DAY}.csv", f"answer-key-{DAY}.json"):
+                app_files[name] = fetched(sandbox.base_url, name)
+            joined = b"".join(app_files[name] for name in sorted(app_files))
+            digests.append(hashlib.sha256(joined).hexdigest())
+    assert digests[0] == digests[1] != digests[2]
+
+
+def fetched(base_url: str, name: str) -> bytes:
+    """The bytes of one file."""
+    reply = httpx.get(f"{base_url}/_sandbox/files/{ACCOUNT}/{DAY}/{name}", trust_env=False)
+    return reply.raise_for_status().content
+
+
+def test_a_settlement_ties_within_itself(gateway: Any) -> None:
+    """Net is gross less fee on every line, each pay-out the sum of its lines."""
+    capture_some(gateway)
+    rows = rows_in(download(gateway, f"settlement-{DAY}.csv").text)
+    sums: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        assert Decimal(row["gross"]) - Decimal(row["fee"]) == Decimal(row["net"])
+        kind = "payout" if row["entry_type"] == "payout" else "lines"
+        sums[kind, row["currency"]] += Decimal(row["net"])
+    currencies = {row["currency"] for row in rows}
+    assert "EUR" in currencies
+    for currency in currencies:
+        assert sums["payout", currency] == sums["lines", currency]
+
+
+def test_the_answer_key_names_every_difference_between_settlement_and_truth(gateway: Any) -> None:
+    """Found by comparing the file with the effects, without a look at the key."""
+    capture_some(gateway)
+    shown = {
+        (row["entry_type"], row["transaction_id"], row["reference_no"]): row["gross"]
+        for row in rows_in(download(gateway, f"settlement-{DAY}.csv").text)
+        if row["entry_type"] != "payout"
+    }
+    true = {
+        (row["operation"], row["transaction_id"], row["refund_reference_id"]): row["amount"]
+        for origin in ("seed", "api")
+        for row in gateway.effects(origin=origin)
+        if row["committed_at"].startswith(DAY)
+        and row["account_id"] == ACCOUNT
+        and row["operation"] in {"capture", "refund", "chargeback"}
+    }
+    missing = {key[1] for key in true.keys() - shown.keys()}
+    unknown = {key[1] for key in shown.keys() - true.keys()}
+    other = {
+        key[1]
+        for key in true.keys() & shown.keys()
+        if abs(Decimal(shown[key])) != Decimal(true[key])
+    }
+    planted = download(gateway, f"answer-key-{DAY}.json").json()["settlement"]
+    by_code = {one["code"]: one["true"] or one["shown"] for one in planted}
+    assert {by_code["SETTLEMENT_MISSING"]["transaction_id"]} == missing
+    assert {by_code["UNEXPECTED_RECEIPT"]["transaction_id"]} == unknown
+    assert {by_code["SETTLEMENT_AMOUNT_MISMATCH"]["transaction_id"]} == other
+    assert "FEE_VARIANCE" in by_code
+
+
+def test_fees_follow_the_one_rule_but_for_the_planted_one(gateway: Any) -> None:
+    """1.40 % of a capture and 0.25, rounded down; refunds cost nothing."""
+    capture_some(gateway)
+    wrong = []
+    for row in rows_in(download(gateway, f"settlement-{DAY}.csv").text):
+        if row["currency"] != "EUR" or row["entry_type"] == "payout":
+            continue
+        cents = int(Decimal(row["gross"]) * 100)
+        agreed = cents * 140 // 10_000 + 25 if row["entry_type"] == "capture" else 0
+        if int(Decimal(row["fee"]) * 100) != agreed:
+            wrong.append(row["transaction_id"])
+    planted = download(gateway, f"answer-key-{DAY}.json").json()["settlement"]
+    known = {
+        one["shown"]["transaction_id"]
+        for one in planted
+        if one["code"] in {"FEE_VARIANCE", "UNEXPECTED_RECEIPT", "SETTLEMENT_AMOUNT_MISMATCH"}
+        and one["shown"]["currency"] == "EUR"
+    }
+    assert set(wrong) <= known
+
+
+def test_a_day_without_movements_has_an_empty_settlement(gateway: Any) -> None:
+    """A header and nothing else, and nothing planted."""
+    text = download(gateway, "settlement-2020-01-01.csv", day="2020-01-01").text
+    assert text.count("\n") == 1
+    key = download(gateway, "answer-key-2020-01-01.json", day="2020-01-01").json()
+    assert key["settlement"] == []
