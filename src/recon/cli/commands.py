@@ -41,6 +41,7 @@ app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
+database.command("accept-restore")(upkeep.accept_restore)
 
 
 def _print_version(wanted: bool) -> None:

@@ -39,3 +39,20 @@ def doctor() -> None:
         say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
     if failed:
         raise typer.Exit(DOCTOR_FAILED_EXIT_CODE)
+
+
+def accept_restore(
+    name: Annotated[str, typer.Option("--as", help="Who accepts it.")],
+    second: Annotated[str, typer.Option(help="The second person who accepts it.")],
+    reason: Annotated[str, typer.Option(help="What happened; kept in the history.")],
+) -> None:
+    """Go on with a database that was restored from a backup; two people accept it.
+
+    Everything that was not sent yet then waits for people: it may have been sent after the backup.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.restore import accept_restore as accept
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        waiting = accept((name, second), reason=reason, environment=environment)
+    say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")

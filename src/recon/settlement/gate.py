@@ -34,7 +34,7 @@ def judge(
     failed = [total for total in totals if not total.passed]
     closed = ""
     if chain_problem:
-        closed = f"the history is broken: {chain_problem}"
+        closed = f"the history does not hold: {chain_problem}"
     elif failed:
         told = "; ".join(
             f"{total.id} {total.name} {total.account_id}: {total.left} is not {total.right}"

@@ -1,8 +1,11 @@
 """The gate before money, from what the store holds: totals, the history chain, unproven nights."""
 
+from typing import Any
+
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
 from recon.steps.environment import Environment
+from recon.steps.restore import restored_since
 from recon.store import answers, history, proofs, runs
 from recon.store.runs import Run
 
@@ -12,10 +15,20 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     with environment.store.reading() as connection:
         asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
         totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
-        _, problem = history.verify(connection)
+        problem = _history_problem(connection, run, environment=environment)
         unproven = runs.not_proven(
             connection,
             merchant_id=run.merchant_id,
             account_id=run.account_id,
         )
     return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
+
+
+def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:
+    """The chain closes, nothing was changed past it, and it is the newest there ever was."""
+    _, problem = history.verify(connection)
+    return (
+        problem
+        or history.strayed_instruction(connection)
+        or restored_since(connection, run, environment=environment)
+    )

@@ -19,6 +19,7 @@ from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
+from recon.steps.restore import note_head
 from recon.store import history, instruction_rows, resolution_rows, results, runs
 from recon.store.runs import Run
 
@@ -189,6 +190,7 @@ def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environm
             },
         )
         runs.note_step(connection, run.run_id, step=STEP)
+    note_head(run, environment=environment)
 
 
 def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:

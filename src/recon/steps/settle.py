@@ -6,7 +6,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,13 @@ from recon.settlement.sender import Sender, Sent
 from recon.steps import doubt
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
+from recon.steps.restore import by_people_only, note_head
 from recon.store import answers, instruction_rows, runs
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
+HEAD_NOTED_AT = frozenset({"after claim", "after record"})
 REPLACED = "a newer version of its order file no longer asks for it"
 
 
@@ -68,8 +70,9 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
             journal=journal,
             clock=environment.clock,
             new_id=environment.new_id,
-            mark=environment.mark,
+            mark=_noting_marks(run, environment=environment),
         )
+        note_head(run, environment=environment)
         sent = asyncio.run(sender.send_all(waiting.cleared))
     with environment.store.writing() as connection:
         _note_holds(connection, waiting)
@@ -85,6 +88,17 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "stopped": sent.stop_reason or gate.closed_because,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def _noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
+    """The sender's marks; the head is noted outside the database before a byte leaves."""
+
+    def mark(at: str) -> None:
+        if at in HEAD_NOTED_AT:
+            note_head(run, environment=environment)
+        environment.mark(at)
+
+    return mark
 
 
 def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:
@@ -106,7 +120,7 @@ def _plan(run: Run, *, environment: Environment) -> int:
             instruction_rows.unplanned_actions(connection, run),
             known=instruction_rows.known(connection, run),
             new_id=environment.new_id,
-            auto_approve=account.auto_approve,
+            auto_approve=account.auto_approve and not by_people_only(connection, run),
         )
         instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
     return len(made.new)

@@ -12,6 +12,7 @@ from typing import Any
 from recon.errors import SourceMissingError
 from recon.steps.environment import Environment
 from recon.store import history, results, runs
+from recon.store.head_file import HeadFile
 from recon.store.runs import FinishedRun
 
 
@@ -38,7 +39,8 @@ def verify(environment: Environment, *, workbook: Path | None = None) -> Verific
     with environment.store.reading() as connection:
         head, broken = history.verify(connection)
         finished = runs.finished(connection)
-        problems = [broken] if broken else []
+        strayed = history.strayed_instruction(connection)
+        problems = [one for one in (broken, strayed, *_cut_tails(connection, environment)) if one]
         if workbook is not None:
             problems += _one_workbook(finished, workbook=workbook)
         else:
@@ -49,6 +51,17 @@ def verify(environment: Environment, *, workbook: Path | None = None) -> Verific
             for run in runs.unfinished(connection)
         )
     return Verification(len(finished), f"{head.sequence}:{head.hash}", tuple(problems), unfinished)
+
+
+def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
+    """Links that were noted outside the database and are gone from it."""
+    for name, account in environment.settings.accounts.items():
+        noted = HeadFile(account.reports).newest()
+        if noted and history.hash_of(connection, noted.head.sequence) != noted.head.hash:
+            yield (
+                f"account {name}: history {noted.head.sequence}, noted at {noted.at} beside its "
+                "reports, is not in this database: links were cut off, or a backup was restored"
+            )
 
 
 def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:

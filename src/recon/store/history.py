@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, func, insert, or_, select, text
 
-from recon.store.schema import history
+from recon.store.schema import history, instruction
 
 GENESIS = "0" * 64
-VERIFY_ROWS_MAX = 50_000_000
+LINKS_AT_ONCE = 5_000
+"""Links that are held in memory while the chain is walked."""
 LOCK_KEY = 7_260_001
 """PostgreSQL advisory lock under which the chain grows, one writer at a time."""
 
@@ -61,21 +63,67 @@ def head(connection: Connection) -> Head:
     return Head(0, GENESIS) if found is None else Head(found.sequence, found.hash)
 
 
+def hash_of(connection: Connection, sequence: int) -> str:
+    """The hash of one link; "" when the chain does not have it."""
+    if sequence == 0:
+        return GENESIS
+    found = connection.execute(
+        select(history.c.hash).where(history.c.sequence == sequence)
+    ).scalar_one_or_none()
+    return found or ""
+
+
+def strayed_instruction(connection: Connection) -> str:
+    """An instruction whose state is not what its last event says, in words; "" when none."""
+    mine = history.c.entity == "instruction"
+    last = (
+        select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
+        .where(mine)
+        .group_by(history.c.entity_id)
+        .subquery()
+    )
+    found = connection.execute(
+        select(instruction.c.instruction_id, instruction.c.state, history.c.event)
+        .select_from(instruction)
+        .outerjoin(last, last.c.entity_id == instruction.c.instruction_id)
+        .outerjoin(history, history.c.sequence == last.c.sequence)
+        .where(or_(history.c.event.is_(None), history.c.event != instruction.c.state))
+        .order_by(instruction.c.instruction_id)
+        .limit(1)
+    ).one_or_none()
+    if found is None:
+        return ""
+    told = f"its last event is {found.event!r}" if found.event else "the history never heard of it"
+    return (
+        f"instruction {found.instruction_id} is {found.state}, but {told}: it was changed past "
+        "the journal"
+    )
+
+
 def verify(connection: Connection) -> tuple[Head, str]:
     """Walk the chain: the head that closes, and the first problem in words ("" when none)."""
     last = Head(0, GENESIS)
-    for row in connection.execute(select(history).order_by(history.c.sequence)).mappings():
-        event = Event(row["entity"], row["entity_id"], row["event"], json.loads(row["data"]))
-        expected = _row(event, at=row["at"], last=last)
-        if row["sequence"] != expected["sequence"]:
-            return last, f"history {expected['sequence']} is missing (next is {row['sequence']})"
-        if row["hash"] != expected["hash"] or row["previous_hash"] != last.hash:
-            return last, (
-                f"history {row['sequence']} ({row['entity']} {row['entity_id']}, {row['event']}) "
-                "does not close with the one before it: it or its predecessor was changed"
-            )
-        last = Head(row["sequence"], row["hash"])
+    links = select(history).order_by(history.c.sequence)
+    links = links.execution_options(yield_per=LINKS_AT_ONCE)
+    with connection.execute(links) as found:
+        for row in found.mappings():
+            expected = _expected(row, last=last)
+            if row["sequence"] != expected["sequence"]:
+                return (
+                    last,
+                    f"history {expected['sequence']} is missing (next is {row['sequence']})",
+                )
+            if row["hash"] != expected["hash"] or row["previous_hash"] != last.hash:
+                return last, _broken(row)
+            last = Head(row["sequence"], row["hash"])
     return last, ""
+
+
+def _broken(row: Mapping[Any, Any]) -> str:
+    link = f"{row['sequence']} ({row['entity']} {row['entity_id']}, {row['event']})"
+    return (
+        f"history {link} does not close with the one before it: it or its predecessor was changed"
+    )
 
 
 def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, object]]:
@@ -86,8 +134,18 @@ def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, o
     return [dict(row) for row in found.mappings()]
 
 
+def _expected(row: Mapping[Any, Any], *, last: Head) -> dict[str, object]:
+    """The row as it would have been appended after `last`, from its own stored text."""
+    event = Event(row["entity"], row["entity_id"], row["event"], {})
+    return _linked(event, data=row["data"], at=row["at"], last=last)
+
+
 def _row(event: Event, *, at: datetime, last: Head) -> dict[str, object]:
     data = json.dumps(event.data, sort_keys=True, separators=(",", ":"), default=str)
+    return _linked(event, data=data, at=at, last=last)
+
+
+def _linked(event: Event, *, data: str, at: datetime, last: Head) -> dict[str, object]:
     sequence = last.sequence + 1
     instant = at.astimezone(UTC).isoformat(timespec="microseconds")
     link = "\x1f".join(

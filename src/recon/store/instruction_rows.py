@@ -144,6 +144,13 @@ def of_account(
     )
 
 
+def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> list[Instruction]:
+    """Instructions of every account in these states, oldest first."""
+    return instructions_where(
+        connection, instruction.c.state.in_([state.value for state in states])
+    )
+
+
 def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
     """One instruction of any account."""
     found = instructions_where(connection, instruction.c.instruction_id == instruction_id)

@@ -17,6 +17,7 @@ from recon.model import InstructionKind, InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.masking import masked
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
+from recon.store import sending_rows
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.engine import Store
 from recon.store.history import Event, append
@@ -44,6 +45,11 @@ class StoredJournal:
         self._run_id = run_id
         self._merchant_id = merchant_id
         self._account_id = account_id
+
+    def halted(self) -> str:
+        """Why nobody may send; "" when money may move."""
+        with self._store.reading() as connection:
+            return str(sending_rows.stopped(connection) or "")
 
     def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
         """T1: approved -> in flight for every row, or nothing at all."""
@@ -74,7 +80,9 @@ class StoredJournal:
                 )
             ids = [cleared.instruction.instruction_id for cleared in prepared.rows]
             told = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
-            append(connection, [Event("batch", batch_id, "claimed", told)], at=at)
+            in_flight = InstructionState.IN_FLIGHT.value
+            events = [Event("instruction", one, in_flight, {"batch": batch_id}) for one in ids]
+            append(connection, [Event("batch", batch_id, "claimed", told), *events], at=at)
 
     def _claim_row(
         self, connection: Connection, batch_id: str, *, cleared: Any, at: datetime

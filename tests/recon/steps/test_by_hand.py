@@ -36,7 +36,7 @@ def test_a_capture_by_hand_is_journalled_and_sent_once(merchant: Any) -> None:
     with merchant.environment() as environment, environment.store.reading() as connection:
         events = list(of_entity(connection, result.instruction_id))
         assert verify(connection)[1] == ""
-    assert [event["event"] for event in events] == ["approved", "confirmed"]
+    assert [event["event"] for event in events] == ["approved", "in_flight", "confirmed"]
     assert "by hand: anna" in str(events[0]["data"])
 
 

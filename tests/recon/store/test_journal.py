@@ -210,5 +210,5 @@ def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
         events = [e["event"] for e in history.of_entity(connection, "i001")]
         _, problem = history.verify(connection)
 
-    assert events == ["approved", "confirmed"]
+    assert events == ["approved", "in_flight", "confirmed"]
     assert problem == ""

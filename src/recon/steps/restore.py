@@ -1,0 +1,97 @@
+"""A database that was restored from a backup: noticed before money moves, accepted by two people.
+
+What was sent after the backup is unknown to the restored journal. So nothing is sent until two
+people have accepted the restore; then everything that was open waits for people, and what the order
+files of those days ask for again is approved by nobody but people.
+"""
+
+from datetime import date, datetime
+from typing import Any
+
+from recon.errors import UsageError
+from recon.model import InstructionState
+from recon.steps.environment import Environment
+from recon.store import history, instruction_rows
+from recon.store.head_file import HeadFile
+from recon.store.history import Event
+from recon.store.journal import move
+from recon.store.runs import Run
+
+ENTITY = "database"
+ACCEPTED = "restore accepted"
+REASON_CHARACTERS_MIN = 10
+_UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
+TOLD = "the database was restored: it may have been sent after the backup was made"
+
+
+def restored_since(connection: Any, run: Run, *, environment: Environment) -> str:
+    """Why the database is older than it once was, in words; "" when it is not."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    side = HeadFile(account.reports)
+    noted = side.newest()
+    if noted is None or history.hash_of(connection, noted.head.sequence) == noted.head.hash:
+        return ""
+    head = history.head(connection)
+    return (
+        f"{side.path} noted history {noted.head.sequence} of run {noted.run_id} at {noted.at}, "
+        f"this database ends with {head.sequence} and does not have it: it is a backup that was "
+        "restored, or another database. What was sent since is not known here: put the newest "
+        "database back, or let two people run `recon db accept-restore`"
+    )
+
+
+def note_head(run: Run, *, environment: Environment) -> None:
+    """Write the newest link beside the reports, on the disk when this returns."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+    HeadFile(account.reports).note(head, run_id=run.run_id, at=environment.clock())
+
+
+def accepted_on(connection: Any) -> date | None:
+    """The day of the newest accepted restore; None when there never was one."""
+    days = [
+        row["at"]
+        for row in history.of_entity(connection, ENTITY)
+        if row["event"] == ACCEPTED and isinstance(row["at"], datetime)
+    ]
+    return max(days).date() if days else None
+
+
+def by_people_only(connection: Any, run: Run) -> bool:
+    """Whether the run's date lies in what a restored database cannot know."""
+    day = accepted_on(connection)
+    return day is not None and run.business_date <= day.isoformat()
+
+
+def accept_restore(names: tuple[str, str], *, reason: str, environment: Environment) -> int:
+    """Go on with a restored database; returns how many instructions now wait for people.
+
+    Raises:
+        UsageError: not two different names, or no reason.
+        HistoryBrokenError: the restored chain itself does not close.
+    """
+    first, second = (name.strip() for name in names)
+    if not first or not second or first.casefold() == second.casefold():
+        msg = "two different people accept a restore: name both (--as and --second)"
+        raise UsageError(msg)
+    if len(reason.strip()) < REASON_CHARACTERS_MIN:
+        msg = "say what happened (--reason), so that somebody can understand it next year"
+        raise UsageError(msg)
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        waiting = instruction_rows.in_states(connection, states=_UNSENT)
+        events = [
+            move(
+                connection,
+                found,
+                to=InstructionState.NEEDS_HUMAN,
+                values={"message": TOLD, "hold": "", "in_doubt_since": now},
+            )
+            for found in waiting
+        ]
+        told = {"by": [first, second], "reason": reason.strip(), "instructions": len(waiting)}
+        head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
+    for account in environment.settings.accounts.values():
+        HeadFile(account.reports).note(head, run_id=ACCEPTED, at=now)
+    return len(waiting)

@@ -1,0 +1,125 @@
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.errors import UsageError
+from recon.steps.restore import accept_restore
+from recon.steps.verify import verify
+
+REASON = "the disk of the database server died"
+
+
+def database(merchant: Any) -> Path:
+    """The merchant's SQLite file, everything in it."""
+    path = Path(merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def restored_over(merchant: Any, backup: Path) -> None:
+    """Put yesterday's backup in place of the database."""
+    path = database(merchant)
+    for beside in (path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        beside.unlink(missing_ok=True)
+    shutil.copy(backup, path)
+
+
+@pytest.fixture
+def backup(merchant: Any, tmp_path: Path) -> Path:
+    """A backup made before a night that refunded three payments; then restored."""
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    merchant.drop("orders.csv", *[merchant.order(one) for one in paid])
+    merchant.night()
+    kept = tmp_path / "backup.sqlite"
+    shutil.copy(database(merchant), kept)
+    refunds = [merchant.order(one, status="refunded", action="refund") for one in paid]
+    merchant.drop("refunds.csv", *refunds)
+    merchant.night()
+    assert len(merchant.effects()) == 3
+    restored_over(merchant, kept)
+    return kept
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_restored_database_sends_nothing(merchant: Any) -> None:
+    """Files that were settled after the backup are not settled again."""
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert len(merchant.effects()) == 3
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+
+
+@pytest.mark.usefixtures("backup")
+def test_after_acceptance_people_decide_what_was_sent(merchant: Any) -> None:
+    """What the files of those days ask for again waits for people, and is not sent."""
+    merchant.night()
+    with merchant.environment() as environment:
+        waiting = accept_restore(("jo", "kim"), reason=REASON, environment=environment)
+    merchant.night()
+
+    assert waiting == 3
+    assert merchant.instruction_states() == {"needs_human": 3}
+    assert len(merchant.effects()) == 3
+
+
+@pytest.mark.usefixtures("backup")
+def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule(
+    merchant: Any,
+) -> None:
+    """A night before its files were read again: the plan waits for people, too."""
+    with merchant.environment() as environment:
+        accept_restore(("jo", "kim"), reason=REASON, environment=environment)
+    merchant.night()
+
+    assert merchant.instruction_states() == {"planned": 3}
+    assert len(merchant.effects()) == 3
+
+
+@pytest.mark.usefixtures("backup")
+def test_verify_names_the_cut_tail(merchant: Any) -> None:
+    """Links that were noted outside the database and are gone are found."""
+    with merchant.environment() as environment:
+        problems = verify(environment).problems
+
+    assert any("links were cut off, or a backup was restored" in one for one in problems)
+
+
+def test_the_newest_database_passes(merchant: Any) -> None:
+    """Night after night the note and the database agree."""
+    merchant.drop("orders.csv", *[merchant.order(one) for one in merchant.payments("captured")[:2]])
+    merchant.night()
+    merchant.night()
+    with merchant.environment() as environment:
+        assert verify(environment).problems == ()
+
+
+def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) -> None:
+    """A state that its last event does not have is found, named, and nothing is sent."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.night()
+    with closing(sqlite3.connect(database(merchant))) as connection:
+        connection.execute("UPDATE instruction SET state = 'approved'")
+        connection.commit()
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "changed past the journal" in str(told.figures["stopped"])
+    assert len(merchant.effects()) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"), [(("jo", "Jo "), REASON), (("jo", ""), REASON), (("jo", "kim"), "oops")]
+)
+def test_a_restore_needs_two_people_and_a_reason(
+    merchant: Any, names: tuple[str, str], reason: str
+) -> None:
+    """One person, or nobody who says why, is not enough."""
+    with merchant.environment() as environment, pytest.raises(UsageError):
+        accept_restore(names, reason=reason, environment=environment)
