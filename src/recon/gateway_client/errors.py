@@ -1,6 +1,7 @@
 """What a caller of the gateway client cannot continue from.
 
-Messages carry ids and codes only, never payloads or keys. The tree:
+Messages carry ids and codes only, never payloads or keys; should a card number get into one all
+the same, it is masked there. The tree:
 
     GatewayClientError
     ├── InterfaceError             profiles, signature or status map are wrong
@@ -18,9 +19,14 @@ Messages carry ids and codes only, never payloads or keys. The tree:
 
 from dataclasses import dataclass
 
+from recon.gateway_client.text import masked_cards
+
 
 class GatewayClientError(Exception):
     """Something went wrong that the caller must deal with."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(masked_cards(message))
 
 
 class InterfaceError(GatewayClientError):

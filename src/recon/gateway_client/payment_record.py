@@ -51,7 +51,7 @@ def payment_record(
         **{name: kept(name) for name in _TEXTS},
         **{name: prepared.kept_id(texts.get(name, "")) for name in _IDS},
         **{name: _exact(texts.get(name, "")) for name in _EXACT},
-        card=masked_card(texts.get("card", "")),
+        card=masked_card(kept("card")),
         result_code=code.strip() if separator else "",
         result_text=(text if separator else code).strip(),
         risk_reasons=_risk_reasons(root, prepared=prepared),

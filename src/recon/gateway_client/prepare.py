@@ -28,6 +28,10 @@ from recon.gateway_client.wire.json_reply import texts_of
 from recon.gateway_client.wire.request_body import request_body
 
 PROBLEMS_SHOWN_MAX = 5
+BODY_WORD_MIN = 6
+MESSAGE_WORD_MIN = 3
+"""A message may lose a word too many, a body that is evidence should not."""
+
 _ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
 
 
@@ -49,11 +53,13 @@ class PreparedCall:
 
         Values too short to be told from other text are masked only where they stand quoted.
         """
-        return masked_values(text, values=self.private)
+        return masked_values(text, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
         """Foreign text that is safe to keep and show, with every private value masked too."""
-        return scrubbed(self.masked(text.encode(errors="replace")).decode(errors="replace"))
+        given = text.encode(errors="replace")
+        masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
+        return scrubbed(masked.decode(errors="replace"))
 
     def kept_id(self, text: str) -> str:
         """An id of the gateway as it stands, though its digits may look like a card's."""

@@ -81,7 +81,7 @@ def _batch_message(
     reading: Reading, *, fields: dict[str, Any], description: BatchOperation
 ) -> Message:
     rows, malformed = rows_of(fields, field=description.rows_field)
-    code, text = _said(fields, names=("return_message", "message"))
+    code, text = _said(reading, fields=fields, names=("return_message", "message"))
     status = scrubbed(text_of(fields.get("return_status")) or "")
     word = reading.interface.status_map.return_status.get(status)
     return Message(
@@ -104,7 +104,7 @@ def _single_message(
     """The reply of an operation of one row is the row itself, when it has a status at all."""
     status = text_of(fields.get(description.status_field))
     has_row = status != ""
-    code, text = _said(fields, names=(description.message_field, "message"))
+    code, text = _said(reading, fields=fields, names=(description.message_field, "message"))
     words = reading.interface.status_map.row_status[reading.prepared.operation]
     return Message(
         fields=fields,
@@ -112,7 +112,7 @@ def _single_message(
         malformed=0,
         return_status="",
         code=code,
-        text=reading.prepared.masked_text(text),
+        text=text,
         signature=_signature(reading, fields=fields, rows=()),
         is_accepted=has_row,
         is_refused=not has_row and bool(code),
@@ -120,10 +120,11 @@ def _single_message(
     )
 
 
-def _said(fields: dict[str, Any], *, names: Sequence[str]) -> tuple[str, str]:
+def _said(reading: Reading, *, fields: dict[str, Any], names: Sequence[str]) -> tuple[str, str]:
+    masked_text = reading.prepared.masked_text
     given = next((text for name in names if (text := text_of(fields.get(name)))), "")
-    code, text = code_and_text(scrubbed(given))
-    return scrubbed(text_of(fields.get("code")) or "") or code, text
+    code, text = code_and_text(masked_text(given))
+    return masked_text(text_of(fields.get("code")) or "") or code, text
 
 
 def _signature(

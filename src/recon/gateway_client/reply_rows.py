@@ -16,7 +16,7 @@ from recon.gateway_client.payout_record import PayoutRecord, payout_record
 from recon.gateway_client.prepare import PreparedRequest
 from recon.gateway_client.reply_echo import differing_fields
 from recon.gateway_client.rows import Operation, RefundRow, Row, ids_of
-from recon.gateway_client.text import code_and_text, scrubbed
+from recon.gateway_client.text import code_and_text
 from recon.gateway_client.wire.json_reply import text_of
 
 FOREIGN_ROWS_MAX = 1
@@ -76,7 +76,7 @@ def judge_rows(
     extras = len(foreign) + malformed
     return JudgedRows(
         rows=outcomes,
-        findings=(*findings, *_foreign(foreign, malformed=malformed)),
+        findings=(*findings, *_foreign(foreign, malformed=malformed, prepared=prepared)),
         stop_reason=f"the reply has {extras} rows that nobody asked for"
         if extras > FOREIGN_ROWS_MAX
         else "",
@@ -143,7 +143,7 @@ def _single(
     code, text = _code_and_text(answer, description=description, prepared=prepared)
     payout = _payout(answer, prepared=prepared)
     if word is None:
-        shown = scrubbed(status or "") or "missing"
+        shown = prepared.masked_text(status or "") or "missing"
         message = f"{description.status_field} {shown} is not in the status map"
         return _unknown(
             sent, kind=FindingKind.UNMAPPED_CODE, message=message, code=code, payout=payout
@@ -162,7 +162,7 @@ def _code_and_text(
 ) -> tuple[str, str]:
     text = prepared.masked_text(text_of(answer.get(description.message_field)) or "")
     if isinstance(description, SingleOperation) and description.code_field:
-        return scrubbed(text_of(answer.get(description.code_field)) or ""), text
+        return prepared.masked_text(text_of(answer.get(description.code_field)) or ""), text
     return code_and_text(text)
 
 
@@ -194,13 +194,15 @@ def _refund_reference(
     return given, (), True
 
 
-def _foreign(foreign: Sequence[Mapping[str, Any]], *, malformed: int) -> list[Finding]:
+def _foreign(
+    foreign: Sequence[Mapping[str, Any]], *, malformed: int, prepared: PreparedRequest
+) -> list[Finding]:
     findings = [
         Finding(
             FindingKind.FOREIGN_ROW,
             "a row that was not asked for",
-            transaction_id=scrubbed(text_of(row.get("transaction_id")) or "")[:64],
-            order_no=scrubbed(text_of(row.get("order_no")) or "")[:64],
+            transaction_id=prepared.masked_text(text_of(row.get("transaction_id")) or "")[:64],
+            order_no=prepared.masked_text(text_of(row.get("order_no")) or "")[:64],
         )
         for row in foreign[:FOREIGN_ROWS_KEPT_MAX]
     ]

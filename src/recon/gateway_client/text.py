@@ -9,10 +9,16 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 MESSAGE_CHARACTERS_MAX = 300
+LOOKED_AT_CHARACTERS_MAX = 4 * MESSAGE_CHARACTERS_MAX
 LUHN_NINE = 9
-WHOLE_WORD_CHARACTERS_MIN = 6
 
-_CARD = re.compile(r"(?<![0-9A-Za-z])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Za-z])", re.ASCII)
+CARD_DIGITS_MIN = 13
+CARD_DIGITS_MAX = 19
+SHOWN_FIRST = 6
+SHOWN_LAST = 4
+
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+_GROUPS = re.compile(r"[0-9]+(?:[ -][0-9]+)*", re.ASCII)
 LONG_DIGIT_RUN = re.compile(r"[0-9](?:[ -]?[0-9]){10,}", re.ASCII)
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CODE = re.compile(
@@ -23,10 +29,9 @@ _CODE = re.compile(
 
 def scrubbed(text: str, *, keep: Iterable[str] = ()) -> str:
     """The text with card numbers masked, on one line, at most MESSAGE_CHARACTERS_MAX long."""
-    line = _UNSAFE.sub(" ", text).strip()
-    cut = line[:MESSAGE_CHARACTERS_MAX]
-    # Masked before the cut as well, so that a cut cannot hide a number from the pattern.
-    return masked_cards(line, keep=keep)[:MESSAGE_CHARACTERS_MAX] if cut else ""
+    line = _UNSAFE.sub(" ", text[:LOOKED_AT_CHARACTERS_MAX]).strip()
+    # Masked before the cut, so that a cut cannot hide a number.
+    return masked_cards(line, keep=keep)[:MESSAGE_CHARACTERS_MAX]
 
 
 def masked_card(text: str) -> str:
@@ -35,34 +40,49 @@ def masked_card(text: str) -> str:
 
 
 def masked_cards(text: str, *, keep: Iterable[str] = ()) -> str:
-    """The text with each run of 13 to 19 digits that passes the Luhn check masked.
+    """The text with every card number in it cut: 13 to 19 digits that pass the Luhn check.
+
+    Digits may stand in groups between spaces or hyphens, with other groups before and behind.
 
     Args:
         text: Any text.
         keep: Ids of our own that may look like a card number and stay as they are.
     """
     kept = frozenset(keep)
+    return _GROUPS.sub(lambda found: _masked_groups(found[0], kept=kept), text)
 
-    def mask(found: re.Match[str]) -> str:
-        digits = re.sub(r"[ -]", "", found[0])
-        if found[0] in kept or not has_check_digit(digits):
-            return found[0]
-        return _cut(digits)
 
-    return _CARD.sub(mask, text)
+def _masked_groups(text: str, *, kept: frozenset[str]) -> str:
+    """Groups of digits; whatever groups in a row could be a card lose their middle."""
+    groups = [(found.start(), found.end()) for found in _DIGITS.finditer(text)]
+    hidden: set[int] = set()
+    for first, (start, _) in enumerate(groups):
+        for last, (_, end) in enumerate(groups[first:], start=first):
+            places = [at for at in range(start, end) if text[at].isdigit()]
+            if len(places) > CARD_DIGITS_MAX:
+                break
+            if first == last and text[start:end] in kept:
+                continue
+            if len(places) >= CARD_DIGITS_MIN and has_check_digit(text[start:end]):
+                hidden.update(places[SHOWN_FIRST:-SHOWN_LAST])
+    return "".join("*" if at in hidden else character for at, character in enumerate(text))
 
 
 def _cut(digits: str) -> str:
-    return f"{digits[:6]}{'*' * (len(digits) - 10)}{digits[-4:]}"
+    hidden = len(digits) - SHOWN_FIRST - SHOWN_LAST
+    return f"{digits[:SHOWN_FIRST]}{'*' * hidden}{digits[-SHOWN_LAST:]}"
 
 
-def masked_values(text: bytes, *, values: Collection[str]) -> bytes:
+def masked_values(text: bytes, *, values: Collection[str], word_min: int) -> bytes:
     """Text with each of these values masked, as JSON writes them and as they are.
 
-    A value of less than WHOLE_WORD_CHARACTERS_MIN characters is masked only between quotes, and
-    the name of a JSON field never is.
+    Args:
+        text: A body, or what a message quotes of one.
+        values: What must not be seen.
+        word_min: A value of fewer characters is masked only between quotes; the name of a JSON
+            field never is.
     """
-    written = {form for value in values for form in _written(value)}
+    written = {form for value in values for form in _written(value, word_min=word_min)}
     if not written:
         return text
     found = b"|".join(sorted(written, key=lambda form: (-len(bytes(form)), form)))
@@ -70,10 +90,10 @@ def masked_values(text: bytes, *, values: Collection[str]) -> bytes:
     return re.sub(pattern, lambda match: b'"***"' if match[0][:1] == b'"' else b"***", text)
 
 
-def _written(value: str) -> Iterator[bytes]:
+def _written(value: str, *, word_min: int) -> Iterator[bytes]:
     for form in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         word = re.escape(form.encode(errors="surrogatepass"))
-        yield word if len(value) >= WHOLE_WORD_CHARACTERS_MIN else b'"' + word + b'"'
+        yield word if len(value) >= word_min else b'"' + word + b'"'
 
 
 def code_and_text(message: str) -> tuple[str, str]:
@@ -84,10 +104,10 @@ def code_and_text(message: str) -> tuple[str, str]:
     return found["code"], (found["text"] or "").strip()
 
 
-def has_check_digit(digits: str) -> bool:
-    """Whether digits end in the check digit of a card number (Luhn)."""
+def has_check_digit(text: str) -> bool:
+    """Whether the digits of a text end in the check digit of a card number (Luhn)."""
     total = 0
-    for position, digit in enumerate(reversed(digits)):
+    for position, digit in enumerate(found for found in reversed(text) if found.isdigit()):
         value = int(digit) * (1 + position % 2)
         total += value - LUHN_NINE if value > LUHN_NINE else value
     return total % 10 == 0

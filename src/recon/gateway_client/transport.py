@@ -7,6 +7,7 @@ replies. What surely was not sent is told apart from everything else by the clas
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ DEADLINE_SECONDS = 60.0
 HEADERS_KEPT = ("content-type", "date", "retry-after", "x-request-id")
 HEADER_CHARACTERS_MAX = 200
 USER_AGENT = "recon"
+
+# Below INFO httpcore logs the headers of replies as they came, whatever they quote.
+logging.getLogger("httpcore").setLevel(logging.INFO)
 
 Clock = Callable[[], datetime]
 
@@ -248,19 +252,20 @@ async def _bounded_body(response: httpx.Response) -> bytes:
 
 
 def _give_up(error: Exception, *, wire: _Wire, deadline_seconds: float) -> NoReturn:
+    # The cause is not chained: protocol errors quote what came, which may quote what was sent.
     kind = type(error).__name__
     if isinstance(error, _SURELY_NOT_SENT) and not wire.written:
         if _is_certificate(error):
             msg = "the gateway's certificate was not accepted; nothing was sent"
-            raise CertificateError(msg, kind=kind) from error
+            raise CertificateError(msg, kind=kind) from None
         msg = f"the gateway could not be reached ({kind}); nothing was sent"
-        raise NotSentError(msg, kind=kind) from error
+        raise NotSentError(msg, kind=kind) from None
     if isinstance(error, TimeoutError):
         kind = "Deadline"
         msg = f"no whole reply within {deadline_seconds:g} seconds; the outcome is not known"
     else:
         msg = f"the connection failed ({kind}); the outcome is not known"
-    raise UnknownOutcomeError(msg, kind=kind, status=wire.status) from error
+    raise UnknownOutcomeError(msg, kind=kind, status=wire.status) from None
 
 
 def _is_certificate(error: BaseException) -> bool:
