@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help demo test check fix serve stop killed-nights sizes sandbox lock clean
+.PHONY: help demo test check fix serve stop killed-nights conformance sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,13 @@ stop: $(READY) ## end what `make serve` started
 
 killed-nights: $(READY) ## nights killed at random moments and started again (KILLED_NIGHTS=100 for more)
 	@KILLED_NIGHTS=$${KILLED_NIGHTS:-10} $(BIN)/pytest tests/recon/steps/test_killed_nights.py
+
+conformance: $(READY) ## the gateway's contracts against our sandbox, or reading only against BASE_URL=… (RECON_SIGN_KEY, RECON_MERCHANT, RECON_ACCOUNT, CONFORMANCE_ORDERS)
+ifdef BASE_URL
+	@CONFORMANCE_BASE_URL="$(BASE_URL)" CONFORMANCE_SIGN_KEY="$$RECON_SIGN_KEY" CONFORMANCE_MERCHANT="$$RECON_MERCHANT" CONFORMANCE_ACCOUNT="$$RECON_ACCOUNT" $(BIN)/pytest tests/conformance/test_reading_contract.py -rs -p no:cacheprovider
+else
+	@$(BIN)/pytest tests/conformance -rs
+endif
 
 sizes: $(READY) ## lines of modules and functions: median, p90, largest
 	@$(BIN)/python benchmarks/size_of_code.py

@@ -1,6 +1,5 @@
 """A real Chromium on real pages of a sandbox gateway; skipped with a reason where there is none."""
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from recon.sandbox import SandboxOptions, serving
+from tests.recon.sandbox.conftest import Caller
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
@@ -23,15 +23,6 @@ ARGUMENTS = [
 ]
 PAGE_MILLISECONDS = 15_000
 """How long a page may take on a machine that does other work."""
-
-_SPEC = importlib.util.spec_from_file_location(
-    "sandbox_caller", Path(__file__).parents[1] / "recon" / "sandbox" / "conftest.py"
-)
-if _SPEC is None or _SPEC.loader is None:
-    message = "the sandbox's own test client is not where it was"
-    raise ImportError(message)
-_CALLERS = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_CALLERS)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +73,6 @@ VIEWPORT: Any = {"width": 1200, "height": 900}
 def gateway() -> Iterator[Any]:
     """A client of a sandbox that nobody else uses."""
     with serving(SandboxOptions(orders=200)) as sandbox:
-        caller = _CALLERS.Caller(sandbox.base_url)
+        caller = Caller(sandbox.base_url)
         with caller.http:
             yield caller

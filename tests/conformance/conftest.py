@@ -1,0 +1,161 @@
+"""The contracts of the gateway's operations, held by the real client against a running gateway.
+
+Without further settings that is a sandbox of this process. With CONFORMANCE_BASE_URL set it is any
+gateway, and only what reads runs there: a test that moves money asks for `sandbox`, which then
+skips. `make conformance BASE_URL=…` sets it from the environment of the command line.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    BatchReply,
+    Credentials,
+    GatewayInterface,
+    MoneyTransport,
+    Payment,
+    PaymentReply,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    Row,
+    prepare,
+    prepare_payment,
+    read_batch_reply,
+    read_payment_reply,
+)
+from recon.sandbox import SandboxOptions, serving
+from recon.settings import GATEWAY_FILES, load_tables
+from tests.recon.sandbox.conftest import Caller
+
+BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")
+PROFILE = os.environ.get("CONFORMANCE_PROFILE", "base")
+POLITE = QueryLimits(calls_per_second=5, in_flight=1, attempts=1, deadline_seconds=30)
+QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, attempts=1, deadline_seconds=10)
+TODAY = date(2026, 11, 20)
+"""Where the sandbox's clock stands."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One gateway and the real client towards it."""
+
+    base_url: str
+    credentials: Credentials
+    interface: GatewayInterface
+    known_orders: tuple[str, ...]
+    """Orders that this gateway knows."""
+    limits: QueryLimits
+
+    def ask(self, *, order_nos: Sequence[str] = (), trades: Sequence[str] = ()) -> QueryAnswers:
+        """What the gateway answers."""
+
+        async def asked() -> QueryAnswers:
+            client = QueryClient(
+                base_url=self.base_url,
+                credentials=self.credentials,
+                interface=self.interface,
+                policy="enforce",
+                clock=_now,
+                limits=self.limits,
+            )
+            async with client:
+                return await client.query(order_nos=order_nos, trades=trades)
+
+        return asyncio.run(asked())
+
+    def move(self, operation: str, rows: Sequence[Row]) -> BatchReply:
+        """Send one batch and read its reply."""
+        prepared = prepare(operation, rows, credentials=self.credentials, interface=self.interface)
+        raw = asyncio.run(self._transport().send(prepared))
+        return read_batch_reply(
+            prepared,
+            raw,
+            interface=self.interface,
+            policy="enforce",
+            credentials=self.credentials,
+        )
+
+    def pay(self, payment: Payment) -> PaymentReply:
+        """Start one payment and read its reply."""
+        prepared = prepare_payment(
+            payment, credentials=self.credentials, interface=self.interface, today=TODAY
+        )
+        raw = asyncio.run(self._transport().send(prepared))
+        return read_payment_reply(
+            prepared,
+            raw,
+            interface=self.interface,
+            policy="enforce",
+            credentials=self.credentials,
+        )
+
+    def signing_with(self, key: str) -> "Target":
+        """The same client with another key."""
+        return replace(self, credentials=replace(self.credentials, sign_key=SecretStr(key)))
+
+    def _transport(self) -> MoneyTransport:
+        return MoneyTransport(base_url=self.base_url, clock=_now, deadline_seconds=20)
+
+
+def interface_of(profile: str) -> GatewayInterface:
+    """The shipped interface."""
+    tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
+    return GatewayInterface.of(**tables, profile=profile)
+
+
+@pytest.fixture(scope="session")
+def own_gateway() -> Iterator[Caller | None]:
+    """A sandbox of this process, none when another gateway is named."""
+    if BASE_URL:
+        yield None
+        return
+    with serving(SandboxOptions(orders=200, profile="extended")) as running:
+        caller = Caller(running.base_url)
+        with caller.http:
+            yield caller
+
+
+@pytest.fixture
+def sandbox(own_gateway: Caller | None) -> Caller:
+    """The sandbox at its beginning and its truth; what needs it moves money."""
+    if own_gateway is None:
+        pytest.skip("runs against our own sandbox only: elsewhere it would move money")
+    own_gateway.http.post("/_sandbox/reset").raise_for_status()
+    return own_gateway
+
+
+@pytest.fixture
+def target(own_gateway: Caller | None) -> Target:
+    """The gateway to be asked."""
+    if own_gateway is None:
+        return named_gateway()
+    own_gateway.http.post("/_sandbox/reset").raise_for_status()
+    orders = tuple(row["order_no"] for row in own_gateway.captured()[:3])
+    ours = Credentials("100042", "100042001", SecretStr("sandbox"))
+    return Target(own_gateway.base_url, ours, interface_of(PROFILE), orders, QUICK)
+
+
+def named_gateway() -> Target:
+    """The gateway of the environment; what is missing is named."""
+    given = {
+        name: os.environ.get(f"CONFORMANCE_{name}", "")
+        for name in ("MERCHANT", "ACCOUNT", "SIGN_KEY", "ORDERS")
+    }
+    missing = [name for name in ("MERCHANT", "ACCOUNT", "SIGN_KEY") if not given[name]]
+    if missing:
+        pytest.fail(f"set {', '.join(f'RECON_{name}' for name in missing)} for `make conformance`")
+    credentials = Credentials(given["MERCHANT"], given["ACCOUNT"], SecretStr(given["SIGN_KEY"]))
+    orders = tuple(key for key in given["ORDERS"].split(",") if key)
+    return Target(BASE_URL, credentials, interface_of(PROFILE), orders, POLITE)

@@ -1,0 +1,87 @@
+"""Contract 1, payment by card, by the real client against the sandbox."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import CardPayment, InvalidPaymentError, Outcome, SignatureState
+
+
+def card_payment(**changes: Any) -> CardPayment:
+    """A payment by a card that works."""
+    fields: dict[str, Any] = {
+        "order_no": "conformance-1",
+        "currency": "EUR",
+        "amount": Decimal("10.00"),
+        "first_name": "Ann",
+        "last_name": "Lee",
+        "shopper_email": "ann@example.com",
+        "card": SecretStr("4111111111111111"),
+        "expiration_month": SecretStr("05"),
+        "expiration_year": SecretStr("2030"),
+        "security_code": SecretStr("123"),
+    }
+    return CardPayment.model_validate(fields | changes)
+
+
+def test_a_card_payment_is_authorised(sandbox: Any, target: Any) -> None:
+    """The signed XML names the transaction, the card only masked; the query shows it authorised."""
+    reply = target.pay(card_payment())
+    assert (reply.outcome, reply.code) == (Outcome.DONE, "0000")
+    assert reply.signature is SignatureState.VALID
+    assert reply.findings == ()
+    assert "4111111111111111" not in reply.record.card
+    (effect,) = sandbox.effects()
+    assert (effect["operation"], effect["amount"]) == ("authorise", "10.00")
+    assert effect["transaction_id"] == reply.record.transaction_id
+    (record,) = target.ask(order_nos=["conformance-1"]).found
+    assert record.transaction_id == reply.record.transaction_id
+    assert record.payment_status == "2000"
+
+
+def test_a_reused_order_number_is_refused(sandbox: Any, target: Any) -> None:
+    """The order number is the key of a payment: the second attempt has no effect."""
+    target.pay(card_payment())
+    second = target.pay(card_payment())
+    assert second.outcome in {Outcome.FAILED, Outcome.REJECTED}
+    assert second.code == "I0061"
+    assert len(sandbox.effects()) == 1
+
+
+@pytest.mark.parametrize("changed", [{"card": "4000000000000002"}, {"order_no": "a-2"}])
+def test_a_declined_card_leaves_no_effect(
+    sandbox: Any, target: Any, changed: dict[str, Any]
+) -> None:
+    """A card that the bank declines, and the same card tried again: nothing is authorised."""
+    declined = {"card": "4000000000000002"} | changed
+    reply = target.pay(card_payment(**declined))
+    assert reply.outcome is Outcome.FAILED
+    assert reply.message
+    assert sandbox.effects() == []
+
+
+def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
+    """Nothing happens, and nothing more may be sent."""
+    reply = target.signing_with("not the key").pay(card_payment())
+    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert reply.stop_reason
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"card": "4111111111111112"}, "card"),
+        ({"expiration_year": "2020"}, "expiration"),
+        ({"amount": Decimal(0)}, "amount"),
+    ],
+)
+def test_what_cannot_be_paid_is_not_sent(
+    sandbox: Any, target: Any, changed: dict[str, Any], field: str
+) -> None:
+    """A wrong check digit, a card of the past, no amount: refused on our side, by field."""
+    with pytest.raises(InvalidPaymentError, match=field):
+        target.pay(card_payment(**changed))
+    assert sandbox.effects() == []

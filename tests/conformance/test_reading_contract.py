@@ -1,0 +1,101 @@
+"""Contract 8, the order query, as any gateway must keep it; nothing here moves money."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import MerchantRefusedError, SignatureRefusedError
+
+NOBODYS = "CONFORMANCE-NO-SUCH-ORDER"
+"""An order number that no gateway knows."""
+
+
+def known(target: Any) -> tuple[str, ...]:
+    """Orders that the gateway must know, or a skip that says how to name some."""
+    if not target.known_orders:
+        pytest.skip("no order is named; set CONFORMANCE_ORDERS=<order_no>,<order_no>")
+    return target.known_orders
+
+
+def test_an_unknown_order_is_answered_as_not_found(target: Any) -> None:
+    """The gateway says that it does not know the key; silence would be a failed key."""
+    answers = target.ask(order_nos=[NOBODYS])
+    assert (answers.not_found, answers.failed, answers.found) == ((NOBODYS,), (), ())
+
+
+def test_every_key_is_answered_exactly_once(target: Any) -> None:
+    """Known and unknown orders in one call: each in one of the three lists, never in two."""
+    keys = [*known(target), NOBODYS]
+    answers = target.ask(order_nos=keys)
+    answered = [record.key for record in answers.found] + list(answers.not_found)
+    assert sorted(set(answered)) == sorted(keys)
+    assert answers.failed == ()
+    assert answers.calls == 1
+
+
+def test_an_order_and_its_transaction_tell_the_same(target: Any) -> None:
+    """`orders` and `trades` are two ways to the same record."""
+    (order,) = known(target)[:1]
+    by_order = target.ask(order_nos=[order]).found
+    trades = [record.transaction_id for record in by_order]
+    by_trade = target.ask(trades=trades).found
+    facts = ("order_no", "transaction_id", "currency", "amount", "payment_status")
+    assert sorted([getattr(record, name) for name in facts] for record in by_order) == sorted(
+        [getattr(record, name) for name in facts] for record in by_trade
+    )
+
+
+def test_records_have_the_form_of_the_document(target: Any) -> None:
+    """Currency of three letters, an amount above 0, a date of 14 digits, codes."""
+    for record in target.ask(order_nos=known(target)).found:
+        assert len(record.currency) == 3
+        assert record.amount > 0
+        assert record.transaction_at is not None
+        assert record.payment_status
+        assert record.query_result
+
+
+def test_replies_raise_no_finding(target: Any) -> None:
+    """Nothing in the replies surprises the client: signature, account, rows, codes."""
+    answers = target.ask(order_nos=[*known(target), NOBODYS])
+    assert [str(finding) for finding in answers.findings] == []
+
+
+def test_a_full_group_is_one_call(target: Any) -> None:
+    """As many keys as the profile allows fit into one request."""
+    rows_max = target.interface.profile.query.retrievalTrans.rows_max
+    characters_max = target.interface.profile.query_characters_max
+    keys = [f"C{number:06d}" for number in range(rows_max)]
+    answers = target.ask(order_nos=keys)
+    assert set(answers.not_found) == set(keys)
+    assert answers.calls == (1 if not characters_max or 8 * rows_max <= characters_max else 2)
+
+
+def test_a_wrong_key_is_refused_as_such(target: Any) -> None:
+    """The refusal is recognised, so that the run stops instead of asking on."""
+    with pytest.raises(SignatureRefusedError):
+        target.signing_with("not the key").ask(order_nos=[NOBODYS])
+
+
+def test_a_group_that_is_too_large_is_halved(target: Any, sandbox: Any) -> None:
+    """When the gateway takes fewer keys than the profile says, every key is answered still."""
+    assert sandbox
+    profile = target.interface.profile
+    query = profile.query.model_copy(
+        update={"retrievalTrans": profile.query.retrievalTrans.model_copy(update={"rows_max": 150})}
+    )
+    changed = profile.model_copy(update={"query": query, "query_characters_max": 0})
+    generous = replace(target, interface=target.interface.model_copy(update={"profile": changed}))
+    keys = [f"C{n}" for n in range(150)]
+    answers = generous.ask(order_nos=keys)
+    assert set(answers.not_found) == set(keys)
+    assert answers.calls == 3
+
+
+def test_another_merchant_is_refused_as_such(target: Any, sandbox: Any) -> None:
+    """A merchant that the gateway does not know stops the run."""
+    assert sandbox
+    stranger = replace(target.credentials, merchant_id="100099")
+    with pytest.raises(MerchantRefusedError):
+        replace(target, credentials=stranger).ask(order_nos=[NOBODYS])
