@@ -29,6 +29,8 @@ _CODE = re.compile(
 
 def scrubbed(text: str, *, keep: Iterable[str] = ()) -> str:
     """The text with card numbers masked, on one line, at most MESSAGE_CHARACTERS_MAX long."""
+    if len(text) < CARD_DIGITS_MIN and text.isascii() and text.isprintable():
+        return text.strip()  # nothing to hide, and nine in ten fields of a reply are so short
     line = _UNSAFE.sub(" ", text[:LOOKED_AT_CHARACTERS_MAX]).strip()
     # Masked before the cut, so that a cut cannot hide a number.
     return masked_cards(line, keep=keep)[:MESSAGE_CHARACTERS_MAX]
