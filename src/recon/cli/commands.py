@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli import answers, demo, files, gateway, gateway_calls, night, upkeep
+from recon.cli import answers, demo, files, gateway, gateway_calls, night, people, sending, upkeep
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 database = typer.Typer(help="The database.", no_args_is_help=True)
+approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 
 app.command("demo")(demo.demo)
 app.command("sandbox")(gateway.sandbox)
@@ -34,6 +35,15 @@ app.command("nightly")(night.nightly)
 app.command("reconcile")(files.reconcile)
 app.command("status")(night.status)
 app.command("withdraw")(night.withdraw)
+app.command("approve")(people.approve)
+app.command("reject")(people.reject)
+app.command("resolve")(people.resolve)
+app.command("release")(people.release)
+app.command("agree-write-off")(people.agree_write_off)
+app.add_typer(approvers, name="approver")
+approvers.command("enrol")(people.enrol)
+app.command("stop-sending")(sending.stop_sending)
+app.command("allow-sending")(sending.allow_sending)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
@@ -55,6 +65,11 @@ def _print_version(wanted: bool) -> None:
 @database.callback()
 def _database() -> None:
     """The database: its tables are created and migrated here, never by a night."""
+
+
+@approvers.callback()
+def _approvers() -> None:
+    """The people who approve, release and sign: declared in approvers.toml."""
 
 
 @app.callback()

@@ -52,12 +52,16 @@ def status() -> None:
     from recon.money import Money
     from recon.steps import people
     from recon.steps.environment import environment_of, system_clock
+    from recon.steps.sending import sending_stopped
 
     with environment_of(os.environ, clock=system_clock) as environment:
         accounts = [
             (run, people.standing_of(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
+        stopped = sending_stopped(environment)
+    if stopped:
+        say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
     if not accounts:
         say("No night has run yet.")
     for run, standing, attention in accounts:

@@ -6,6 +6,7 @@ knows, the answer is stale and nothing is sent. Each "no" is a sentence for page
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from recon.model import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
@@ -23,6 +24,8 @@ class Payment:
     payment_status: str
     currency: str
     amount: int
+    dated: datetime | None = None
+    """When it was made, in UTC; the oldest authorisation lapses first."""
 
 
 @dataclass(frozen=True, slots=True)

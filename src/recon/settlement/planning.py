@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from recon.model import InstructionKind, InstructionState
+from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 
 RULE_APPROVER = "rule: order file"
@@ -107,9 +108,17 @@ class Plan:
 
 
 def plan(
-    actions: Iterable[Action], *, known: Known, new_id: Callable[[], str], auto_approve: bool
+    actions: Iterable[Action],
+    *,
+    known: Known,
+    new_id: Callable[[], str],
+    auto_approve: bool,
+    allowance: RuleAllowance | None = None,
 ) -> Plan:
-    """Instructions for the actions that the journal does not know yet."""
+    """Instructions for the actions that the journal does not know yet.
+
+    What `allowance` lets pass is approved by rule; without one nothing bounds the rule.
+    """
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
     wanted = list(actions)
@@ -118,6 +127,10 @@ def plan(
         found = _same_again(action, known=known)
         if not found:
             hold = _hold(action, known=known, present=present)
+            if not hold and allowance and (auto_approve or action.kind is InstructionKind.PAYOUT):
+                hold = allowance.hold_on(
+                    action.kind, currency=action.currency, amount=action.amount
+                )
             instruction = _instruction_of(
                 action,
                 natural_key=_natural_key(action, known=known),

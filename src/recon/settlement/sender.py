@@ -6,24 +6,28 @@ no retry but for requests that surely did not leave. A crash at any point leaves
 sent, or rows in flight that the next start turns into doubt. Only `steps.settle` calls this.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from recon.model import Clock, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
-from recon.settlement.instruction import NOT_SENT_TRIES_MAX, ROWS_PER_BATCH_MAX
+from recon.settlement.instruction import NOT_SENT_TRIES_MAX
+from recon.settlement.sending_order import batches
 
 BATCHES_IN_DOUBT_MAX = 2
 """After this many batches with doubt in a row nothing more is sent tonight."""
 
-ORDER_OF_KINDS = (
-    InstructionKind.CAPTURE,  # authorisations lapse
-    InstructionKind.CANCEL,
-    InstructionKind.REVIEW,
-    InstructionKind.REFUND,
-)
+CLAIM_TO_SEND_MAX = timedelta(seconds=20)
+"""A process that slept longer between claim and send may have lost its place: it does not send."""
+
+
+def since_boot() -> timedelta:
+    """A reading that also passes while the process is stopped or the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return timedelta(microseconds=time.clock_gettime_ns(clock) // 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,10 @@ class MoneyGateway(Protocol):
 class Journal(Protocol):
     """The journal as the sender needs it; `store.journal` implements it."""
 
+    def halted(self) -> str:
+        """Why nothing more may be sent by anybody; "" when money may move."""
+        ...
+
     def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
         """T1: approved -> in flight, with the batch and its body; all or nothing."""
         ...
@@ -168,23 +176,28 @@ class Sender:
         clock: Clock,
         new_id: Callable[[], str],
         mark: Callable[[str], None],
+        elapsed: Callable[[], timedelta] = since_boot,
     ) -> None:
         self._gateway = gateway
         self._journal = journal
         self._clock = clock
         self._new_id = new_id
         self._mark = mark
+        self._elapsed = elapsed
         self._circuit = Circuit()
 
     async def send_all(self, cleared: Sequence[Cleared]) -> Sent:
         """Send every cleared instruction once, in batches, until done or the circuit opens."""
-        batches = rows = 0
-        for kind, group in _batches(cleared):
+        count = rows = 0
+        for kind, group in batches(cleared):
+            if reason := self._journal.halted():
+                self._circuit.stop_reason = reason
+                break
             if await self._send_until_left(self._gateway.prepare(kind, group)):
-                batches, rows = batches + 1, rows + len(group)
+                count, rows = count + 1, rows + len(group)
             if self._circuit.stop_reason:
                 break
-        return Sent(batches, rows, self._circuit.stop_reason)
+        return Sent(count, rows, self._circuit.stop_reason)
 
     async def _send_until_left(self, prepared: Prepared) -> bool:
         """Only a request that surely did not leave is tried again, as a new batch."""
@@ -198,9 +211,16 @@ class Sender:
     async def _send_once(self, batch_id: str, prepared: Prepared) -> bool:
         """T1, S, then what the answer asks for; False when the request surely did not leave."""
         self._mark("before claim")
+        claimed_at = self._elapsed()
         self._journal.claim(batch_id, prepared, at=self._clock())
         self._mark("after claim")
-        answer = await self._gateway.send(prepared)
+        held_up = self._elapsed() - claimed_at
+        if held_up > CLAIM_TO_SEND_MAX:
+            answer: Reply | SurelyNotSent | NoReply = SurelyNotSent(
+                f"this process was held up for {held_up.total_seconds():.0f} s before it could send"
+            )
+        else:
+            answer = await self._gateway.send(prepared)
         self._mark("after send")
         if isinstance(answer, SurelyNotSent):
             self._journal.release(batch_id, reason=answer.reason, at=self._clock())
@@ -225,19 +245,3 @@ class Sender:
         trouble = result.message or f"HTTP {reply.status}"
         self._circuit.note(doubtful=doubtful, left=True, reason=trouble)
         self._circuit.stop_reason = result.stop_reason or self._circuit.stop_reason
-
-
-def _batches(
-    cleared: Sequence[Cleared],
-) -> Iterator[tuple[InstructionKind, tuple[Cleared, ...]]]:
-    """Groups of one kind, at most 50, each transaction once over all of them."""
-    taken: set[str] = set()
-    for kind in ORDER_OF_KINDS:
-        group: list[Cleared] = []
-        for item in cleared:
-            if item.instruction.kind is not kind or item.payment.transaction_id in taken:
-                continue
-            taken.add(item.payment.transaction_id)
-            group.append(item)
-        for start in range(0, len(group), ROWS_PER_BATCH_MAX):
-            yield kind, tuple(group[start : start + ROWS_PER_BATCH_MAX])

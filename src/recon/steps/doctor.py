@@ -13,6 +13,7 @@ from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import Settings, load_settings
+from recon.store import sending_rows
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
 
@@ -52,6 +53,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
         yield Check("configuration", ok=False, sentence=str(error))
         return
     yield _checked("database", lambda: _database(settings))
+    yield _checked("sending", lambda: _sending(settings))
     for key, account in sorted(settings.accounts.items()):
         yield _checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
         yield _checked(f"reports {key}", partial(_writable, account.reports))
@@ -87,6 +89,18 @@ def _database(settings: Settings) -> str:
     return "reachable, safe for money, at the version this program needs" + (
         f" ({where})" if where else ""
     )
+
+
+def _sending(settings: Settings) -> str:
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        with store.reading() as connection:
+            found = sending_rows.stopped(connection)
+    finally:
+        store.close()
+    if found:
+        raise ReconError(str(found))
+    return "money may be sent"
 
 
 def _folder(path: Path, access: int) -> str:

@@ -20,7 +20,14 @@ from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
 from recon.steps.restore import note_head
-from recon.store import history, instruction_rows, resolution_rows, results, runs
+from recon.store import (
+    history,
+    instruction_sheet,
+    resolution_rows,
+    results,
+    runs,
+    sending_rows,
+)
 from recon.store.runs import Run
 
 STEP = "report"
@@ -79,8 +86,8 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             account_id=run.account_id,
             before=run.business_date,
         )
-        instructions = instruction_rows.sheet_frame(connection, run)
-        batches = instruction_rows.batch_frame(connection, run)
+        instructions = instruction_sheet.sheet_frame(connection, run)
+        batches = instruction_sheet.batch_frame(connection, run)
         answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
     points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
     return NightFigures(
@@ -261,6 +268,9 @@ def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str
             merchant_id=run.merchant_id,
             account_id=run.account_id,
         )
+        stopped = sending_rows.stopped(connection)
+    if stopped:
+        notes.append(f"No money moves: {stopped}.")
     if unproven:
         notes.append(f"Refunds are held: the night of {', '.join(unproven)} is NOT PROVEN.")
     return tuple(notes)

@@ -12,18 +12,19 @@ from typing import Any
 
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.money import GatewayOfMoney
-from recon.model import Answer, InstructionKind, InstructionState, Mode, StepSummary
-from recon.money import format_minor_units
+from recon.model import Answer, InstructionState, Mode, StepSummary
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import plan
 from recon.settlement.sender import Sender, Sent
+from recon.settlement.sending_order import planned_batches, queue
 from recon.steps import doubt
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head
-from recon.store import answers, instruction_rows, runs
+from recon.steps.sending import halted, rule_allowance, sending_allowance
+from recon.store import answers, instruction_rows, runs, sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
@@ -61,7 +62,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
     planned = _plan(run, environment=environment)
-    gate = gate_of(run, environment=environment)
+    gate = halted(gate_of(run, environment=environment), environment=environment)
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
@@ -75,7 +76,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         note_head(run, environment=environment)
         sent = asyncio.run(sender.send_all(waiting.cleared))
     with environment.store.writing() as connection:
-        _note_holds(connection, waiting)
+        _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
     figures: dict[str, int | str] = {
         "planned": planned,
@@ -121,6 +122,7 @@ def _plan(run: Run, *, environment: Environment) -> int:
             known=instruction_rows.known(connection, run),
             new_id=environment.new_id,
             auto_approve=account.auto_approve and not by_people_only(connection, run),
+            allowance=rule_allowance(connection, run, environment=environment),
         )
         instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
     return len(made.new)
@@ -144,10 +146,13 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         )
         for item in approved
     ]
-    return _Waiting(
-        tuple(item for item in judged if isinstance(item, Cleared)),
-        tuple(item for item in judged if isinstance(item, Refused)),
+    with environment.store.reading() as connection:
+        allowance = sending_allowance(connection, run, environment=environment)
+    queued = queue(
+        (item for item in judged if isinstance(item, Cleared)), refusal=allowance.refusal
     )
+    refused = tuple(item for item in judged if isinstance(item, Refused))
+    return _Waiting(queued.cleared, refused + queued.refused)
 
 
 def _judge(
@@ -183,6 +188,7 @@ def _baselines(
                     payment_status=row["payment_status"],
                     currency=row["currency"],
                     amount=row["amount"],
+                    dated=row["transaction_date"],
                 )
             )
     return {
@@ -194,7 +200,11 @@ def _baselines(
     }
 
 
-def _note_holds(connection: Any, waiting: _Waiting) -> None:
+def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting) -> None:
+    """Keep why each one waits, and what a dry run would have sent."""
+    if run.mode is Mode.DRY_RUN:
+        plans = planned_batches(waiting.cleared)
+        sending_rows.keep_dry_batches(connection, run.run_id, plans=plans)
     for refused in waiting.refused:
         instruction_rows.note_hold(
             connection, refused.instruction.instruction_id, hold=refused.reason
@@ -202,16 +212,9 @@ def _note_holds(connection: Any, waiting: _Waiting) -> None:
 
 
 def would_send(cleared: Sequence[Cleared]) -> str:
-    """What a dry run would send, in words: count and sum per kind and currency."""
-    sums: dict[tuple[InstructionKind, str], tuple[int, int]] = {}
-    for item in cleared:
-        key = (item.instruction.kind, item.instruction.currency)
-        count, amount = sums.get(key, (0, 0))
-        sums[key] = (count + 1, amount + item.instruction.amount)
-    return ", ".join(
-        f"{count} {kind}s of {format_minor_units(amount, currency=currency)} {currency}"
-        for (kind, currency), (count, amount) in sorted(sums.items())
-    )
+    """What a dry run would send, in words: each batch with its kind, rows and sums."""
+    plans = planned_batches(cleared)
+    return "; ".join(f"batch {plan.position}: {plan}" for plan in plans)
 
 
 def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:

@@ -10,21 +10,14 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
-    case,
     func,
     insert,
-    or_,
     select,
     update,
 )
 
-from recon.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
 from recon.matching.sources import (
-    INSTANT,
     INSTRUCTION_COLUMNS,
-    MINOR_UNITS,
-    MINOR_UNITS_OR_BLANK,
-    TEXT,
 )
 from recon.model import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
@@ -34,7 +27,6 @@ from recon.store.history import Event, append
 from recon.store.journal import instructions_where
 from recon.store.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
-from recon.store.schema import run as runs
 
 origin = order_file.alias("origin")
 """The file that an instruction came with."""
@@ -269,111 +261,6 @@ def engine_frame(connection: Connection, run: Run) -> pd.DataFrame:
     ).where(*_of(run), instruction.c.state != InstructionState.WITHDRAWN.value)
     return frame_of_select(
         connection, query.order_by(instruction.c.natural_key), columns=INSTRUCTION_COLUMNS
-    )
-
-
-def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
-    """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent or left unfinished."""
-    in_run = (
-        select(attempt.c.instruction_id)
-        .join(batch, batch.c.batch_id == attempt.c.batch_id)
-        .where(batch.c.run_id == run.run_id)
-    )
-    renamed: dict[str, Any] = {
-        "attempt": instruction.c.attempts.label("attempt"),
-        "source": order_file.c.name.label("source"),
-    }
-    query = (
-        select(
-            *(
-                renamed[name] if name in renamed else instruction.c[name]
-                for name in INSTRUCTION_SHEET_COLUMNS
-            )
-        )
-        .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
-        .where(
-            *_of(run),
-            or_(
-                instruction.c.run_id == run.run_id,
-                instruction.c.instruction_id.in_(in_run),
-                instruction.c.state.in_([state.value for state in UNFINISHED]),
-                _settled_on(run),
-            ),
-        )
-        .order_by(instruction.c.kind, instruction.c.order_no, instruction.c.natural_key)
-    )
-    kinds = {name: _SHEET_KINDS.get(name, TEXT) for name in INSTRUCTION_SHEET_COLUMNS}
-    return frame_of_select(connection, query, columns=kinds)
-
-
-def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
-    """BATCH_COLUMNS: one row per batch and currency of this business date's runs."""
-    outcome = attempt.c.outcome
-    query = (
-        select(
-            batch.c.batch_id,
-            batch.c.kind,
-            instruction.c.currency,
-            func.count().label("rows"),
-            func.sum(instruction.c.amount).label("amount"),
-            *(_tally(outcome, names).label(label) for label, names in _TALLIES.items()),
-            batch.c.return_status,
-            batch.c.message,
-            batch.c.body_sha256,
-            batch.c.claimed_at.label("sent_at"),
-        )
-        .join(attempt, attempt.c.batch_id == batch.c.batch_id)
-        .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
-        .where(batch.c.run_id.in_(runs_of_night(run)))
-        .group_by(*(batch.c[name] for name in _BATCH_GROUP), instruction.c.currency)
-        .order_by(batch.c.claimed_at, batch.c.batch_id, instruction.c.currency)
-    )
-    kinds = {name: _BATCH_KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
-    return frame_of_select(connection, query, columns=kinds)
-
-
-def runs_of_night(run: Run) -> Any:
-    """Sub-query: ids of every run of the same business date, so that a resumed night is whole."""
-    return select(runs.c.run_id).where(
-        runs.c.merchant_id == run.merchant_id,
-        runs.c.account_id == run.account_id,
-        runs.c.business_date == run.business_date,
-    )
-
-
-_TALLIES = {
-    "confirmed": ("done", "accepted"),
-    "rejected": ("failed", "rejected"),
-    "in_doubt": ("unknown", "pending", ""),
-    "not_sent": ("not_sent",),
-}
-_BATCH_GROUP = ("batch_id", "kind", "return_status", "message", "body_sha256", "claimed_at")
-_SHEET_KINDS = {
-    "amount": MINOR_UNITS_OR_BLANK,
-    "attempt": MINOR_UNITS,
-    "line": MINOR_UNITS,
-    "sent_at": INSTANT,
-    "outcome_at": INSTANT,
-    "in_doubt_since": INSTANT,
-}
-_BATCH_KINDS = {
-    "rows": MINOR_UNITS,
-    "amount": MINOR_UNITS_OR_BLANK,
-    "confirmed": MINOR_UNITS,
-    "rejected": MINOR_UNITS,
-    "in_doubt": MINOR_UNITS,
-    "not_sent": MINOR_UNITS,
-    "sent_at": INSTANT,
-}
-
-
-def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[int]:
-    return func.sum(case((outcome.in_(names), 1), else_=0))
-
-
-def _settled_on(run: Run) -> ColumnElement[bool]:
-    return instruction.c.batch_id.in_(
-        select(batch.c.batch_id).where(batch.c.run_id.in_(runs_of_night(run)))
     )
 
 

@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
@@ -26,6 +26,7 @@ class Tape:
     def __init__(self, *answers: object, stop: str = "") -> None:
         self.answers = list(answers)
         self.stop = stop
+        self.halts: list[str] = []
         self.events: list[str] = []
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
@@ -43,6 +44,9 @@ class Tape:
         self.events.append("judge")
         rows = tuple(RowResult(Outcome.DONE) for _ in prepared.rows)
         return BatchResult(rows, "1", "OK", self.stop)
+
+    def halted(self) -> str:
+        return self.halts.pop(0) if self.halts else ""
 
     def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
         del prepared, at
@@ -92,14 +96,16 @@ def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cl
     return Cleared(instruction, payment)
 
 
-def _send(tape: Tape, *cleared: Cleared) -> Sent:
+def _send(tape: Tape, *cleared: Cleared, seconds: Sequence[float] = ()) -> Sent:
     numbers = count(1)
+    readings = iter(seconds)
     sender = Sender(
         gateway=tape,
         journal=tape,
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
         mark=lambda _: None,
+        elapsed=lambda: timedelta(seconds=next(readings, 0)),
     )
     return asyncio.run(sender.send_all(cleared))
 
@@ -167,3 +173,34 @@ def test_captures_go_first_and_each_payment_once() -> None:
     assert [event for event in tape.events if event.startswith("send")] == [
         *("send capture i4", "send cancel i3", "send refund i1"),
     ]
+
+
+def test_a_process_that_slept_after_its_claim_does_not_send() -> None:
+    """Held up for longer than 20 s between claim and send: nothing leaves, the claim is undone."""
+    tape = Tape()
+    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), seconds=(0, 20.5, 30, 30))
+
+    assert tape.events[:3] == ["claim b1", "release b1", "claim b2"]
+    assert (tape.events.count("send capture i1"), sent.rows) == (1, 1)
+
+
+def test_a_short_pause_after_the_claim_sends() -> None:
+    """Twenty seconds are within the bound."""
+    tape = Tape()
+    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), seconds=(0, 20))
+
+    assert tape.events[:2] == ["claim b1", "send capture i1"]
+
+
+def test_the_switch_is_looked_at_before_every_batch() -> None:
+    """Sending that is stopped during a night ends before the next batch is claimed."""
+    tape = Tape()
+    tape.halts = ["", "stopped by Ann"]
+    sent = _send(
+        tape,
+        _cleared(1, kind=InstructionKind.CAPTURE),
+        _cleared(2, kind=InstructionKind.REFUND),
+    )
+
+    assert [event for event in tape.events if event.startswith("send")] == ["send capture i1"]
+    assert (sent.batches, sent.stop_reason) == (1, "stopped by Ann")

@@ -11,6 +11,7 @@ from recon.store.schema.orders import order_action, order_file, order_row, rejec
 from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
 from recon.store.schema.runs import run, run_source
+from recon.store.schema.sending import dry_batch, sending_switch
 
 __all__ = [
     "answer_file",
@@ -18,6 +19,7 @@ __all__ = [
     "batch",
     "break_answer",
     "control_total",
+    "dry_batch",
     "history",
     "instruction",
     "ledger_entry",
@@ -32,4 +34,5 @@ __all__ = [
     "result_summary",
     "run",
     "run_source",
+    "sending_switch",
 ]

@@ -1,0 +1,99 @@
+"""Whether money may be sent and how much: the switch for everybody, and the account's limits."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from recon.business_date import midnight
+from recon.errors import UsageError
+from recon.limits import CurrencyLimits
+from recon.settlement.allowance import RuleAllowance, SendingAllowance
+from recon.settlement.gate import Gate
+from recon.steps.environment import Environment
+from recon.store import sending_rows
+from recon.store.runs import Run
+from recon.store.sending_rows import Stopped
+
+NAME_CHARACTERS_MAX = 100
+REASON_CHARACTERS_MAX = 300
+
+
+def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
+    """From now on nobody sends money: a running night ends before its next batch.
+
+    Raises:
+        UsageError: name or reason is missing or too long, or sending is stopped already.
+    """
+    _turn(stop=True, by=by, reason=reason, environment=environment)
+
+
+def allow_sending(*, by: str, reason: str, environment: Environment) -> None:
+    """Money may be sent again, by the next night.
+
+    Raises:
+        UsageError: name or reason is missing or too long, or sending is not stopped.
+    """
+    _turn(stop=False, by=by, reason=reason, environment=environment)
+
+
+def sending_stopped(environment: Environment) -> Stopped | None:
+    """Who stopped all sending; None while money may be sent."""
+    with environment.store.reading() as connection:
+        return sending_rows.stopped(connection)
+
+
+def halted(gate: Gate, *, environment: Environment) -> Gate:
+    """The gate, closed for everything while sending is stopped."""
+    found = sending_stopped(environment)
+    if found is None:
+        return gate
+    told = "; ".join(part for part in (str(found), gate.closed_because) if part)
+    return replace(gate, closed_because=told)
+
+
+def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> RuleAllowance:
+    """What planning may approve by rule, less what it approved earlier in this night."""
+    return RuleAllowance(
+        lambda currency: _bounds(run, currency=currency, environment=environment),
+        approved=sending_rows.approved_by_rule(connection, run),
+    )
+
+
+def sending_allowance(connection: Any, run: Run, *, environment: Environment) -> SendingAllowance:
+    """What may still be sent tonight and on this calendar day."""
+    calendar = environment.settings.rules.business_calendar
+    today = calendar.local_date(environment.clock())
+    return SendingAllowance(
+        lambda currency: _bounds(run, currency=currency, environment=environment),
+        night=sending_rows.sent_this_night(connection, run),
+        day=sending_rows.sent_between(
+            connection,
+            run,
+            start=midnight(today, zone=calendar.zone),
+            end=midnight(today + timedelta(days=1), zone=calendar.zone),
+        ),
+    )
+
+
+def _bounds(run: Run, *, currency: str, environment: Environment) -> CurrencyLimits:
+    account = f"{run.merchant_id}/{run.account_id}"
+    return environment.settings.limits.of(account, currency=currency)
+
+
+def _turn(*, stop: bool, by: str, reason: str, environment: Environment) -> None:
+    name, why = by.strip(), reason.strip()
+    if not name or not why:
+        msg = "say who does it (--as) and why (--reason); nothing was changed"
+        raise UsageError(msg)
+    if len(name) > NAME_CHARACTERS_MAX or len(why) > REASON_CHARACTERS_MAX:
+        msg = (
+            f"a name has at most {NAME_CHARACTERS_MAX} characters and a reason "
+            f"{REASON_CHARACTERS_MAX}; nothing was changed"
+        )
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        found = sending_rows.stopped(connection)
+        if stop == (found is not None):
+            msg = f"{found}; nothing was changed" if found else "sending is not stopped"
+            raise UsageError(msg)
+        sending_rows.turn_switch(connection, stop=stop, by=name, reason=why, at=environment.clock())

@@ -1,0 +1,158 @@
+"""Whether money may be sent, what was sent so far, and what a dry run would send."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, insert, select
+
+from recon.model import InstructionKind, InstructionState
+from recon.settlement.allowance import MOVES_MONEY
+from recon.settlement.planning import RULE_APPROVER
+from recon.settlement.sending_order import BatchPlan
+from recon.store.history import Event, append
+from recon.store.proofs import MAY_HAVE_MOVED
+from recon.store.runs import Run
+from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
+from recon.store.schema import run as runs
+
+SWITCH = "sending"
+"""Entity of the switch in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Nobody sends money until somebody allows it again."""
+
+    by: str
+    reason: str
+    at: datetime
+
+    def __str__(self) -> str:
+        return (
+            f"sending was stopped by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC ({self.reason}); "
+            "`recon allow-sending` ends it"
+        )
+
+
+def stopped(connection: Connection) -> Stopped | None:
+    """Who stopped all sending and why; None while money may be sent."""
+    newest = connection.execute(
+        select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
+    ).one_or_none()
+    if newest is None or not newest.stopped:
+        return None
+    return Stopped(newest.turned_by, newest.reason, newest.at)
+
+
+def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at: datetime) -> None:
+    """Stop all sending, or allow it again; the turn stands in the history for ever."""
+    newest = connection.execute(select(func.max(sending_switch.c.turn))).scalar_one() or 0
+    connection.execute(
+        insert(sending_switch).values(
+            turn=newest + 1, stopped=stop, turned_by=by, reason=reason, at=at
+        )
+    )
+    event = "stopped" if stop else "allowed"
+    told = {"by": by, "reason": reason}
+    append(connection, [Event(SWITCH, str(newest + 1), event, told)], at=at)
+
+
+def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
+    """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
+    return _sums(
+        connection,
+        *_of_account(run),
+        instruction.c.approved_by == RULE_APPROVER,
+        instruction.c.state != InstructionState.WITHDRAWN.value,
+        instruction.c.run_id.in_(_runs_of_night(run)),
+    )
+
+
+def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
+    """Currency -> minor units of what may have moved in this night's batches."""
+    in_batches = (
+        select(attempt.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(batch.c.run_id.in_(_runs_of_night(run)))
+    )
+    return _sums(
+        connection, *_of_account(run), *_moved(), instruction.c.instruction_id.in_(in_batches)
+    )
+
+
+def sent_between(
+    connection: Connection, run: Run, *, start: datetime, end: datetime
+) -> dict[str, int]:
+    """Currency -> minor units of what may have moved, by when it was last sent."""
+    return _sums(
+        connection,
+        *_of_account(run),
+        *_moved(),
+        instruction.c.sent_at >= start,
+        instruction.c.sent_at < end,
+    )
+
+
+def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:
+    """Keep what a dry run would have sent; a repeated step keeps the newest."""
+    connection.execute(dry_batch.delete().where(dry_batch.c.run_id == run_id))
+    rows = [
+        {
+            "run_id": run_id,
+            "position": plan.position,
+            "currency": currency,
+            "kind": plan.kind.value,
+            "rows": rows,
+            "amount": amount,
+        }
+        for plan in plans
+        for currency, (rows, amount) in plan.sums.items()
+    ]
+    if rows:
+        connection.execute(insert(dry_batch), rows)
+
+
+def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
+    """What a dry run would have sent, in order."""
+    found = connection.execute(
+        select(dry_batch)
+        .where(dry_batch.c.run_id == run_id)
+        .order_by(dry_batch.c.position, dry_batch.c.currency)
+    )
+    plans: dict[int, tuple[str, dict[str, tuple[int, int]]]] = {}
+    for row in found:
+        _, sums = plans.setdefault(row.position, (row.kind, {}))
+        sums[row.currency] = (row.rows, row.amount)
+    return [
+        BatchPlan(position, InstructionKind(kind), sums) for position, (kind, sums) in plans.items()
+    ]
+
+
+def _sums(connection: Connection, *conditions: ColumnElement[bool]) -> dict[str, int]:
+    found = connection.execute(
+        select(instruction.c.currency, func.sum(instruction.c.amount))
+        .where(*conditions, instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]))
+        .group_by(instruction.c.currency)
+    )
+    return {currency: int(total) for currency, total in found}
+
+
+def _moved() -> tuple[ColumnElement[bool], ...]:
+    return (instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),)
+
+
+def _of_account(run: Run) -> tuple[ColumnElement[bool], ...]:
+    return (
+        instruction.c.merchant_id == run.merchant_id,
+        instruction.c.account_id == run.account_id,
+    )
+
+
+def _runs_of_night(run: Run) -> Any:
+    return select(runs.c.run_id).where(
+        runs.c.merchant_id == run.merchant_id,
+        runs.c.account_id == run.account_id,
+        runs.c.business_date == run.business_date,
+    )

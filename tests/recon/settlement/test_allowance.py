@@ -1,0 +1,115 @@
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from recon.limits import CurrencyLimits
+from recon.model import InstructionKind, InstructionState
+from recon.settlement.allowance import RuleAllowance, SendingAllowance
+from recon.settlement.instruction import Instruction
+
+
+def _instruction(amount: int, kind: InstructionKind = InstructionKind.REFUND) -> Instruction:
+    return Instruction(
+        instruction_id="i1",
+        natural_key="k1",
+        merchant_id="100042",
+        account_id="100042001",
+        kind=kind,
+        order_no="A-1",
+        transaction_id="T1",
+        currency="EUR",
+        amount=amount,
+        payment_amount=amount,
+        reason="",
+        request_id="",
+        file_id=1,
+        line=2,
+        state=InstructionState.APPROVED,
+        hold="",
+        attempts=0,
+        baseline_status="",
+        approved_by="rule: order file",
+        in_doubt_since=None,
+    )
+
+
+def _rule(approved: int = 0, **bounds: str) -> RuleAllowance:
+    limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
+    return RuleAllowance(lambda _: limits, approved={"EUR": approved})
+
+
+def _limited(before: dict[str, int] | None = None, **bounds: str) -> SendingAllowance:
+    limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
+    sums = {name: {"EUR": amount} for name, amount in (before or {}).items()}
+    return SendingAllowance(lambda _: limits, night=sums.get("night", {}), day=sums.get("day", {}))
+
+
+def _hold(allowance: RuleAllowance, amount: int, **more: Any) -> str:
+    kind = more.get("kind", InstructionKind.REFUND)
+    return allowance.hold_on(kind, currency="EUR", amount=amount)
+
+
+def test_a_rule_approves_up_to_its_bound_and_not_a_cent_more() -> None:
+    """The bound itself is within; a cent above needs two people."""
+    allowance = _rule(approved_by_rule="500")
+
+    assert _hold(allowance, 50_000) == ""
+    assert _hold(allowance, 50_001) == (
+        "needs approval by two people: a rule approves at most 500 EUR at once"
+    )
+
+
+def test_what_the_rule_approved_counts_against_its_night() -> None:
+    """What was approved before, in this pass or an earlier one, uses up the night's sum."""
+    allowance = _rule(approved=15_000, approved_by_rule_night="200")
+
+    assert [bool(_hold(allowance, amount)) for amount in (4_000, 1_001, 1_000, 1)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_what_a_rule_did_not_approve_uses_up_nothing() -> None:
+    """An instruction above the item bound leaves the night's sum as it was."""
+    allowance = _rule(approved_by_rule="100", approved_by_rule_night="100")
+    _hold(allowance, 10_001)
+
+    assert _hold(allowance, 10_000) == ""
+
+
+def test_every_payout_needs_two_people_whatever_is_configured() -> None:
+    """No limit in the configuration lets a rule approve a payout."""
+    assert "two people" in _hold(_rule(), 1, kind=InstructionKind.PAYOUT)
+
+
+def test_a_review_moves_no_money() -> None:
+    """Limits count money; a review flag is none."""
+    allowance = _rule(approved_by_rule="0", approved_by_rule_night="0")
+
+    assert _hold(allowance, 100, kind=InstructionKind.REVIEW) == ""
+    assert _limited(item="0").refusal(_instruction(100, InstructionKind.REVIEW)) == ""
+
+
+def test_an_instruction_above_the_item_limit_is_never_sent() -> None:
+    """The largest instruction is a bound that no approval lifts; the sentence says what to do."""
+    told = _limited(item="100").refusal(_instruction(10_001))
+
+    assert "never sent; withdraw it, or raise `item` in limits.toml" in told
+
+
+@pytest.mark.parametrize("name", ["night", "day"])
+def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
+    """A sum that is nearly used up lets the small one pass and stops the next."""
+    before = {name: 9_000}
+    allowance = _limited(before=before, **{name: "100"})
+
+    assert allowance.refusal(_instruction(1_000)) == ""
+    assert f"this {name} would have sent 100.01 EUR" in allowance.refusal(_instruction(1))
+
+
+def test_without_limits_nothing_is_refused() -> None:
+    """An absent key sets no bound."""
+    assert _limited().refusal(_instruction(10**15)) == ""

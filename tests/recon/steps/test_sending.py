@@ -1,0 +1,174 @@
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from recon.errors import UsageError
+from recon.model import Mode
+from recon.steps.sending import allow_sending, sending_stopped, stop_sending
+from recon.store import sending_rows
+from recon.store.journal import StoredJournal
+
+
+def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
+    payments = [p for p in merchant.payments("authorised") if p.currency == "EUR"][:count]
+    merchant.drop(
+        "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
+    )
+    return payments
+
+
+def _limits(merchant: Any, **keys: str) -> None:
+    lines = ["[limits.EUR]", *(f"{name} = {text}" for name, text in keys.items())]
+    (merchant.folder / "config" / "limits.toml").write_text("\n".join(lines))
+
+
+def _cents(text: str) -> int:
+    return int(text.replace(".", ""))
+
+
+def _sql(merchant: Any, query: str) -> list[Any]:
+    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def _stop(merchant: Any) -> None:
+    with merchant.environment() as environment:
+        stop_sending(by="Ann", reason="odd orders", environment=environment)
+
+
+def _settled(merchant: Any) -> Any:
+    return next(step for step in merchant.told if step.step == "settle")
+
+
+def test_above_the_rules_bound_an_instruction_waits_for_two_people(merchant: Any) -> None:
+    """What a rule may not approve is planned, held in words, and never sent by the night."""
+    payments = _drop_captures(merchant)
+    smallest = min(payments, key=lambda p: _cents(p.amount))
+    _limits(merchant, approved_by_rule=smallest.amount)
+    merchant.night()
+    held = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
+
+    assert [row["order_no"] for row in merchant.effects()] == [smallest.order_no]
+    assert [hold.startswith("needs approval by two people") for (hold,) in held] == [True, True]
+
+
+def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
+    """What was sent counts: the same night again does not send the rest."""
+    payments = _drop_captures(merchant)
+    _limits(merchant, night=payments[0].amount)
+    merchant.night()
+    first = len(merchant.effects())
+    merchant.night()
+
+    assert sum(_cents(row["amount"]) for row in merchant.effects()) <= _cents(payments[0].amount)
+    assert len(merchant.effects()) == first < 3
+
+
+def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
+    """Runs of one calendar day share a sum; the next day begins at nothing."""
+    payments = _drop_captures(merchant, 2)
+    _limits(merchant, day=max((p.amount for p in payments), key=_cents))
+    merchant.night()
+    (held,) = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'approved'")
+    first = len(merchant.effects())
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert (first, len(merchant.effects())) == (1, 2)
+    assert "this day would have sent" in held[0]
+
+
+def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) -> None:
+    """While sending is stopped nights go on, send nothing, and name who stopped it and why."""
+    _drop_captures(merchant)
+    _stop(merchant)
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "stopped by Ann" in _settled(merchant).sentence
+    assert "odd orders" in _settled(merchant).sentence
+
+
+def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> None:
+    """Stopping loses nothing: everything that waited goes when sending is allowed again."""
+    _drop_captures(merchant)
+    _stop(merchant)
+    merchant.night()
+    with merchant.environment() as environment:
+        allow_sending(by="Bob", reason="looked at", environment=environment)
+    merchant.night()
+
+    assert len(merchant.effects()) == 3
+
+
+def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
+    """The switch is read anew before each batch, by nights and by calls made by hand alike."""
+    with merchant.environment() as environment:
+        journal = StoredJournal(
+            environment.store, run_id="r", merchant_id="100042", account_id="100042001"
+        )
+        before = journal.halted()
+        stop_sending(by="Ann", reason="odd", environment=environment)
+        assert (before, "stopped by Ann" in journal.halted()) == ("", True)
+
+
+def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
+    """Who stopped and who allowed sending can be read for ever."""
+    _stop(merchant)
+    with merchant.environment() as environment:
+        allow_sending(by="Bob", reason="looked at", environment=environment)
+        assert sending_stopped(environment) is None
+    events = _sql(
+        merchant, "SELECT event, data FROM history WHERE entity = 'sending' ORDER BY sequence"
+    )
+
+    assert [(event, json.loads(data)["by"]) for event, data in events] == [
+        ("stopped", "Ann"),
+        ("allowed", "Bob"),
+    ]
+
+
+@pytest.mark.parametrize(("by", "reason"), [(" ", "why"), ("Ann", ""), ("A" * 101, "why")])
+def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
+    """Nobody stops money namelessly."""
+    with merchant.environment() as environment, pytest.raises(UsageError, match="nothing was"):
+        stop_sending(by=by, reason=reason, environment=environment)
+
+
+def test_stopping_twice_names_who_was_first(merchant: Any) -> None:
+    """A second stop changes nothing and says who holds it."""
+    _stop(merchant)
+    with merchant.environment() as environment, pytest.raises(UsageError, match="by Ann"):
+        stop_sending(by="Bob", reason="me too", environment=environment)
+
+
+def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> None:
+    """The list of a dry run is the list of batches that the live night then sends."""
+    payments = _drop_captures(merchant)
+    paid = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    merchant.drop(
+        "more.csv", *(merchant.order(p, status="refunded", action="refund") for p in paid)
+    )
+    merchant.night(mode=Mode.DRY_RUN)
+    sentence = _settled(merchant).sentence
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run_id,) = connection.exec_driver_sql("SELECT run_id FROM run").one()
+        listed = [
+            (plan.kind.value, plan.sums["EUR"])
+            for plan in sending_rows.dry_batches(connection, run_id)
+        ]
+    assert merchant.effects() == []
+    merchant.night()
+    sent = _sql(
+        merchant,
+        "SELECT b.kind, count(*), sum(i.amount) FROM batch b JOIN attempt a USING (batch_id) "
+        "JOIN instruction i USING (instruction_id) GROUP BY b.batch_id ORDER BY min(b.claimed_at)",
+    )
+
+    assert [(kind, (rows, amount)) for kind, rows, amount in sent] == listed
+    assert [kind for kind, _ in listed] == ["capture", "refund"]
+    assert f"batch 1: capture {len(payments)} of " in sentence
