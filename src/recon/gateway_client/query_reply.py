@@ -24,7 +24,7 @@ from recon.gateway_client.query_reading import (
     rows_by_key,
     trusted_reply,
 )
-from recon.gateway_client.risk_facts import RiskFacts, risk_facts
+from recon.gateway_client.risk_facts import RISK_FIELDS, RiskFacts, risk_facts
 from recon.gateway_client.rows import text_problem
 from recon.gateway_client.text import scrubbed
 from recon.gateway_client.transport import RawReply
@@ -83,7 +83,7 @@ def read_query_reply(
         keys, reply=reply, rows_field=rows_field, kind=reading.kind, findings=answer.findings
     )
     extra = extra_fields(reply, known=REPLY_FIELDS | {rows_field})
-    seen = _Seen(raw.received_at, reply, extra)
+    seen = _Seen(raw.received_at, reply, extra, risk_facts({}, reply=reply))
     for key in keys:
         _read_key(answer, key=key, rows=by_key.get(key, []), reading=reading, seen=seen)
     return answer
@@ -96,6 +96,7 @@ class _Seen:
     queried_at: datetime
     reply: Mapping[str, Any]
     reply_extra: Mapping[str, str]
+    risk: RiskFacts
 
 
 def _read_key(
@@ -207,13 +208,18 @@ def _record(
         payment_status=scrubbed(text["payment_status"]),
         query_result=scrubbed(text["query_result"]),
         reference_no=scrubbed(text["reference_no"], keep={text["reference_no"]}),
-        transaction_date=scrubbed(text["transaction_date"], keep={text["transaction_date"]}),
+        transaction_date=_date_as_given(text["transaction_date"], at=at),
         transaction_at=at,
         queried_at=seen.queried_at,
         extra=extra_fields(row, known=_KNOWN_FIELDS),
         reply_extra=seen.reply_extra,
-        risk=risk_facts(row, reply=seen.reply),
+        risk=seen.risk if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=seen.reply),
     )
+
+
+def _date_as_given(text: str, *, at: datetime | None) -> str:
+    """A date as it stands; what is none is foreign text."""
+    return text if at is not None else scrubbed(text, keep={text})
 
 
 def _without_repeats(

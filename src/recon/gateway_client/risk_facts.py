@@ -31,6 +31,15 @@ class RiskFacts:
     risk_reasons: tuple[RiskReason, ...] = ()
 
 
+RISK_FIELDS = frozenset(
+    {
+        *("antifraud_provider", "fraud_check_result", "is3ds"),
+        *("risk_action", "risk_score", "risk_reasons"),
+    }
+)
+"""A row without any of them says what the whole reply says."""
+
+
 def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts:
     """The facts of a row; what it is silent about is taken from the whole reply.
 

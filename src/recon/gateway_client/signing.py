@@ -41,7 +41,9 @@ def sign(
         "account_id": credentials.account_id,
     }
     values = _values(rules.templates[template], fields=known, rows=rows)
-    message = "".join(_spaceless(value, rules=rules) for value in values).encode()
+    plain = "".join(_spaceless(value, rules=rules) for value in values)
+    # A reply may hold what is no text; it must not match, nor stop the reader.
+    message = plain.encode(errors="surrogatepass")
     key = credentials.sign_key.get_secret_value().encode()
     if rules.algorithm == "hmac-sha256":
         signature = hmac.new(key, message, hashlib.sha256).hexdigest()

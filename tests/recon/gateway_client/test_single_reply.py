@@ -216,6 +216,7 @@ def test_a_subscription_can_be_cancelled_in_real_xml(
         ({"cancel_status": "7"}, Outcome.UNKNOWN),
         ({"recurring_id": "R2"}, Outcome.UNKNOWN),
         ({"contract_name": "Silver plan"}, Outcome.UNKNOWN),
+        ({"contract_name": "\ud800"}, Outcome.UNKNOWN),
         ({"encryption_data": ""}, Outcome.UNKNOWN),
         (
             {"cancel_status": "0", "error_message": "I0013:signature", "encryption_data": ""},

@@ -42,7 +42,7 @@ def json_object(body: bytes) -> dict[str, Any]:
         )
     except UnreadableReplyError:
         raise
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
         msg = f"not JSON ({type(error).__name__})"
         raise UnreadableReplyError(msg) from error
     if not isinstance(value, dict):

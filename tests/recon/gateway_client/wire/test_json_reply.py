@@ -23,6 +23,7 @@ from recon.gateway_client.wire.json_reply import (
         b'{"a":NaN}',
         b'{"a":Infinity}',
         b'{"a":1e' + b"9" * 50 + b"}",
+        b'{"a":1e9999999999999999999}',
         b'{"a":' + b"1" * 41 + b"}",
         b'{"a":' + b"[" * DEPTH_MAX + b"]" * DEPTH_MAX + b"}",
         b'{"a":"' + b"x" * REPLY_BYTES_MAX + b'"}',

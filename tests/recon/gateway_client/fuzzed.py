@@ -1,0 +1,72 @@
+"""Bytes that nobody meant: good replies bent out of shape, and bytes from nowhere."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+TOKENS = (
+    *(b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"{", b"}", b"[", b'"', b"\\", b"\\ud800"),
+    *(b"<", b">", b"&", b"&x;", b"]]>", b"<![CDATA[", b"<!--", b"<?x", b"<!DOCTYPE respon>"),
+    *(b"<respon>", b"</respon>", b"<form>", b"<input type=hidden name=a value=b>", b"<script>"),
+    *(b"NaN", b"1e999", b"-0", b"9" * 60, b"null", b"true", b"4111111111111111", b"[" * 40),
+    *(b"1", b"0", b",", b":", b"\r\n\r\n", "\u202e\u2028é".encode(), b"%", b"#;#"),
+)
+
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=True),
+    st.text(max_size=20),
+    st.sampled_from(["1", "0", "-1", "COMPLETED", "FAILED", "I0013:x", "10.00", "*" * 9]),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda below: st.one_of(
+        st.lists(below, max_size=3), st.dictionaries(st.text(max_size=8), below, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def bent_bytes(draw: st.DrawFn, document: bytes) -> bytes:
+    """A document with up to four pieces of it cut out or replaced."""
+    body = document
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(body)))
+        length = draw(st.sampled_from([0, 1, 2, 8, 40, 4_000]))
+        body = body[:start] + draw(st.sampled_from(TOKENS)) + body[start + length :]
+    return body
+
+
+@st.composite
+def bent_fields(draw: st.DrawFn, document: dict[str, Any]) -> bytes:
+    """A JSON document with some of its fields, at any depth, lost or replaced."""
+    copy: dict[str, Any] = json.loads(json.dumps(document))
+    for _ in range(draw(st.integers(1, 3))):
+        place: Any = copy
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = draw(st.sampled_from(keys))
+            if isinstance(place[key], dict | list) and draw(st.booleans()):
+                place = place[key]
+                continue
+            place[key] = draw(VALUES)
+            break
+    return json.dumps(copy).encode()
+
+
+def replies(*documents: bytes | dict[str, Any]) -> st.SearchStrategy[bytes]:
+    """Anything that may come instead of one of these."""
+    kinds: list[st.SearchStrategy[bytes]] = [st.binary(max_size=200)]
+    for document in documents:
+        if isinstance(document, dict):
+            kinds.append(bent_fields(document))
+            kinds.append(bent_bytes(json.dumps(document).encode()))
+        else:
+            kinds.append(bent_bytes(document))
+    return st.one_of(kinds)

@@ -1,0 +1,252 @@
+"""Every reader of replies against bytes that nobody meant: JSON, XML, HTML and headers.
+
+`REPLY_FUZZ_CASES` sets how many cases run in all (`make fuzz` runs 20,000 and more).
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    CancelSubscriptionRow,
+    Credentials,
+    GatewayInterface,
+    MoneyTransport,
+    Payment,
+    PreparedRequest,
+    RawReply,
+    ReplyPolicy,
+    UnknownOutcomeError,
+    prepare,
+    prepare_methods,
+    prepare_payment,
+    read_batch_reply,
+    read_methods_reply,
+    read_payment_reply,
+)
+from recon.gateway_client.query_reading import QUERY, REFUND_QUERY, KeyKind, QueryReading
+from recon.gateway_client.query_refusal import AgainError, judged_by_status
+from recon.gateway_client.query_reply import read_query_reply
+from recon.gateway_client.refund_reply import read_refund_reply
+from tests.recon.gateway_client.fuzzed import TOKENS, replies
+from tests.recon.gateway_client.payments import (
+    TODAY,
+    apm_payment,
+    card_payment,
+    hosted_payment,
+    page_of,
+    result_of,
+)
+from tests.recon.gateway_client.payouts import payout_with, record_of
+from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
+from tests.recon.gateway_client.test_payment_methods import request_of
+from tests.recon.gateway_client.test_query import reply_of, row_of
+from tests.recon.gateway_client.test_refund_reply import ROW as REFUND_ROW
+
+CASES_DEFAULT = 600
+CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))
+
+STATUSES = st.sampled_from([200, 200, 200, 200, 201, 204, 302, 400, 401, 404, 418, 429, 500, 503])
+POLICIES = st.sampled_from(["enforce", "warn", "off"])
+
+Read = Callable[[RawReply, ReplyPolicy], object]
+Subject = tuple[Read, st.SearchStrategy[bytes]]
+
+
+class Subjects:
+    """Each reader of replies with the replies it is made for."""
+
+    def __init__(self, interface: GatewayInterface, credentials: Credentials) -> None:
+        self.interface = interface
+        self.credentials = credentials
+
+    def batch(self, prepared: PreparedRequest, *good: dict[str, Any]) -> Subject:
+        """A batch: every row gets exactly one outcome."""
+
+        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+            reply = read_batch_reply(
+                prepared,
+                raw,
+                interface=self.interface,
+                policy=policy,
+                credentials=self.credentials,
+            )
+            assert [row.position for row in reply.rows] == list(range(len(prepared.rows)))
+            return reply
+
+        return read, replies(*good)
+
+    def subscription(self) -> Subject:
+        """A batch of one that answers with its own fields."""
+        row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold")
+        prepared = prepare(
+            "cancelsubscription", [row], credentials=self.credentials, interface=self.interface
+        )
+        good = {"recurring_id": "R1", "contract_name": "Gold", "cancel_status": "1"}
+        return self.batch(prepared, good | {"encryption_data": prepared.signature})
+
+    def payout(self) -> Subject:
+        """A batch of one with a large record."""
+        prepared = prepare(
+            "payout", [payout_with()], credentials=self.credentials, interface=self.interface
+        )
+        return self.batch(prepared, record_of(prepared))
+
+    def payment(self, payment: Payment, *good: bytes) -> Subject:
+        """A payment of any kind."""
+        prepared = prepare_payment(
+            payment, credentials=self.credentials, interface=self.interface, today=TODAY
+        )
+
+        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+            return read_payment_reply(
+                prepared,
+                raw,
+                interface=self.interface,
+                policy=policy,
+                credentials=self.credentials,
+            )
+
+        return read, replies(*good, {"code": "I0013", "message": "m", "source": "s"})
+
+    def query(self, *, refunds: bool) -> Subject:
+        """A query: every key is found, not found, failed or missing, or all are refused."""
+        operation = REFUND_QUERY if refunds else QUERY
+        row = REFUND_ROW | {"order_no": "SO1"} if refunds else row_of("SO1")
+        good = reply_of([row], encryption_data="ab" * 32)
+        good["refunds_list"] = good["orders_list"]
+
+        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+            reading = QueryReading(
+                self.interface,
+                policy,
+                self.credentials,
+                "ab" * 32,
+                KeyKind.ORDER_NO,
+                operation,
+            )
+            reader = read_refund_reply if refunds else read_query_reply
+            answer = reader(["SO1", "SO2"], raw=raw, reading=reading)
+            answered = {*answer.not_found, *answer.failed, *answer.missing}
+            answered |= {record.key for record in answer.records}
+            assert answer.refusal is not None or answered == {"SO1", "SO2"}
+            return answer
+
+        return read, replies(good)
+
+    def methods(self) -> Subject:
+        """The best payment methods."""
+        prepared = prepare_methods(
+            request_of(), credentials=self.credentials, interface=self.interface
+        )
+        good = {"payment_methods": ["card", {"payment_method": "x"}]}
+
+        def read(raw: RawReply, policy: ReplyPolicy) -> object:
+            return read_methods_reply(prepared, raw, interface=self.interface, policy=policy)
+
+        return read, replies(good | {"encryption_data": prepared.signature})
+
+
+@pytest.fixture(scope="session")
+def subjects(
+    tables: dict[str, Any], captures: PreparedRequest, refunds: PreparedRequest
+) -> dict[str, Subject]:
+    """Every reader, under the profile that has them all."""
+    credentials = Credentials("100042", "100042001", SecretStr("sandbox"))
+    made = Subjects(GatewayInterface.of(**tables, profile="extended"), credentials)
+    return {
+        "capture": made.batch(captures, success_of(captures)),
+        "refund": made.batch(refunds, success_of(refunds)),
+        "cancelsubscription": made.subscription(),
+        "payout": made.payout(),
+        "card": made.payment(card_payment(), result_of()),
+        "other method": made.payment(apm_payment(), result_of(issuer_url="https://i.example")),
+        "checkout": made.payment(hosted_payment(), page_of()),
+        "query": made.query(refunds=False),
+        "refund search": made.query(refunds=True),
+        "methods": made.methods(),
+    }
+
+
+READERS = (
+    *("capture", "refund", "cancelsubscription", "payout", "card", "other method"),
+    *("checkout", "query", "refund search", "methods"),
+)
+SHARES = len(READERS) + 2
+"""Headers on the wire and Retry-After take a share each."""
+
+fuzzed = settings(max_examples=CASES // SHARES + 1, derandomize=CASES == CASES_DEFAULT)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reply_makes_a_reader_fail(subjects: dict[str, Subject], reader: str) -> None:
+    """Whatever came, it is an outcome whose words can be stored."""
+    read, bodies = subjects[reader]
+    ran = 0
+
+    @fuzzed
+    @given(bodies, STATUSES, POLICIES)
+    def run(body: bytes, status: int, policy: ReplyPolicy) -> None:
+        nonlocal ran
+        ran += 1
+        assert repr(read(RawReply(status, {}, body, NOW), policy)).encode()
+
+    run()
+
+    assert ran >= CASES // SHARES
+
+
+HEADER = st.binary(max_size=30) | st.sampled_from(TOKENS)
+
+
+@fuzzed
+@given(
+    status=st.sampled_from([b"200 OK", b"200", b"999 x", b"099 x", b"2 0", b"", b"100 Continue"]),
+    headers=st.lists(st.tuples(HEADER, HEADER), max_size=4),
+    body=st.binary(max_size=20) | st.sampled_from(TOKENS),
+)
+def test_no_header_makes_the_transport_fail(
+    captures: PreparedRequest,
+    status: bytes,
+    headers: list[tuple[bytes, bytes]],
+    body: bytes,
+) -> None:
+    """A whole reply, or an unknown outcome; never not sent, for it was."""
+    lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    said = b"HTTP/1.1 " + status + b"\r\n" + lines + b"\r\n" + body
+
+    async def run() -> None:
+        player = Player()
+        async with player.playing(pieces(said)):
+            transport = MoneyTransport(
+                base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2
+            )
+            with contextlib.suppress(UnknownOutcomeError):
+                reply = await transport.send(captures)
+                assert reply.status >= 100
+
+    asyncio.run(run())
+
+
+@fuzzed
+@given(
+    text=st.text(max_size=40)
+    | st.from_regex(r"-?[0-9]{1,12}(\.[0-9]+)?|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4}.*"),
+    status=STATUSES,
+)
+def test_no_retry_after_makes_a_query_wait_for_ever(text: str, status: int) -> None:
+    """Refused, or asked again within two minutes."""
+    try:
+        judged_by_status(RawReply(status, {"retry-after": text}, b"", NOW), now=NOW)
+        waits = 0.0
+    except AgainError as error:
+        waits = error.wait_seconds
+
+    assert 0 <= waits <= 120
