@@ -183,9 +183,8 @@ def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
     if _DATE.fullmatch(text) is None:
         return None
     try:
-        # Four times as fast as strptime, and every row of a query has one.
-        year, *others = int(text[:4]), *(int(text[at : at + 2]) for at in range(4, 14, 2))
-        return datetime(year, *others, tzinfo=zone)
+        # Many times as fast as strptime, and every row of a query has a date.
+        return datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
     except ValueError:
         return None
 
