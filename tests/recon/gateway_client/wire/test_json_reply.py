@@ -30,7 +30,7 @@ from recon.gateway_client.wire.json_reply import (
         b'{"a":"\xe9"}',
         '{"a":1}'.encode("utf-16"),
     ],
-    ids=[f"case-{n}" for n in range(13)],
+    ids=[f"case-{n}" for n in range(14)],
 )
 def test_ambiguous_or_oversized_json_is_refused(body: bytes) -> None:
     """What json.loads would take quietly."""
