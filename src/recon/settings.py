@@ -77,6 +77,8 @@ class GatewaySettings(BaseModel):
     calls_per_second: float = Field(default=5, gt=0, le=10_000)
     queries_in_flight: int = Field(default=4, ge=1, le=256)
     read_attempts: int = Field(default=4, ge=1, le=10)
+    capture_multiple: bool = False
+    """Whether an authorisation may be captured in parts, together never more than it."""
     ca_file: Path | None = None
     proxy: str = ""
     """http or https address; TLS to the gateway goes through it unopened."""
@@ -222,10 +224,15 @@ def _sign_key(environment: Mapping[str, str]) -> SecretStr:
     if not _given(environment, "RECON_SIGN_KEY_FILE"):
         msg = "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the key"
         raise ConfigurationError(msg)
-    return SecretStr(_key_of_file(Path(environment["RECON_SIGN_KEY_FILE"])))
+    return SecretStr(key_of_file(Path(environment["RECON_SIGN_KEY_FILE"])))
 
 
-def _key_of_file(path: Path) -> str:
+def key_of_file(path: Path) -> str:
+    """A secret from a file that only its owner can read.
+
+    Raises:
+        ConfigurationError: no such file, others can read it, or it holds no key.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from recon.cli import answers, demo, files, gateway, gateway_calls, night, people, sending, upkeep
+from recon.cli import (
+    answers,
+    demo,
+    files,
+    gateway,
+    gateway_calls,
+    night,
+    notifications,
+    people,
+    sending,
+    upkeep,
+)
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say
 
@@ -44,6 +55,7 @@ app.add_typer(approvers, name="approver")
 approvers.command("enrol")(people.enrol)
 app.command("stop-sending")(sending.stop_sending)
 app.command("allow-sending")(sending.allow_sending)
+app.command("notifications")(notifications.notifications)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)

@@ -44,5 +44,8 @@ def judge(
     held = ""
     if unproven_nights:
         dates = ", ".join(unproven_nights)
-        held = f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven"
+        held = (
+            f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
+            "or two people release it (`recon release`)"
+        )
     return Gate(closed, held)

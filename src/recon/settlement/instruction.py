@@ -16,7 +16,8 @@ _S = InstructionState
 FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
     # To a person only when a restored database cannot know whether it was sent.
     _S.PLANNED: frozenset({_S.APPROVED, _S.WITHDRAWN, _S.NEEDS_HUMAN}),
-    _S.APPROVED: frozenset({_S.IN_FLIGHT, _S.WITHDRAWN, _S.NEEDS_HUMAN}),
+    # Back to planned when the approval of people ran out before it was sent.
+    _S.APPROVED: frozenset({_S.IN_FLIGHT, _S.WITHDRAWN, _S.NEEDS_HUMAN, _S.PLANNED}),
     # Back to approved only when the request surely did not leave.
     _S.IN_FLIGHT: frozenset({_S.CONFIRMED, _S.REJECTED, _S.IN_DOUBT, _S.APPROVED}),
     _S.IN_DOUBT: frozenset({_S.RESOLVED_APPLIED, _S.RESOLVED_NOT_APPLIED, _S.NEEDS_HUMAN}),

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from recon.errors import Defect
 from recon.model import Mode, NightRequest, Verdict
+from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
 from recon.store.schema import run
@@ -179,10 +180,13 @@ def newest_of_accounts(connection: Connection) -> list[Run]:
 
 
 def not_proven(connection: Connection, *, merchant_id: str, account_id: str) -> tuple[str, ...]:
-    """Business dates whose newest finished run is NOT PROVEN; they hold refunds."""
+    """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds."""
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    free = released(connection)
     return tuple(
-        date for date, night in sorted(nights.items()) if night.verdict == Verdict.NOT_PROVEN.value
+        date
+        for date, night in sorted(nights.items())
+        if night.verdict == Verdict.NOT_PROVEN.value and night.run_id not in free
     )
 
 

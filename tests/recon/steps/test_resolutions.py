@@ -9,7 +9,10 @@ from openpyxl import load_workbook
 from recon.cli.workbooks import form, workbooks
 from recon.errors import SourceUnreadableError, UsageError
 from recon.resolutions import Import
+from recon.steps.identity import identify
 from recon.steps.resolutions import import_resolutions, sentence_of
+from recon.steps.verdicts import agree_write_off
+from recon.store import resolution_rows
 
 HEADER_ROW = 6
 
@@ -235,3 +238,24 @@ def test_an_answer_needs_a_name(merchant: Any, night: Night) -> None:
 
     with pytest.raises(UsageError, match="--as"):
         take(merchant, path, by=" ")
+
+
+def test_a_second_person_agrees_to_a_write_off(merchant: Any, night: Night) -> None:
+    """Whoever gave it cannot agree, a reviewer cannot, another approver can."""
+    people = '[approvers.jo]\nname = "Jo Hill"\n[approvers.kim]\nname = "Kim Day"\n'
+    people += '[approvers.lee]\nname = "Lee Fox"\nrole = "reviewer"\n'
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    back = Returned(night())
+    key = back.answer("Written off (approved)")
+    take(merchant, back.save("answered.xlsx"), by="jo")
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            (waiting,) = resolution_rows.waiting_write_offs(connection)
+        for name in ("jo", "lee"):
+            person = identify(name, code=None, environment=environment)
+            with pytest.raises(UsageError):
+                agree_write_off(waiting["answer_id"], person=person, environment=environment)
+        person = identify("kim", code=None, environment=environment)
+        agreed = agree_write_off(waiting["answer_id"], person=person, environment=environment)
+
+    assert agreed == key

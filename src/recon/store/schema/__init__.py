@@ -5,8 +5,10 @@ here; `history` is append-only and hash-chained (see `history`).
 """
 
 from recon.store.schema.answers import observation, query_key
+from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
+from recon.store.schema.notifications import notification, notification_case
 from recon.store.schema.orders import order_action, order_file, order_row, reject
 from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
@@ -15,6 +17,7 @@ from recon.store.schema.sending import dry_batch, sending_switch
 
 __all__ = [
     "answer_file",
+    "approval",
     "attempt",
     "batch",
     "break_answer",
@@ -23,16 +26,22 @@ __all__ = [
     "history",
     "instruction",
     "ledger_entry",
+    "notification",
+    "notification_case",
     "observation",
     "order_action",
     "order_file",
     "order_row",
     "query_key",
     "reject",
+    "release",
     "result_effect",
     "result_row",
     "result_summary",
     "run",
     "run_source",
     "sending_switch",
+    "used_code",
+    "verdict",
+    "wrong_code",
 ]

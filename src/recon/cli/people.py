@@ -1,0 +1,196 @@
+"""What people decide: approve, reject, resolve, release, agree to a write-off, enrol.
+
+A code is read from --code or asked for without an echo; it is never printed, stored or logged.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.speaking import say
+
+if TYPE_CHECKING:
+    from recon.settlement.approval import ApprovalList
+    from recon.steps.environment import Environment
+    from recon.steps.identity import Person
+
+As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
+Code = Annotated[
+    str,
+    typer.Option(help="Your current one-time code; asked for when it is needed and not given."),
+]
+ITEMS_SHOWN_MAX = 50
+
+
+def approve(
+    *,
+    name: As = "",
+    wanted: Annotated[
+        str, typer.Option("--list", help="The digest of the list you looked at.")
+    ] = "",
+    code: Code = "",
+    merchant: Annotated[str, typer.Option(help="Only this merchant's.")] = "",
+    account: Annotated[str, typer.Option(help="Only this account's.")] = "",
+    instruction: Annotated[
+        list[str] | None, typer.Option(help="Only these instructions; may be repeated.")
+    ] = None,
+) -> None:
+    """Show what waits for people; with --list and --as say yes to exactly that list.
+
+    Two different people say yes to the same list. Nothing is sent now: the next night does.
+    """
+    from recon.steps.approve import Narrowing
+    from recon.steps.approve import approve as say_yes
+    from recon.steps.environment import environment_of, system_clock
+
+    only = Narrowing(merchant, account, tuple(instruction or ()))
+    with environment_of(os.environ, clock=system_clock) as environment:
+        if not wanted:
+            _show(environment, only)
+            return
+        person = person_of(name, code=code, environment=environment)
+        approved, complete = say_yes(wanted, person=person, environment=environment, only=only)
+    count = len(approved.items)
+    if complete:
+        say(f"Approved: {count} instructions go with the next night.")
+    else:
+        say(f"Noted: {count} instructions wait for a second person, who says the same list.")
+
+
+def reject(
+    instruction: Annotated[list[str], typer.Argument(help="Ids, as `recon approve` shows them.")],
+    *,
+    name: As,
+    reason: Annotated[str, typer.Option(help="Why; kept in the history.")],
+    code: Code = "",
+) -> None:
+    """Take back instructions that wait for approval; they are never sent."""
+    from recon.steps.approve import reject as say_no
+    from recon.steps.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        count = say_no(instruction, person=person, reason=reason, environment=environment)
+    say(f"Rejected: {count} instructions will not be sent.")
+
+
+def resolve(
+    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
+    *,
+    verdict: Annotated[str, typer.Option(help="applied or not_applied.")],
+    evidence: Annotated[str, typer.Option(help="What you saw and where.")],
+    name: As,
+    code: Code = "",
+) -> None:
+    """Decide a doubt that evidence cannot decide; a second person must say the same."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.verdicts import resolve as decide
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        found, decided = decide(
+            instruction, said=verdict, evidence=evidence, person=person, environment=environment
+        )
+    what = f"{found.kind} of order {found.order_no}"
+    say(f"Decided: {what}, {verdict}." if decided else f"Noted: {what} waits for a second person.")
+
+
+def release(
+    run: Annotated[str, typer.Argument(help="The run of the NOT PROVEN night.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why refunds may go on.")],
+    name: As,
+    code: Code = "",
+) -> None:
+    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.verdicts import release as lift
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        lifted = lift(run, reason=reason, person=person, environment=environment)
+    say("Released." if lifted else "Noted: a second person must release it, too.")
+
+
+def agree_write_off(
+    answer: Annotated[int, typer.Argument(help="The number of the answer.")],
+    *,
+    name: As,
+    code: Code = "",
+) -> None:
+    """Agree, as the second person, to a write-off that came back in a workbook."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.verdicts import agree_write_off as agree
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        break_id = agree(answer, person=person, environment=environment)
+    say(f"Agreed: break {break_id} may be written off.")
+
+
+def enrol(
+    name: Annotated[str, typer.Argument(help="The short name in approvers.toml.")],
+) -> None:
+    """Make a secret for somebody's one-time codes and show it once, as a picture to scan."""
+    import pyotp
+    import segno
+
+    secret = pyotp.random_base32()
+    address = pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name="recon")
+    say(f"Scan this with {name}'s authenticator, then clear the screen:")
+    segno.make(address).terminal(out=sys.stdout, compact=True)
+    say(f"Secret: {secret}")
+    say(
+        "Put it where approvers.toml says (code_secret_env, or code_secret_file with mode 0600). "
+        "It is kept nowhere else and shown only now."
+    )
+
+
+def person_of(name: str, *, code: str, environment: "Environment") -> "Person":
+    """The person who speaks; asks for the code when one is needed and a terminal is there."""
+    from pydantic import SecretStr
+
+    from recon.errors import UsageError
+    from recon.steps.identity import identify
+
+    if not name:
+        msg = "say who you are (--as)"
+        raise UsageError(msg)
+    declared = environment.settings.approvers.get(name)
+    needs = declared and (declared.code_secret_env or declared.code_secret_file)
+    if needs and not code and sys.stdin.isatty():
+        code = typer.prompt("One-time code", hide_input=True)
+    given = SecretStr(code) if code else None
+    return identify(name, code=given, environment=environment)
+
+
+def _show(environment: "Environment", only: object) -> None:
+    from recon.settlement.approval import told
+    from recon.steps.approve import Narrowing, waiting
+
+    found = waiting(environment, only=only if isinstance(only, Narrowing) else None)
+    wanted = found.wanted
+    if not wanted.items:
+        say("Nothing waits for approval.")
+        return
+    say(f"List {wanted.digest}: {len(wanted.items)} instructions, {told(wanted.sums)}")
+    if found.first_by and found.valid_until:
+        say(f"  {found.first_by} approved it; valid until {found.valid_until:%Y-%m-%d %H:%M} UTC")
+    _show_items("largest", wanted, items=wanted.largest)
+    if wanted.repeats:
+        _show_items("look like repeats", wanted, items=wanted.repeats)
+    say(f"To approve it: recon approve --list {wanted.digest} --as NAME")
+
+
+def _show_items(title: str, wanted: "ApprovalList", *, items: tuple[object, ...]) -> None:
+    from recon.money import Money
+    from recon.settlement.instruction import Instruction
+
+    say(f"  {title} ({len(items)} of {len(wanted.items)}):")
+    for item in items[:ITEMS_SHOWN_MAX]:
+        if isinstance(item, Instruction):
+            money = Money.of_minor_units(item.amount, currency=item.currency)
+            why = f" - {item.hold}" if item.hold else ""
+            say(f"    {item.instruction_id} {item.kind} {money}, order {item.order_no}{why}")

@@ -1,0 +1,133 @@
+"""What people approve: the exact list, bound by its digest, and who may approve it.
+
+Two different people say yes to one digest. The digest covers every field that decides what would be
+sent; when any of them changes, the list is another one and earlier words for it count for nothing.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from recon.approvers import Approver
+from recon.model import InstructionKind
+from recon.money import exponent
+from recon.settlement.instruction import Instruction
+
+DIGEST_CHARACTERS = 16
+LARGEST_SHOWN = 10
+VALID_BUSINESS_DAYS = 1
+"""An approval holds until the end of the next business day."""
+PEOPLE_NEEDED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalList:
+    """Instructions that wait for people, as one list."""
+
+    digest: str
+    items: tuple[Instruction, ...]
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """Currency -> minor units."""
+        sums: dict[str, int] = {}
+        for item in self.items:
+            sums[item.currency] = sums.get(item.currency, 0) + item.amount
+        return dict(sorted(sums.items()))
+
+    @property
+    def largest(self) -> tuple[Instruction, ...]:
+        """The ten largest, by major units."""
+        ranked = sorted(self.items, key=lambda one: (-_major(one), one.instruction_id))
+        return tuple(ranked[:LARGEST_SHOWN])
+
+    @property
+    def repeats(self) -> tuple[Instruction, ...]:
+        """What planning held because it looks like something that was there before."""
+        return tuple(item for item in self.items if "repeat" in item.hold)
+
+    @property
+    def has_payouts(self) -> bool:
+        """Whether money leaves to somebody other than the payer."""
+        return any(item.kind is InstructionKind.PAYOUT for item in self.items)
+
+
+def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
+    """The list of these instructions with its digest."""
+    items = tuple(sorted(instructions, key=lambda one: one.instruction_id))
+    lines = ["\x1f".join(_decides(item)) for item in items]
+    digest = hashlib.sha256("\x1e".join(lines).encode()).hexdigest()
+    return ApprovalList(digest[:DIGEST_CHARACTERS], items)
+
+
+def _decides(item: Instruction) -> Sequence[str]:
+    """Every field that decides what would be sent, and why it waits."""
+    return (
+        item.instruction_id,
+        item.natural_key,
+        item.merchant_id,
+        item.account_id,
+        item.kind.value,
+        item.order_no,
+        item.transaction_id,
+        item.currency,
+        str(item.amount),
+        str(item.payment_amount),
+        item.reason,
+        item.request_id,
+        item.state.value,
+        item.hold,
+    )
+
+
+def problem_of_first(person: Approver) -> str:
+    """Why somebody may not be the first of two; "" when they may."""
+    return "" if person.role in {"reviewer", "approver"} else f"{person.name} has no role"
+
+
+def problem_of_second(
+    person: Approver, *, wanted: ApprovalList, first: str, requesters: Iterable[str]
+) -> str:
+    """Why somebody may not be the second of two; "" when they may."""
+    others = {_same_name(first), *map(_same_name, requesters)}
+    if _same_name(person.name) in others:
+        return f"{person.name} asked for it or approved it first; somebody else must"
+    if person.role != "approver":
+        return f"{person.name} is a {person.role}; the second person must be an approver"
+    for currency, amount in wanted.sums.items():
+        limit = person.limit.get(currency)
+        if limit is None:
+            return f"{person.name} has no limit in {currency} (approvers.toml)"
+        if Decimal(amount).scaleb(-exponent(currency)) > limit:
+            return (
+                f"the list sums to more {currency} than the limit of {person.name} ({limit}); "
+                "approve a smaller part, or let somebody with a higher limit"
+            )
+    return ""
+
+
+def requesters_of(items: Iterable[Instruction], *, marker: str = "by hand: ") -> set[str]:
+    """People who asked for an instruction themselves; order files are nobody."""
+    return {
+        item.approved_by.removeprefix(marker)
+        for item in items
+        if item.approved_by.startswith(marker)
+    }
+
+
+def told(sums: Mapping[str, int]) -> str:
+    """Sums in words."""
+    shown = [
+        f"{Decimal(amount).scaleb(-exponent(currency))} {currency}"
+        for currency, amount in sums.items()
+    ]
+    return ", ".join(shown)
+
+
+def _same_name(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def _major(item: Instruction) -> Decimal:
+    return Decimal(item.amount).scaleb(-exponent(item.currency))

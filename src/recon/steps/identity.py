@@ -1,0 +1,118 @@
+"""Who is it? A declared person, proven by a current one-time code where a secret is named.
+
+A code counts once, also within its thirty seconds; after some wrong ones the person waits. Secrets
+come from the environment or a file of mode 0600 and are never stored, printed or logged.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pyotp
+from pydantic import SecretStr
+
+from recon.approvers import Approver
+from recon.errors import ConfigurationError, UsageError
+from recon.gateway_client.addresses import is_loopback
+from recon.settings import key_of_file
+from recon.steps.environment import Environment
+from recon.store import approval_rows
+from recon.store.approval_rows import Word
+
+CODE_SECONDS = 30
+CODE_WINDOW_STEPS = 1
+"""A code of the step before or after still counts: clocks differ."""
+WRONG_CODES_MAX = 5
+WRONG_CODES_WITHIN = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who speaks now."""
+
+    short: str
+    declared: Approver
+    word: Word
+
+
+def identify(short: str, *, code: SecretStr | None, environment: Environment) -> Person:
+    """The declared person behind a name, authenticated where a secret is configured.
+
+    Raises:
+        UsageError: nobody of that name, no code or a wrong, used or late one, or too many wrong
+            ones.
+        ConfigurationError: the person's secret is named but not there.
+    """
+    declared = environment.settings.approvers.get(short)
+    if declared is None:
+        known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
+        msg = f"approvers.toml declares no {short!r} (declared: {known}); nothing was changed"
+        raise UsageError(msg)
+    secret = _secret_of(declared, short=short, environment=environment)
+    if secret is not None:
+        _check_code(short, secret=secret, code=code, environment=environment)
+    word = Word(declared.name, authenticated=secret is not None, at=environment.clock())
+    return Person(short, declared, word)
+
+
+def plays_on_this_machine(environment: Environment) -> bool:
+    """Whether the gateway is on a loopback address, as the sandbox is."""
+    return is_loopback(urlsplit(environment.settings.gateway_base_url).hostname or "")
+
+
+def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
+    if declared.code_secret_file is not None:
+        return SecretStr(key_of_file(declared.code_secret_file))
+    if not declared.code_secret_env:
+        return None
+    found = environment.variables.get(declared.code_secret_env, "").strip()
+    if not found:
+        msg = (
+            f"the environment variable {declared.code_secret_env} with the secret of {short} is "
+            "not set; without it nobody can prove to be that person"
+        )
+        raise ConfigurationError(msg)
+    return SecretStr(found)
+
+
+def _check_code(
+    short: str, *, secret: SecretStr, code: SecretStr | None, environment: Environment
+) -> None:
+    now = environment.clock()
+    with environment.store.reading() as connection:
+        wrong = approval_rows.wrong_codes_since(connection, short, since=now - WRONG_CODES_WITHIN)
+    if wrong >= WRONG_CODES_MAX:
+        minutes = int(WRONG_CODES_WITHIN.total_seconds() // 60)
+        msg = f"{short} gave {wrong} wrong codes within {minutes} minutes: wait, then try again"
+        raise UsageError(msg)
+    if code is None:
+        msg = f"{short} proves to be {short} with the current one-time code (--code)"
+        raise UsageError(msg)
+    step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
+    # Its own transaction: a wrong code must stay noted although the call fails.
+    with environment.store.writing() as connection:
+        if step is None:
+            approval_rows.note_wrong_code(connection, short, at=now)
+            fresh = False
+        else:
+            fresh = approval_rows.use_code(connection, short, time_step=step, at=now)
+    if step is None:
+        msg = f"the code of {short} is not right; nothing was changed"
+        raise UsageError(msg)
+    if not fresh:
+        msg = f"the code of {short} was used before; wait for the next one"
+        raise UsageError(msg)
+
+
+def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
+    """The time step that a code belongs to; None when it is wrong."""
+    try:
+        codes = pyotp.TOTP(secret.get_secret_value(), interval=CODE_SECONDS)
+        for offset in range(-CODE_WINDOW_STEPS, CODE_WINDOW_STEPS + 1):
+            moment = at + offset * CODE_SECONDS
+            if codes.verify(code.strip(), for_time=moment):
+                return moment // CODE_SECONDS
+    except (ValueError, TypeError) as error:
+        msg = "the secret of the one-time codes is not base32; enrol the person again"
+        raise ConfigurationError(msg) from error
+    return None

@@ -1,0 +1,115 @@
+"""What evidence cannot decide, two people do: verdicts on doubts, and the release of a night.
+
+A verdict says what happened, with the evidence in words; it never sends. Whoever gives the first
+word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
+"""
+
+from recon.errors import UsageError
+from recon.model import InstructionState, Verdict
+from recon.settlement.instruction import Instruction
+from recon.steps.environment import Environment
+from recon.steps.identity import Person
+from recon.store import approval_rows, instruction_rows, resolution_rows, runs
+from recon.store.history import append
+from recon.store.journal import move
+
+EVIDENCE_CHARACTERS_MIN = 10
+STATES = {
+    "applied": InstructionState.RESOLVED_APPLIED,
+    "not_applied": InstructionState.RESOLVED_NOT_APPLIED,
+}
+"""What people may say -> what it makes of the instruction."""
+UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
+
+
+def resolve(
+    instruction_id: str, *, said: str, evidence: str, person: Person, environment: Environment
+) -> tuple[Instruction, bool]:
+    """One person's verdict; the instruction, and whether it is decided now.
+
+    Raises:
+        UsageError: no such verdict, no evidence, the instruction is not in doubt, or the first
+            person says it again.
+    """
+    if said not in STATES:
+        msg = f"a verdict is one of {', '.join(STATES)}"
+        raise UsageError(msg)
+    if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say what you saw and where (--evidence), so that an auditor can follow it"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        if found is None or found.state not in UNDECIDED:
+            is_now = f"is {found.state}" if found else "does not exist"
+            msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
+            raise UsageError(msg)
+        first = approval_rows.open_verdict(connection, instruction_id)
+        if first is None or first["verdict"] != said:
+            approval_rows.save_verdict(
+                connection, instruction_id, said=said, evidence=evidence.strip(), word=person.word
+            )
+            return found, False
+        _refuse_same(person, first=first["given_by"])
+        told = (
+            f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; "
+            f"{evidence.strip()}"
+        )
+        values = {"message": told[:400], "hold": "", "outcome_at": person.word.at}
+        event = move(connection, found, to=STATES[said], values=values)
+        append(connection, [event], at=person.word.at)
+        approval_rows.close_verdict(connection, first["verdict_id"])
+    return found, True
+
+
+def release(run_id: str, *, reason: str, person: Person, environment: Environment) -> bool:
+    """One person lifts the hold of a NOT PROVEN night; True when it is the second.
+
+    Raises:
+        UsageError: no reason, no such run, its night is proven, or the first person says it again.
+    """
+    if len(reason.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say why refunds may go on (--reason); it is kept in the history"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        night = next((one for one in runs.finished(connection) if one.run_id == run_id), None)
+        verdict = runs.get(connection, run_id).verdict if night else ""
+        if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
+            msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
+            raise UsageError(msg)
+        said = approval_rows.release_of(connection, run_id)
+        if said is not None and said["second_by"]:
+            msg = f"run {run_id} was released by {said['first_by']} and {said['second_by']}"
+            raise UsageError(msg)
+        if said is not None:
+            _refuse_same(person, first=said["first_by"])
+        approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
+    return said is not None
+
+
+def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:
+    """The second person agrees to a write-off; the break it is about.
+
+    Raises:
+        UsageError: no write-off of that number waits, or the person gave it.
+    """
+    with environment.store.writing() as connection:
+        waiting = {one["answer_id"]: one for one in resolution_rows.waiting_write_offs(connection)}
+        if answer_id not in waiting:
+            known = ", ".join(map(str, sorted(waiting))) or "none"
+            msg = f"no write-off {answer_id} waits (waiting: {known})"
+            raise UsageError(msg)
+        given_by = waiting[answer_id]["given_by"]
+        if given_by.casefold() in {person.short.casefold(), person.declared.name.casefold()}:
+            msg = f"{given_by} gave this write-off; somebody else must agree"
+            raise UsageError(msg)
+        if person.declared.role != "approver":
+            msg = f"{person.declared.name} is a {person.declared.role}; an approver must agree"
+            raise UsageError(msg)
+        resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
+    return str(waiting[answer_id]["break_id"])
+
+
+def _refuse_same(person: Person, *, first: str) -> None:
+    if first.casefold() == person.declared.name.casefold():
+        msg = f"{first} said so already; a second person must say the same"
+        raise UsageError(msg)

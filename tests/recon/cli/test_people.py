@@ -1,0 +1,64 @@
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from recon.cli.commands import main
+from recon.store.migrate import upgrade
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty database and its configuration, in the environment of the process."""
+    (tmp_path / "config").mkdir()
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    variables = {
+        "RECON_DATABASE_URL": url,
+        "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "sandbox",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_nothing_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty list is an answer, not an error."""
+    assert main(["approve"]) == 0
+    assert "Nothing waits for approval." in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_name_is_needed_to_say_yes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody approves without saying who."""
+    assert main(["approve", "--list", "0" * 16]) == 2
+    assert "--as" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_somebody_unknown_is_refused_with_those_declared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence names who may."""
+    words = ["reject", "i1", "--as", "eve", "--reason", "not meant"]
+
+    assert main(words) == 2
+    assert "declares no 'eve'" in capsys.readouterr().err
+
+
+def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The secret stands on the terminal and in no file of ours."""
+    assert main(["approver", "enrol", "anna"]) == 0
+
+    secret = capsys.readouterr().out.split("Secret: ")[1].split()[0]
+    kept = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(secret) == 32
+    assert not any(secret.encode() in path.read_bytes() for path in kept)
+    assert secret not in "".join(os.environ.values())

@@ -1,0 +1,107 @@
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.approvers import Approver
+from recon.model import InstructionKind, InstructionState
+from recon.settlement.approval import list_of, problem_of_second, requesters_of, told
+from recon.settlement.instruction import Instruction
+
+ONE = Instruction(
+    instruction_id="i1",
+    natural_key="capture|M|1|A1|10000|EUR|n:1",
+    merchant_id="M",
+    account_id="1",
+    kind=InstructionKind.CAPTURE,
+    order_no="A1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=10000,
+    payment_amount=10000,
+    reason="",
+    request_id="",
+    file_id=1,
+    line=2,
+    state=InstructionState.PLANNED,
+    hold="looks like a repeat",
+    attempts=0,
+    baseline_status="",
+    approved_by="",
+    in_doubt_since=None,
+)
+DECIDES = (
+    *("instruction_id", "natural_key", "merchant_id", "account_id", "order_no", "transaction_id"),
+    *("currency", "amount", "payment_amount", "reason", "request_id", "hold"),
+)
+
+
+def changed(name: str, value: Any) -> Instruction:
+    """The instruction with one field changed."""
+    return replace(ONE, **{name: value})
+
+
+@given(
+    name=st.sampled_from(DECIDES),
+    text=st.text(alphabet="abcXYZ019|\x1f\x1e", min_size=1, max_size=20),
+    number=st.integers(min_value=0, max_value=10**15),
+)
+def test_any_change_makes_it_another_list(name: str, text: str, number: int) -> None:
+    """Whatever decides what would be sent is covered by the digest."""
+    value = number if name.endswith("amount") else text
+    other = changed(name, value)
+
+    assert (list_of([other]).digest == list_of([ONE]).digest) is (getattr(ONE, name) == value)
+
+
+def test_every_field_that_decides_is_covered() -> None:
+    """A new field of an instruction is either part of the digest or known not to matter."""
+    harmless = {"file_id", "line", "attempts", "baseline_status", "approved_by", "in_doubt_since"}
+
+    names = {field.name for field in fields(Instruction)}
+    assert names - harmless - set(DECIDES) == {"kind", "state"}
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    """The same list is the same list, however it was read."""
+    other = changed("instruction_id", "i2")
+
+    assert list_of([ONE, other]).digest == list_of([other, ONE]).digest
+
+
+def test_the_list_tells_sums_largest_and_repeats() -> None:
+    """What an approver must see before saying yes."""
+    yen = replace(ONE, instruction_id="i2", currency="JPY", amount=500, hold="")
+    wanted = list_of([ONE, yen])
+
+    assert wanted.sums == {"EUR": 10000, "JPY": 500}
+    assert told(wanted.sums) == "100.00 EUR, 500 JPY"
+    assert [one.instruction_id for one in wanted.largest] == ["i2", "i1"]
+    assert [one.instruction_id for one in wanted.repeats] == ["i1"]
+
+
+@pytest.mark.parametrize(
+    ("person", "first", "said"),
+    [
+        (Approver(name="Anna  Berg", limit={"EUR": Decimal(500)}), "anna berg", "somebody else"),
+        (Approver(name="Jo Hill", limit={"EUR": Decimal(500)}), "Ben", "somebody else"),
+        (Approver(name="Anna", role="reviewer", limit={"EUR": Decimal(500)}), "Ben", "reviewer"),
+        (Approver(name="Anna", limit={"USD": Decimal(500)}), "Ben", "no limit in EUR"),
+        (Approver(name="Anna", limit={"EUR": Decimal("99.99")}), "Ben", "limit of Anna"),
+        (Approver(name="Anna", limit={"EUR": Decimal(100)}), "Ben", ""),
+    ],
+)
+def test_who_may_be_the_second(person: Approver, first: str, said: str) -> None:
+    """Another person, an approver, with a limit that covers the list, who did not ask for it."""
+    problem = problem_of_second(person, wanted=list_of([ONE]), first=first, requesters={"Jo Hill"})
+
+    assert said in problem
+    assert bool(problem) is bool(said)
+
+
+def test_whoever_asked_by_hand_is_a_requester() -> None:
+    """Order files are nobody; a person who typed a command is somebody."""
+    assert requesters_of([ONE, changed("approved_by", "by hand: jo")]) == {"jo"}

@@ -1,0 +1,67 @@
+import stat
+from typing import Any
+
+import pyotp
+import pytest
+from pydantic import SecretStr
+
+from recon.errors import ConfigurationError, UsageError
+from recon.steps.identity import identify, plays_on_this_machine
+
+SECRET = pyotp.random_base32()
+
+
+def declare(merchant: Any, *, mode: int = 0o600, secret: str = SECRET) -> None:
+    """One person whose secret lies in a file."""
+    path = merchant.folder / "anna.secret"
+    path.write_text(secret)
+    path.chmod(mode)
+    (merchant.folder / "config" / "approvers.toml").write_text(
+        f'[approvers.anna]\nname = "Anna Berg"\ncode_secret_file = "{path}"\n'
+    )
+
+
+def code_of(merchant: Any, *, seconds: int = 0) -> SecretStr:
+    """The code of now, or of some seconds from now."""
+    return SecretStr(pyotp.TOTP(SECRET).at(int(merchant.now.timestamp()) + seconds))
+
+
+@pytest.mark.parametrize("seconds", [0, -30, 30])
+def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
+    """A code of the step before or after counts."""
+    declare(merchant)
+    merchant.now = merchant.now.replace(second=10)
+    with merchant.environment() as environment:
+        code = code_of(merchant, seconds=seconds)
+        person = identify("anna", code=code, environment=environment)
+
+    assert person.word.authenticated
+
+
+def test_an_old_code_proves_nobody(merchant: Any) -> None:
+    """Two minutes later a code is worth nothing."""
+    declare(merchant)
+    with merchant.environment() as environment, pytest.raises(UsageError, match="not right"):
+        identify("anna", code=code_of(merchant, seconds=-120), environment=environment)
+
+
+def test_a_secret_that_others_can_read_authenticates_nobody(merchant: Any) -> None:
+    """A file that is not private is no secret."""
+    declare(merchant, mode=0o644)
+    with merchant.environment() as environment, pytest.raises(ConfigurationError, match="0644"):
+        identify("anna", code=code_of(merchant), environment=environment)
+
+
+def test_a_secret_that_is_none_is_named_as_such(merchant: Any) -> None:
+    """Text that is not base32 never authenticates."""
+    declare(merchant, secret="not base32 !")
+    with merchant.environment() as environment, pytest.raises(ConfigurationError, match="enrol"):
+        identify("anna", code=SecretStr("123456"), environment=environment)
+
+
+def test_the_sandbox_is_on_this_machine(merchant: Any) -> None:
+    """Payouts without codes are for the sandbox only."""
+    declare(merchant)
+    assert stat.S_ISREG((merchant.folder / "anna.secret").stat().st_mode)
+    with merchant.environment() as environment:
+        assert plays_on_this_machine(environment)

@@ -1,0 +1,147 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from recon.errors import UsageError
+from recon.model import InstructionState
+from recon.steps.environment import Environment
+from recon.steps.identity import identify
+from recon.steps.verdicts import agree_write_off, release, resolve
+from recon.store import approval_rows, instruction_rows, runs
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.ben]
+name = "Ben Roy"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+SEEN = "seen in the portal under T-4711"
+
+
+@pytest.fixture
+def doubtful(merchant: Any) -> Any:
+    """A merchant with one refund whose answer never came."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
+    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.fault({"operation": "refund", "kind": "reset", "when": "after"})
+    merchant.night()
+    assert merchant.instruction_states() == {"in_doubt": 1}
+    return merchant
+
+
+@pytest.fixture
+def environment(doubtful: Any) -> Iterator[Environment]:
+    """The open environment of that merchant."""
+    with doubtful.environment() as opened:
+        yield opened
+
+
+def the_doubt(environment: Environment) -> str:
+    """The id of the one instruction."""
+    with environment.store.reading() as connection:
+        (found,) = instruction_rows.in_states(connection, states=tuple(InstructionState))
+    return found.instruction_id
+
+
+def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN) -> bool:
+    """One person's verdict on the doubt."""
+    person = identify(name, code=None, environment=environment)
+    wanted = the_doubt(environment)
+    return resolve(wanted, said=said, evidence=evidence, person=person, environment=environment)[1]
+
+
+def test_two_people_who_say_the_same_decide(environment: Environment, doubtful: Any) -> None:
+    """A doubt that evidence cannot decide ends with two names, and nothing is sent."""
+    assert [say(name, "applied", environment) for name in ("anna", "ben")] == [False, True]
+    assert doubtful.instruction_states() == {"resolved_applied": 1}
+    doubtful.fault()
+    doubtful.night()
+    assert len(doubtful.effects()) == 1
+
+
+def test_one_person_cannot_decide_twice(environment: Environment, doubtful: Any) -> None:
+    """The second word is somebody else's."""
+    say("anna", "applied", environment)
+
+    with pytest.raises(UsageError, match="second person"):
+        say("anna", "applied", environment)
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+
+
+def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
+    """Another verdict takes the place of the first and waits for its own second."""
+    decided = [say("anna", "applied", environment), say("ben", "not_applied", environment)]
+
+    assert decided == [False, False]
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+    with environment.store.reading() as connection:
+        told = approval_rows.open_verdicts(connection)
+    assert list(told.values()) == ["Ben Roy says not_applied"]
+
+
+@pytest.mark.parametrize(("said", "evidence"), [("maybe", SEEN), ("applied", "yes")])
+def test_a_verdict_needs_a_word_of_the_list_and_evidence(
+    environment: Environment, said: str, evidence: str
+) -> None:
+    """An auditor must be able to follow it."""
+    with pytest.raises(UsageError):
+        say("anna", said, environment, evidence=evidence)
+
+
+def test_what_is_decided_is_not_decided_again(environment: Environment) -> None:
+    """Terminal states are never rewritten."""
+    for name in ("anna", "ben"):
+        say(name, "not_applied", environment)
+
+    with pytest.raises(UsageError, match="nothing to decide"):
+        say("anna", "applied", environment)
+
+
+def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
+    """The hold on refunds ends when two different people say why."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            (night,) = runs.finished(connection)
+            runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+        place = {"merchant_id": "100042", "account_id": "100042001"}
+        held, lifted = [], []
+        for name in ("anna", "ben"):
+            person = identify(name, code=None, environment=environment)
+            with environment.store.reading() as connection:
+                held.append(bool(runs.not_proven(connection, **place)))
+            reason = "the missing row is explained"
+            lifted.append(
+                release(night.run_id, reason=reason, person=person, environment=environment)
+            )
+        with environment.store.reading() as connection:
+            after = runs.not_proven(connection, **place)
+
+    assert (held, lifted, after) == ([True, True], [False, True], ())
+
+
+def test_a_proven_night_has_nothing_to_release(merchant: Any) -> None:
+    """Only a NOT PROVEN night holds anything."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        with environment.store.reading() as connection:
+            (night,) = runs.finished(connection)
+        with pytest.raises(UsageError, match="holds nothing"):
+            release(night.run_id, reason="because I say so", person=person, environment=environment)
+
+
+def test_no_write_off_waits_where_none_was_given(merchant: Any) -> None:
+    """A number that nobody gave is refused with those that wait."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        with pytest.raises(UsageError, match="waiting: none"):
+            agree_write_off(7, person=person, environment=environment)
