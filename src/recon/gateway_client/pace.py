@@ -25,6 +25,7 @@ class Pace:
         self._allowed = in_flight
         self._active = 0
         self._went_well = 0
+        self._slowed = 0
         self._changed = asyncio.Condition()
 
     @property
@@ -38,22 +39,33 @@ class Pace:
         return self._allowed
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a place in flight and for the rate; hold the place while inside."""
+    async def turn(self) -> AsyncIterator[int]:
+        """Wait for a place in flight and for the rate; hold the place while inside.
+
+        Yields:
+            The number of slow-downs so far, which `slow_down` wants back.
+        """
         async with self._changed:
             await self._changed.wait_for(lambda: self._active < self._allowed)
             self._active += 1
         try:
             async with self._limiter:
                 pass
-            yield
+            yield self._slowed
         finally:
             async with self._changed:
                 self._active -= 1
                 self._changed.notify_all()
 
-    def slow_down(self) -> None:
-        """Halve both bounds."""
+    def slow_down(self, turn: int) -> None:
+        """Halve both bounds, once for all calls that were under way together.
+
+        Args:
+            turn: What the turn of the refused call yielded.
+        """
+        if turn != self._slowed:
+            return
+        self._slowed += 1
         self._set(
             rate=max(CALLS_PER_SECOND_MIN, self._rate / 2), allowed=max(1, self._allowed // 2)
         )

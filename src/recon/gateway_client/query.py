@@ -318,7 +318,7 @@ class QueryClient:
         self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
     ) -> GroupAnswer[Record]:
         """One HTTP call; raises AgainError for what may be repeated."""
-        async with self._pace.turn():
+        async with self._pace.turn() as turn:
             work.calls += 1
             try:
                 raw = await self._send(keys, work=work, connection=connection)
@@ -327,7 +327,7 @@ class QueryClient:
             except (NotSentError, UnknownOutcomeError) as error:
                 raise AgainError(str(error)) from error
         if raw.status in SLOW_DOWN_STATUSES:
-            self._pace.slow_down()
+            self._pace.slow_down(turn)
         answer = judged_by_status(raw, now=self._clock()) or work.question.read(
             keys, raw=raw, reading=work.question.reading
         )
