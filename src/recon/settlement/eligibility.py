@@ -12,6 +12,7 @@ from recon.model import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
 
 _PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
+_CAPTURABLE_IN_PARTS = frozenset({GatewayState.AUTHORISED, GatewayState.PAID})
 _REFUNDABLE_LATER = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING})
 
 
@@ -53,9 +54,20 @@ class Refused:
 
 
 def clear(
-    instruction: Instruction, *, baseline: Baseline, others: Sequence[Instruction]
+    instruction: Instruction,
+    *,
+    baseline: Baseline,
+    others: Sequence[Instruction],
+    multiple_captures: bool = False,
 ) -> Cleared | Refused:
-    """Judge one approved instruction; `others` are the journal's rows of the same order."""
+    """Judge one approved instruction against what the gateway shows and the journal knows.
+
+    Args:
+        instruction: Approved, not sent yet.
+        baseline: What the gateway said of its order tonight.
+        others: The journal's rows of the order or of any payment the gateway shows for it.
+        multiple_captures: The gateway is known to take a payment in parts.
+    """
     if baseline.answer is not Answer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
     payment = _choose(instruction, payments=baseline.payments)
@@ -67,7 +79,10 @@ def clear(
         if other.transaction_id == payment.transaction_id
         and other.instruction_id != instruction.instruction_id
     ]
-    for check in (_fits_payment, _nothing_open, _JUDGES[instruction.kind]):
+    by_kind = _JUDGES[instruction.kind]
+    if instruction.kind is InstructionKind.CAPTURE and multiple_captures:
+        by_kind = _capture_in_parts
+    for check in (_fits_payment, _nothing_open, by_kind):
         reason = check(instruction, payment, same_payment)
         if reason:
             return Refused(instruction, reason)
@@ -110,25 +125,41 @@ def _fits_payment(
 
 
 def _nothing_open(
-    instruction: Instruction, _payment: Payment, others: Sequence[Instruction]
+    _instruction: Instruction, _payment: Payment, others: Sequence[Instruction]
 ) -> str:
     for other in others:
         if other.is_open:
             return f"instruction {other.instruction_id} of the same payment is not settled yet"
-    if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
-        return "" if instruction.kind is InstructionKind.REFUND else "it was done before"
     return ""
 
 
 def _capture_or_cancel(
     instruction: Instruction, payment: Payment, others: Sequence[Instruction]
 ) -> str:
+    if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
+        return "it was done before"
     if payment.state is not GatewayState.AUTHORISED:
         return f"the gateway shows {payment.state}, not authorised"
     if any(other.may_have_moved for other in others):
         return "the gateway shows less than this journal knows of the payment; ask again later"
     if instruction.kind is InstructionKind.CANCEL and instruction.amount != payment.amount:
         return "a cancel must carry the payment's own amount"
+    return ""
+
+
+def _capture_in_parts(
+    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+) -> str:
+    """Parts of one authorisation, together never more than it."""
+    if payment.state not in _CAPTURABLE_IN_PARTS:
+        return f"the gateway shows {payment.state}; there is nothing to capture"
+    moved = [o for o in others if o.may_have_moved]
+    if any(o.kind is not InstructionKind.CAPTURE for o in moved):
+        return "money of this payment went back already; a further part is for people"
+    if payment.state is GatewayState.PAID and not moved:
+        return "the gateway shows a capture that this journal does not know; check the rest"
+    if sum(o.amount for o in moved) + instruction.amount > payment.amount:
+        return "captures would exceed what was authorised"
     return ""
 
 
@@ -143,7 +174,7 @@ def _refund(instruction: Instruction, payment: Payment, others: Sequence[Instruc
     if len(refunds) >= REFUNDS_PER_TRANSACTION_MAX:
         return f"the payment has {REFUNDS_PER_TRANSACTION_MAX} refunds, the most it can number"
     captures = [o for o in others if o.kind is InstructionKind.CAPTURE and o.may_have_moved]
-    captured = sum(o.amount for o in captures) if captures else payment.amount
+    captured = min(sum(o.amount for o in captures) or payment.amount, payment.amount)
     if sum(o.amount for o in refunds) + instruction.amount > captured:
         return "refunds would exceed what was captured"
     return ""
@@ -157,7 +188,9 @@ _WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
 }
 
 
-def _review(_instruction: Instruction, _payment: Payment, _others: Sequence[Instruction]) -> str:
+def _review(_instruction: Instruction, payment: Payment, _others: Sequence[Instruction]) -> str:
+    if payment.state is not GatewayState.IN_REVIEW:
+        return f"the gateway shows {payment.state}, not in review"
     return ""
 
 

@@ -133,7 +133,11 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         approved = instruction_rows.of_account(connection, run, states=(InstructionState.APPROVED,))
         orders = [item.order_no for item in approved]
         baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
-        others = instruction_rows.of_orders(connection, run, order_nos=orders)
+        others = instruction_rows.of_payments(
+            connection,
+            run,
+            transaction_ids=(p.transaction_id for b in baselines.values() for p in b.payments),
+        )
         replaced = instruction_rows.replaced(connection, run)
     judged = [
         Refused(item, REPLACED)
@@ -142,7 +146,8 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             item,
             holds=(gate, gateway),
             baseline=baselines.get(item.order_no, Baseline(Answer.FAILED)),
-            others=others.get(item.order_no, []),
+            others=others,
+            multiple_captures=environment.settings.gateway.capture_multiple,
         )
         for item in approved
     ]
@@ -160,14 +165,16 @@ def _judge(
     *,
     holds: tuple[Gate, GatewayOfMoney],
     baseline: Baseline,
-    others: Sequence[Instruction],
+    others: Mapping[str, Sequence[Instruction]],
+    multiple_captures: bool,
 ) -> Cleared | Refused:
     """Gate, then the baseline and the journal, then the gateway's own grammar."""
     gate, gateway = holds
     held = gate.hold_on(item.kind)
     if held:
         return Refused(item, held)
-    judged = clear(item, baseline=baseline, others=others)
+    beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
+    judged = clear(item, baseline=baseline, others=beside, multiple_captures=multiple_captures)
     if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
         return Refused(item, f"the gateway could not take it: {problem}")
     return judged

@@ -1,6 +1,6 @@
 """Instructions as steps need them: what to plan, what waits, what is in doubt, what to show."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,9 @@ from recon.store.schema import attempt, batch, instruction, order_action, order_
 
 origin = order_file.alias("origin")
 """The file that an instruction came with."""
+
+VALUES_PER_QUERY_MAX = 500
+"""Ids named in one query; databases bound how many there may be."""
 
 UNFINISHED = (
     InstructionState.PLANNED,
@@ -153,12 +156,29 @@ def of_orders(
     connection: Connection, run: Run, *, order_nos: Sequence[str]
 ) -> dict[str, list[Instruction]]:
     """All instructions of some orders, by order."""
-    wanted = set(order_nos)
     by_order: dict[str, list[Instruction]] = {}
-    for item in instructions_where(connection, *_of(run)):
-        if item.order_no in wanted:
-            by_order.setdefault(item.order_no, []).append(item)
+    for item in _where_in(connection, run, column=instruction.c.order_no, values=order_nos):
+        by_order.setdefault(item.order_no, []).append(item)
     return by_order
+
+
+def of_payments(
+    connection: Connection, run: Run, *, transaction_ids: Iterable[str]
+) -> dict[str, list[Instruction]]:
+    """All instructions of some payments, under whatever order they were sent, by payment."""
+    by_payment: dict[str, list[Instruction]] = {}
+    wanted = sorted(set(transaction_ids) - {""})
+    for item in _where_in(connection, run, column=instruction.c.transaction_id, values=wanted):
+        by_payment.setdefault(item.transaction_id, []).append(item)
+    return by_payment
+
+
+def _where_in(
+    connection: Connection, run: Run, *, column: ColumnElement[str], values: Sequence[str]
+) -> Iterator[Instruction]:
+    for start in range(0, len(values), VALUES_PER_QUERY_MAX):
+        part = values[start : start + VALUES_PER_QUERY_MAX]
+        yield from instructions_where(connection, *_of(run), column.in_(part))
 
 
 def replaced(connection: Connection, run: Run) -> set[str]:

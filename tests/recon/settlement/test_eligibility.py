@@ -135,3 +135,35 @@ def test_the_one_fitting_payment_of_several_is_taken() -> None:
 
     assert _reason(CAPTURE, dead, AUTHORISED) == ""
     assert "several" in _reason(CAPTURE, AUTHORISED, replace(AUTHORISED, transaction_id="T2"))
+
+
+def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
+    """Parts of one authorisation are captured only where that is configured, up to its amount."""
+    part = replace(CAPTURE, amount=4_000)
+    done = (_other(InstructionKind.CAPTURE, InstructionState.CONFIRMED, amount=6_000),)
+    baseline = Baseline(Answer.FOUND, (AUTHORISED,))
+
+    def judged(amount: int, *, parts: bool) -> Cleared | Refused:
+        return clear(
+            replace(part, amount=amount), baseline=baseline, others=done, multiple_captures=parts
+        )
+
+    assert isinstance(judged(4_000, parts=False), Refused)
+    assert isinstance(judged(4_000, parts=True), Cleared)
+    assert judged(4_001, parts=True) == Refused(
+        replace(part, amount=4_001), "captures would exceed what was authorised"
+    )
+
+
+@pytest.mark.parametrize("state", [GatewayState.PAID, GatewayState.AUTHORISED])
+def test_only_a_payment_in_review_is_reviewed(state: GatewayState) -> None:
+    """A review flag on a payment that is past its review is not sent."""
+    review = replace(CAPTURE, kind=InstructionKind.REVIEW)
+
+    assert "not in review" in _reason(review, replace(AUTHORISED, state=state))
+    assert _reason(review, replace(AUTHORISED, state=GatewayState.IN_REVIEW)) == ""
+
+
+def test_a_charged_back_payment_is_not_refunded() -> None:
+    """What the shopper's bank took back is not given a second time."""
+    assert "nothing to refund" in _reason(REFUND, replace(PAID, state=GatewayState.CHARGEBACK))
