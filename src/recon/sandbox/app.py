@@ -38,6 +38,7 @@ def create_app(options: SandboxOptions) -> Starlette:
     app = Starlette(routes=[*routes, *control_routes(sandbox, repopulate=repopulate)])
     app.state.sandbox = sandbox
     app.state.transports = {}
+    app.state.outage = None
     return app
 
 

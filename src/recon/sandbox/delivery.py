@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from recon.sandbox.clock import real_seconds
 from recon.sandbox.exchange import Exchange
 from recon.sandbox.fault_rule import FaultRule
+from recon.sandbox.outage import Outage
 from recon.sandbox.request import Reply
 from recon.sandbox.wire import render_json, render_xml
 
@@ -122,7 +123,11 @@ class FaultyResponse(Response):
             return
         if kind == "clock_skew" and transport is not None:
             _set_date(transport, later=self.rule.lasting)
-        if kind in {"delay", "clock_skew"} and self.whole is not None:
+        outage: Outage | None = scope["app"].state.outage
+        if kind == "refuse" and self.whole is not None and outage is not None:
+            self.whole.headers["Connection"] = "close"
+            outage.begin(self.rule.lasting)
+        if kind in {"delay", "clock_skew", "refuse"} and self.whole is not None:
             await self.whole(scope, receive, send)
             return
         if transport is not None:

@@ -68,6 +68,7 @@ KINDS: Mapping[str, KindTerms] = {
     "malformed": _wire(),
     "status": _wire("status", "retry_after", "location"),
     "clock_skew": KindTerms("wire", frozenset({"seconds"})),
+    "refuse": KindTerms("wire", frozenset({"seconds"})),
     "part": KindTerms("wire", frozenset(_PART)),
     "late": KindTerms("wire", frozenset({"seconds", "on_real_clock"})),
     # what the gateway reads

@@ -17,6 +17,7 @@ from recon.errors import ConfigurationError
 from recon.sandbox.app import create_app
 from recon.sandbox.delivery import faulty_protocol
 from recon.sandbox.options import LOOPBACK, SandboxOptions
+from recon.sandbox.outage import Outage
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10
@@ -128,7 +129,9 @@ def _server(app: Starlette, *, ready: Callable[[], None]) -> _Server:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         server_header=False,
     )
-    return _Server(config, ready=ready)
+    server = _Server(config, ready=ready)
+    app.state.outage = Outage(server)
+    return server
 
 
 @contextmanager

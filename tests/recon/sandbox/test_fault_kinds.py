@@ -1,6 +1,7 @@
 """Every kind of fault does what it says, to the truth and to the wire: one row of a table each."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -9,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.clock import real_seconds
 from recon.sandbox.fault_kinds import KINDS
+from tests.recon.sandbox.conftest import Caller
 
 Rule = dict[str, Any]
 Sees = Callable[[httpx.Response, list[dict[str, str]]], object]
@@ -124,7 +127,7 @@ NOT_A_CAPTURES = {"portal", "refuse_caller"}
 """Kinds that do not concern a capture's own effect."""
 
 LOSING = sorted({k for k, terms in KINDS.items() if "before" in terms.sides} - NOT_A_CAPTURES)
-SEEN_ELSEWHERE = {"lag", "refuse_caller", "stale_signature", "replayed_reply"}
+SEEN_ELSEWHERE = {"lag", "refuse", "refuse_caller", "stale_signature", "replayed_reply"}
 
 
 def test_every_kind_stands_in_the_table() -> None:
@@ -171,6 +174,34 @@ def test_a_gateway_that_does_not_know_our_address_refuses_the_query(gateway: Any
     gateway.faults({"kind": "refuse_caller"})
     assert gateway.query(orders="a").json()["return_status"] == "7"
     assert gateway.row("capture", gateway.authorised()[0])["capture_status"] == "1"
+
+
+def test_a_gateway_may_refuse_every_connection_for_a_while() -> None:
+    """The call before it is answered; then ConnectError, and after its seconds all is well."""
+    with serving(SandboxOptions(orders=5)) as sandbox:
+        caller = Caller(sandbox.base_url)
+        with caller.http:
+            caller.faults(
+                {"operation": "retrievalTrans", "kind": "refuse", "seconds": 0.5, "nth": 1}
+            )
+            assert caller.query(orders="a").json()["return_status"] == "1"
+        with Caller(sandbox.base_url).http as refused, pytest.raises(httpx.ConnectError):
+            refused.get("/_sandbox/health")
+        wait_until_reachable(sandbox.base_url)
+        with Caller(sandbox.base_url).http as again:
+            assert again.get("/_sandbox/health").json()["requests"] == 1
+
+
+def wait_until_reachable(base_url: str) -> None:
+    """Ask until somebody answers."""
+    for _ in range(200):
+        try:
+            httpx.get(f"{base_url}/_sandbox/health", trust_env=False)
+        except httpx.ConnectError:
+            time.sleep(0.02)
+        else:
+            return
+    pytest.fail("nobody answers again")
 
 
 def test_an_earlier_reply_may_come_again(gateway: Any) -> None:
