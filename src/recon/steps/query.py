@@ -1,8 +1,9 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions and open breaks. Afterwards every order whose money was touched is asked again. A key
-without a usable answer is `failed`, never "not found".
+instructions, orders that verified notifications named, and open breaks. Afterwards every order
+whose money was touched is asked again. A key without a usable answer is `failed`, never "not
+found".
 """
 
 import asyncio
@@ -15,7 +16,15 @@ from recon.model import Answer, StepSummary
 from recon.rules import Rules
 from recon.steps.environment import Environment
 from recon.steps.siblings import ask_siblings
-from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
+from recon.store import (
+    answers,
+    instruction_rows,
+    ledger_rows,
+    notification_rows,
+    order_rows,
+    results,
+    runs,
+)
 from recon.store.runs import Run
 
 KEYS_PER_SAVE_MAX = 1_000
@@ -76,6 +85,10 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, run, states=instruction_rows.UNFINISHED
         )
         keys.update(item.order_no for item in unfinished)
+        told = notification_rows.order_nos_told(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
+        )
+        keys.update(told)
         before = previous_night(run, environment=environment)
         stored = results.load(connection, before.run_id) if before is not None else None
         if stored is not None:

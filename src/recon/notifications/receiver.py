@@ -1,0 +1,111 @@
+"""The receiver: a form in, an HTTP status out, everything between in one database transaction.
+
+A message is acknowledged only when it stands in the database; what is refused stands there as a
+case. Accounts that merchants.toml does not declare are not told apart from other wrong addresses,
+and leave no trace.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recon.errors import SourceUnreadableError, StoreError
+from recon.foreign_bytes.form_pairs import form_pairs
+from recon.gateway_adapter.account import GatewayAccount, gateway_account
+from recon.model import Clock
+from recon.notifications.message import Message, Refusal, read_message
+from recon.settings import Settings
+from recon.store.engine import Store
+from recon.store.notification_rows import Told, keep, keep_case
+
+ACKNOWLEDGED = 200
+STATUS_OF: Mapping[str, int] = {
+    "malformed": 400,
+    "forged": 401,
+    "other account": 403,
+    "contradiction": 409,
+}
+"""What the sender of a refused message gets."""
+
+NOWHERE = 404
+UNAVAILABLE = 503
+STORE_TRIES_MAX = 3
+"""Two equal messages at the same instant meet on PostgreSQL; the second then counts up."""
+
+CONTRADICTION = "an earlier message about the same thing in the same state says something else"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the sender gets."""
+
+    status: int
+    text: str
+
+
+class Receiver:
+    """Receives for every declared account; lives as long as the server."""
+
+    def __init__(self, settings: Settings, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._accounts: dict[tuple[str, str], GatewayAccount] = {}
+        for key in settings.accounts:
+            merchant_id, _, account_id = key.partition("/")
+            place = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+            self._accounts[merchant_id, account_id] = place
+
+    def receive(self, body: bytes, *, merchant_id: str, account_id: str) -> Answer:
+        """Judge and keep one message; blocks for as long as the database takes."""
+        place = self._accounts.get((merchant_id, account_id))
+        if place is None:
+            return Answer(NOWHERE, "there is no such address")
+        read = _read(body, place=place)
+        for _ in range(STORE_TRIES_MAX):
+            try:
+                return self._keep(read, body=body, place=place)
+            except StoreError:
+                continue
+        # Not acknowledged: the gateway repeats it.
+        return Answer(UNAVAILABLE, "it could not be kept; send it again later")
+
+    def _keep(self, read: Message | Refusal, *, body: bytes, place: GatewayAccount) -> Answer:
+        ids = {
+            "merchant_id": place.credentials.merchant_id,
+            "account_id": place.credentials.account_id,
+        }
+        with self._store.writing() as connection:
+            if isinstance(read, Message):
+                if keep(connection, _told(read), at=self._clock(), **ids):
+                    return Answer(ACKNOWLEDGED, "success")
+                read = Refusal("contradiction", CONTRADICTION, read.fields)
+            case = {
+                "problem": read.problem,
+                "reason": read.reason,
+                "body_sha256": hashlib.sha256(body).hexdigest(),
+                "fields": read.fields,
+            }
+            keep_case(connection, case, at=self._clock(), **ids)
+        return Answer(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
+
+
+def _read(body: bytes, *, place: GatewayAccount) -> Message | Refusal:
+    try:
+        pairs = form_pairs(body)
+    except SourceUnreadableError as error:
+        return Refusal("malformed", str(error), {})
+    return read_message(pairs, credentials=place.credentials, interface=place.interface)
+
+
+def _told(message: Message) -> Told:
+    return Told(
+        kind=message.kind,
+        identity_sha256=message.identity_sha256,
+        sha256=message.sha256,
+        order_no=message.fields.get("order_no", ""),
+        transaction_id=message.fields.get("transaction_id", ""),
+        currency=message.currency,
+        amount=message.amount,
+        status=message.status,
+        fields=message.fields,
+    )

@@ -1,0 +1,73 @@
+"""The receiver on a socket, until somebody ends it."""
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from recon.errors import ConfigurationError
+from recon.model import Clock
+from recon.notifications.app import create_app
+from recon.notifications.receiver import Receiver
+from recon.settings import Settings
+from recon.store.engine import open_store
+from recon.store.migrate import check_revision
+
+LOOPBACK = "127.0.0.1"
+CONCURRENT_MAX = 64
+"""Messages in work at once; more get 503 and are sent again by the gateway."""
+
+KEEP_ALIVE_SECONDS = 5
+DRAIN_SECONDS = 5
+BACKLOG = 256
+
+
+def receive_until_ended(
+    settings: Settings, *, host: str, port: int, clock: Clock, ready: Callable[[str], None]
+) -> None:
+    """Receive until SIGINT or SIGTERM; tells `ready` the address once it accepts connections.
+
+    Raises:
+        ConfigurationError: the address cannot be used.
+        StoreError: the database cannot be used.
+    """
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        check_revision(store)
+        app = create_app(Receiver(settings, store=store, clock=clock))
+        with listening(host, port=port) as listener:
+            bound, at = listener.getsockname()[:2]
+            # Connections wait in the backlog from here on, so it may be told before the first one.
+            ready(f"http://{f'[{bound}]' if ':' in bound else bound}:{at}")
+            uvicorn.Server(_config(app)).run(sockets=[listener])
+    finally:
+        store.close()
+
+
+def _config(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type] # a Starlette application, which uvicorn types more narrowly
+        ws="none",
+        lifespan="off",
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=CONCURRENT_MAX,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+def listening(host: str, *, port: int) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        ConfigurationError: host or port cannot be used.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        msg = f"{host}, port {port} cannot be used ({error.strerror or error}); name another"
+        raise ConfigurationError(msg) from error

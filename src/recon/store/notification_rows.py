@@ -1,0 +1,180 @@
+"""What the gateway told by itself: kept once, read as evidence; refused messages as cases."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from recon.store.columns import REASON_CHARACTERS
+from recon.store.schema import notification, notification_case
+
+CASES_PER_ACCOUNT_MAX = 10_000
+"""So many refused messages are kept; a flood beyond that only shows in the count of its kind."""
+
+IDS_PER_QUERY_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verified message in the form that is kept."""
+
+    kind: str
+    identity_sha256: str
+    sha256: str
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int | None
+    status: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verified message says of a transaction. A hint for a doubt, signed in part only."""
+
+    kind: str
+    """payment, refund received, refund accepted, refund result, dispute result, payout …"""
+    transaction_id: str
+    currency: str
+    amount: int | None
+    """Minor units; of the refund or payout where it tells of one."""
+    observed_at: datetime
+    sha256: str
+    status: str
+    reference: str
+    """refund_reference_id, "" where it has none."""
+    own_reference: str
+    """refund_reference or a payout's request_id: the merchant's own id, "" where it has none."""
+
+
+def keep(
+    connection: Connection, told: Told, *, merchant_id: str, account_id: str, at: datetime
+) -> bool:
+    """Keep a message once; False when a kept one of the same identity says something else.
+
+    The caller's transaction must be the only writer (SQLite), or may fail on the unique identity
+    and be tried again (PostgreSQL).
+    """
+    mine = (
+        notification.c.merchant_id == merchant_id,
+        notification.c.account_id == account_id,
+        notification.c.identity_sha256 == told.identity_sha256,
+    )
+    kept = connection.execute(select(notification.c.sha256).where(*mine)).scalar_one_or_none()
+    if kept is None:
+        values = {name: getattr(told, name) for name in Told.__dataclass_fields__}
+        values["fields"] = json.dumps(dict(told.fields), sort_keys=True)
+        row = {"merchant_id": merchant_id, "account_id": account_id, "received_at": at, **values}
+        connection.execute(insert(notification), [row])
+        return True
+    if kept != told.sha256:
+        return False
+    again = {"times": notification.c.times + 1, "repeated_at": at}
+    connection.execute(update(notification).where(*mine).values(**again))
+    return True
+
+
+def keep_case(
+    connection: Connection,
+    case: Mapping[str, Any],
+    *,
+    merchant_id: str,
+    account_id: str,
+    at: datetime,
+) -> None:
+    """Keep a refused message (`problem`, `reason`, `body_sha256`, `fields`) once, bounded."""
+    mine = (
+        notification_case.c.merchant_id == merchant_id,
+        notification_case.c.account_id == account_id,
+    )
+    same = (
+        *mine,
+        notification_case.c.problem == case["problem"],
+        notification_case.c.body_sha256 == case["body_sha256"],
+    )
+    again = update(notification_case).where(*same).values(times=notification_case.c.times + 1)
+    if connection.execute(again).rowcount:
+        return
+    count = connection.execute(
+        select(func.count()).select_from(notification_case).where(*mine)
+    ).scalar_one()
+    if count >= CASES_PER_ACCOUNT_MAX:
+        return
+    row = {
+        "merchant_id": merchant_id,
+        "account_id": account_id,
+        "problem": case["problem"],
+        "reason": case["reason"][:REASON_CHARACTERS],
+        "body_sha256": case["body_sha256"],
+        "fields": json.dumps(dict(case["fields"]), sort_keys=True),
+        "received_at": at,
+    }
+    connection.execute(insert(notification_case), [row])
+
+
+def order_nos_told(
+    connection: Connection, *, merchant_id: str, account_id: str, since: datetime
+) -> set[str]:
+    """Orders that verified messages named since an instant; they join the night's questions."""
+    found = connection.execute(
+        select(notification.c.order_no)
+        .where(
+            notification.c.merchant_id == merchant_id,
+            notification.c.account_id == account_id,
+            notification.c.order_no != "",
+            func.coalesce(notification.c.repeated_at, notification.c.received_at) >= since,
+        )
+        .distinct()
+    )
+    return set(found.scalars())
+
+
+def evidence_of(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    account_id: str,
+    transaction_ids: Collection[str],
+) -> list[Evidence]:
+    """What verified messages say of some transactions, oldest first."""
+    wanted = sorted(set(transaction_ids))
+    rows: list[Mapping[Any, Any]] = []
+    for start in range(0, len(wanted), IDS_PER_QUERY_MAX):
+        query = select(notification).where(
+            notification.c.merchant_id == merchant_id,
+            notification.c.account_id == account_id,
+            notification.c.transaction_id.in_(wanted[start : start + IDS_PER_QUERY_MAX]),
+        )
+        rows += connection.execute(query).mappings()
+    ordered = sorted(rows, key=lambda row: (row["received_at"], row["notification_id"]))
+    return [_evidence(row) for row in ordered]
+
+
+def _evidence(row: Mapping[Any, Any]) -> Evidence:
+    fields = json.loads(row["fields"])
+    return Evidence(
+        kind=row["kind"],
+        transaction_id=row["transaction_id"],
+        currency=row["currency"],
+        amount=row["amount"],
+        observed_at=row["received_at"],
+        sha256=row["sha256"],
+        status=row["status"],
+        reference=fields.get("refund_reference_id", ""),
+        own_reference=fields.get("refund_reference", "") or fields.get("request_id", ""),
+    )
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    """How many messages were kept, and how many refused, by problem."""
+    kept = connection.execute(select(func.count()).select_from(notification)).scalar_one()
+    refused = connection.execute(
+        select(notification_case.c.problem, func.sum(notification_case.c.times))
+        .group_by(notification_case.c.problem)
+        .order_by(notification_case.c.problem)
+    )
+    return {"kept": kept, **{row[0]: int(row[1]) for row in refused}}

@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import Credentials, GatewayInterface
+from recon.notifications.message import Message, Refusal, kept_fields, read_message
+from recon.settings import GATEWAY_FILES, load_tables
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
+
+INTERFACE = GatewayInterface.of(
+    **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
+)
+OURS = Credentials(MERCHANT, ACCOUNT, SecretStr("sandbox"))
+
+
+def read(pairs: dict[str, str]) -> Message | Refusal:
+    """One message to our account."""
+    return read_message(pairs, credentials=OURS, interface=INTERFACE)
+
+
+def test_a_payment_and_a_refund_tell_their_own_amount() -> None:
+    """A refund's amount is the refunded one, whatever the payment's was."""
+    payment, refund = read(signed(PAYMENT)), read(signed(REFUND))
+
+    assert isinstance(payment, Message)
+    assert isinstance(refund, Message)
+    assert (payment.kind, payment.amount, payment.status) == ("payment", 1000, "1")
+    assert (refund.kind, refund.amount, refund.currency) == ("refund result", 250, "EUR")
+
+
+def test_the_case_of_a_signature_does_not_matter() -> None:
+    """Samples show both cases."""
+    pairs = signed(PAYMENT)
+
+    assert isinstance(read(pairs | {"encryption_data": pairs["encryption_data"].upper()}), Message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"encryption_data": "0" * 64}, "forged"),
+        ({"encryption_data": ""}, "forged"),
+        ({"encryption_data": "é"}, "forged"),
+        ({"amount": "99.00"}, "forged"),
+        ({"account_id": "100042002"}, "other account"),
+        ({"merchant_id": ""}, "other account"),
+    ],
+)
+def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(
+    changed: dict[str, str], problem: str
+) -> None:
+    """A signature that covers something else, or another account, is not believed."""
+    refused = read(signed(PAYMENT) | changed)
+
+    assert isinstance(refused, Refusal)
+    assert refused.problem == problem
+
+
+def test_a_message_about_nothing_is_malformed() -> None:
+    """Signed, but naming neither order, transaction, payout nor contract."""
+    refused = read(signed({"merchant_id": MERCHANT, "account_id": ACCOUNT}))
+
+    assert isinstance(refused, Refusal)
+    assert refused.problem == "malformed"
+
+
+def test_nothing_personal_is_kept() -> None:
+    """Names outside the list, and a card number inside a listed field, are dropped."""
+    hidden = {"order_no": "4111111111111111"}
+
+    kept = kept_fields({**PAYMENT, **PERSONAL, **hidden})
+
+    assert set(kept) & set(PERSONAL) == set()
+    assert "4111111111111111" not in str(kept)
+    assert kept["result_code"] == "0000"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"webhooks_type": "DISPUTE RECIEVED"}, "dispute received"),
+        ({"webhooks_type": "refund accepted"}, "refund accepted"),
+        ({"webhooks_type": "SOMETHING NEW"}, "other"),
+        ({"webhooks_type": "", "request_id": "r-1"}, "payout"),
+        ({"webhooks_type": "", "recurring_status": "Inactived"}, "subscription"),
+        ({"webhooks_type": ""}, "payment"),
+    ],
+)
+def test_the_type_is_told_in_our_words(given: dict[str, str], kind: str) -> None:
+    """The gateway's types, its spelling mistakes and a missing type included."""
+    found: Any = read(signed(PAYMENT | given))
+
+    assert found.kind == kind

@@ -1,0 +1,148 @@
+import json
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.notifications.receiver import Receiver
+from recon.settings import load_settings
+from recon.store.engine import Store, open_store
+from recon.store.migrate import upgrade
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty database."""
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    opened = open_store(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def receiver(tmp_path: Path, store: Store) -> Receiver:
+    """The receiver of one declared account."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "merchants.toml").write_text(
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
+    )
+    settings = load_settings(
+        {
+            "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+            "RECON_SIGN_KEY": "sandbox",
+            "RECON_DATABASE_URL": str(store.url),
+            "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        }
+    )
+    return Receiver(settings, store=store, clock=lambda: NOW)
+
+
+def status(receiver: Receiver, body: bytes, *, account: str = ACCOUNT) -> int:
+    """What the sender gets."""
+    return receiver.receive(body, merchant_id=MERCHANT, account_id=account).status
+
+
+def rows(store: Store, table: str) -> list[dict[str, Any]]:
+    """A whole table, as the file has it."""
+    with closing(sqlite3.connect(str(store.path))) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]  # noqa: S608 - ours
+
+
+def test_the_same_message_again_is_acknowledged_and_kept_once(
+    receiver: Receiver, store: Store
+) -> None:
+    """The gateway repeats until it is acknowledged; one row counts."""
+    assert [status(receiver, form(PAYMENT)) for _ in range(3)] == [200, 200, 200]
+
+    (kept,) = rows(store, "notification")
+    assert (kept["order_no"], kept["amount"], kept["times"]) == ("web-1", 1000, 3)
+
+
+def test_stages_of_one_refund_are_messages_of_their_own(receiver: Receiver, store: Store) -> None:
+    """Received, accepted and result say different things about the same refund."""
+    for told in ("REFUND RECIEVED", "REFUND ACCEPTED", "REFUND RESULT"):
+        assert status(receiver, form(REFUND | {"webhooks_type": told})) == 200
+
+    assert [row["amount"] for row in rows(store, "notification")] == [250, 250, 250]
+
+
+def test_a_replay_with_other_content_is_refused_and_kept_as_a_case(
+    receiver: Receiver, store: Store
+) -> None:
+    """The signature does not cover a refund's amount; the first message does."""
+    status(receiver, form(REFUND))
+
+    assert status(receiver, form(REFUND | {"refund_amount": "9.99"})) == 409
+    (kept,) = rows(store, "notification")
+    (case,) = rows(store, "notification_case")
+    assert kept["amount"] == 250
+    assert (case["problem"], json.loads(case["fields"])["refund_amount"]) == (
+        "contradiction",
+        "9.99",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "answer", "problem"),
+    [
+        (form(PAYMENT, key="guessed"), 401, "forged"),
+        (form(PAYMENT | {"account_id": "100042002"}), 403, "other account"),
+        (b"{}", 400, "malformed"),
+        (b"", 400, "malformed"),
+    ],
+)
+def test_what_is_refused_is_a_case_once(
+    receiver: Receiver, store: Store, body: bytes, answer: int, problem: str
+) -> None:
+    """Each refused body stands there once, however often it comes."""
+    assert [status(receiver, body), status(receiver, body)] == [answer, answer]
+
+    (case,) = rows(store, "notification_case")
+    assert (case["problem"], case["times"]) == (problem, 2)
+    assert rows(store, "notification") == []
+
+
+def test_an_account_nobody_declared_leaves_no_trace(receiver: Receiver, store: Store) -> None:
+    """A stranger cannot fill our database by guessing addresses."""
+    assert status(receiver, form(PAYMENT), account="1") == 404
+
+    assert rows(store, "notification_case") == []
+
+
+def test_nothing_of_a_person_reaches_the_database(receiver: Receiver, store: Store) -> None:
+    """Verified or refused, only the listed fields are kept."""
+    status(receiver, form({**PAYMENT, **PERSONAL}))
+    status(receiver, form({**REFUND, **PERSONAL}, key="guessed"))
+
+    written = b"".join(path.read_bytes() for path in Path(str(store.path)).parent.glob("recon.*"))
+    for value in ("4111111111111111", "Cambridge Street", "ann@example.com", "12345678909", "DE89"):
+        assert value.encode() not in written
+    assert b"web-1" in written
+
+
+def test_many_at_once_are_kept_once(receiver: Receiver, store: Store) -> None:
+    """Equal messages that meet do not double and do not fail."""
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(24)))
+
+    assert set(answers) == {200}
+    (kept,) = rows(store, "notification")
+    assert kept["times"] == 24
+
+
+def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Store) -> None:
+    """Without its table the message is not ours yet: the gateway must send it again."""
+    with closing(sqlite3.connect(str(store.path))) as connection:
+        connection.execute("DROP TABLE notification")
+
+    assert status(receiver, form(PAYMENT)) == 503

@@ -1,0 +1,78 @@
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon.errors import ConfigurationError
+from recon.foreign_bytes.form_pairs import FORM_BYTES_MAX
+from recon.notifications.server import listening
+from recon.store.migrate import upgrade
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
+
+ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """`recon notifications` as a process of its own."""
+    (tmp_path / "merchants.toml").write_text(
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
+    )
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    variables = {
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "sandbox",
+        "RECON_DATABASE_URL": url,
+        "RECON_CONFIG_DIR": str(tmp_path),
+    }
+    words = [sys.executable, "-m", "recon.cli", "notifications", "--port", "0"]
+    words = [sys.executable, "-c", "from recon.cli import main; main()", *words[3:]]
+    with subprocess.Popen(
+        words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline().strip()
+        assert process.stdout.readline().strip() == f"{first}{ADDRESS}"
+        yield int(first.rsplit(":", 1)[1])
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+
+
+def ask(port: int, *, method: str, path: str, body: bytes = b"") -> tuple[int, str]:
+    """One request and its answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body, FORM)
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.process
+def test_a_message_over_http_is_acknowledged_with_the_word(port: int) -> None:
+    """2xx and `success` for a right one; everything else gets the status that fits."""
+    assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
+    assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT, key="x"))[0] == 401
+    assert ask(port, method="GET", path=ADDRESS)[0] == 405
+    assert ask(port, method="POST", path="/notifications/1/2", body=form(PAYMENT))[0] == 404
+    big = b"a=" + b"x" * FORM_BYTES_MAX
+    assert ask(port, method="POST", path=ADDRESS, body=big)[0] == 413
+    assert ask(port, method="GET", path="/health") == (200, "ok")
+
+
+def test_an_address_in_use_is_named() -> None:
+    """The sentence names host and port."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ConfigurationError, match="cannot be used"),
+    ):
+        listening("127.0.0.1", port=taken.getsockname()[1])

@@ -1,0 +1,79 @@
+from datetime import UTC, datetime, timedelta
+
+from recon.store import notification_rows
+from recon.store.engine import Store
+from recon.store.notification_rows import Told, counts, evidence_of, keep, keep_case, order_nos_told
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PLACE = {"merchant_id": "m", "account_id": "a"}
+
+
+def told(number: int, *, kind: str = "refund result", amount: int = 5, sha256: str = "x") -> Told:
+    """One message about a transaction."""
+    return Told(
+        kind=kind,
+        identity_sha256=f"identity {number} {kind}",
+        sha256=sha256,
+        order_no=f"o{number}",
+        transaction_id=f"t{number}",
+        currency="EUR",
+        amount=amount,
+        status="1",
+        fields={"refund_reference_id": f"t{number}-01", "refund_reference": "ours"},
+    )
+
+
+def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Store) -> None:
+    """Oldest first, of this account only, with amount, time and hash."""
+    with store.writing() as connection:
+        for place, number, minutes in ((PLACE, 1, 2), (PLACE, 2, 1), (PLACE, 3, 0)):
+            keep(connection, told(number), at=NOW + timedelta(minutes=minutes), **place)
+        keep(connection, told(1), merchant_id="m", account_id="b", at=NOW)
+        found = evidence_of(connection, transaction_ids=["t1", "t2"], **PLACE)
+
+    assert [(one.transaction_id, one.amount, one.sha256) for one in found] == [
+        ("t2", 5, "x"),
+        ("t1", 5, "x"),
+    ]
+    assert found[0].observed_at == NOW + timedelta(minutes=1)
+    assert (found[0].reference, found[0].own_reference) == ("t2-01", "ours")
+
+
+def test_a_message_is_kept_once_and_contradictions_are_not_kept(store: Store) -> None:
+    """The same again counts up; the same identity with another content is told to the caller."""
+    with store.writing() as connection:
+        assert keep(connection, told(1), at=NOW, **PLACE)
+        assert keep(connection, told(1), at=NOW, **PLACE)
+        assert not keep(connection, told(1, sha256="y", amount=9), at=NOW, **PLACE)
+        (found,) = evidence_of(connection, transaction_ids=["t1"], **PLACE)
+
+    assert found.amount == 5
+
+
+def test_orders_told_lately_are_asked_for(store: Store) -> None:
+    """What was told before the window does not keep an order in the night's questions."""
+    with store.writing() as connection:
+        keep(connection, told(1), at=NOW - timedelta(days=2), **PLACE)
+        keep(connection, told(2), at=NOW, **PLACE)
+        found = order_nos_told(connection, since=NOW - timedelta(days=1), **PLACE)
+
+    assert found == {"o2"}
+
+
+def test_cases_are_bounded(store: Store) -> None:
+    """A flood of refused messages cannot fill the database."""
+    bound = notification_rows.CASES_PER_ACCOUNT_MAX
+    notification_rows.CASES_PER_ACCOUNT_MAX = 2
+    try:
+        with store.writing() as connection:
+            for number in (1, 2, 3, 1):
+                case = {
+                    "problem": "forged",
+                    "reason": "r",
+                    "body_sha256": str(number),
+                    "fields": {},
+                }
+                keep_case(connection, case, at=NOW, **PLACE)
+            assert counts(connection) == {"kept": 0, "forged": 3}
+    finally:
+        notification_rows.CASES_PER_ACCOUNT_MAX = bound
