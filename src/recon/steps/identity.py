@@ -113,6 +113,6 @@ def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
             if codes.verify(code.strip(), for_time=moment):
                 return moment // CODE_SECONDS
     except (ValueError, TypeError) as error:
-        msg = "the secret of the one-time codes is not base32; enrol the person again"
+        msg = "the secret of the one-time codes is not base32 of 128 bits or more; enrol again"
         raise ConfigurationError(msg) from error
     return None

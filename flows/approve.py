@@ -1,0 +1,102 @@
+"""Flow `approve`: a person's yes or no to the list that waits, given in Prefect's form.
+
+The code is a secret field: it reaches the process and nothing else. The first run without a digest
+only shows the list; the digest it shows is what both people then name.
+"""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from pydantic import Field, SecretStr
+
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.settlement.approval import ApprovalList
+
+Digest = Annotated[str, Field(pattern=r"^([0-9a-f]{16})?$")]
+ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
+Reason = Annotated[str, Field(max_length=300)]
+
+
+class Decision(StrEnum):
+    """What the form offers."""
+
+    SHOW = "show"
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+@flow(name="approve", retries=0, persist_result=False)
+def approve(  # noqa: PLR0917 - the fields of a form
+    decision: Decision = Decision.SHOW,
+    list_digest: Digest = "",
+    name: ShortName = "",
+    code: SecretStr | None = None,
+    reason: Reason = "",
+) -> State[Any]:
+    """Show what waits for people, or say yes or no to exactly that list.
+
+    Args:
+        decision: show looks only; approve says yes to the list of the digest; reject takes all of
+            it back for good.
+        list_digest: The digest that `show` told; it stands for every amount and order on the list.
+        name: Your short name in approvers.toml.
+        code: Your current one-time code.
+        reason: Why, for a rejection; kept in the history.
+    """
+    with sentences_only("approve"), opened_environment() as environment:
+        from recon.errors import UsageError
+        from recon.steps import approve as approvals
+        from recon.steps.identity import identify
+
+        if decision is Decision.SHOW:
+            found = approvals.waiting(environment)
+            return _ended(found.wanted, told="Waits", name="Shown")
+        if not list_digest or not name:
+            msg = "name the digest of the list and who you are"
+            raise UsageError(msg)
+        person = identify(name, code=code, environment=environment)
+        if decision is Decision.APPROVE:
+            wanted, complete = approvals.approve(
+                list_digest, person=person, environment=environment
+            )
+            told = "Approved by two people" if complete else "Waits for a second person"
+            return _ended(wanted, told=told, name="Approved" if complete else "Noted")
+        wanted = approvals.waiting(environment).wanted
+        if wanted.digest != list_digest:
+            msg = f"the list is {wanted.digest} now; look at it before you reject it"
+            raise UsageError(msg)
+        ids = [item.instruction_id for item in wanted.items]
+        approvals.reject(ids, person=person, reason=reason, environment=environment)
+        return _ended(wanted, told="Rejected", name="Rejected")
+
+
+def _ended(wanted: "ApprovalList", *, told: str, name: str) -> State[Any]:
+    from recon.settlement.approval import told as sums_told
+
+    count = len(wanted.items)
+    sentence = f"{told}: {count} instructions"
+    sentence += f", {sums_told(wanted.sums)}, list {wanted.digest}." if count else "."
+    say(sentence)
+    create_markdown_artifact(markdown_of(wanted, sentence), key="approvals", description=sentence)
+    return Completed(name=name, message=sentence)
+
+
+def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
+    """The list as people read it: what it comes to, the largest, what looks like a repeat."""
+    from recon.money import Money
+
+    lines = ["# Approvals", "", sentence, ""]
+    if wanted.items:
+        lines += ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
+    shown = {item.instruction_id: item for item in (*wanted.largest, *wanted.repeats)}
+    for item in shown.values():
+        money = Money.of_minor_units(item.amount, currency=item.currency)
+        cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    return "\n".join(lines)
