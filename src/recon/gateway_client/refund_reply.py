@@ -4,7 +4,7 @@ Pure and total over any bytes; like the order query, no row is ever repaired.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -105,9 +105,18 @@ def read_refund_reply(
         elif rows:
             read = [_record(row, key=key, raw=raw, reading=reading) for row in rows]
             answer.records.extend(dict.fromkeys(read))
+            answer.findings.extend(_date_findings(read))
         else:
             answer.missing.append(key)
     return answer
+
+
+def _date_findings(records: Sequence[RefundRecord]) -> Iterator[Finding]:
+    """A date that cannot be read must not pass for a refund that is not yet paid back."""
+    for record in records:
+        if record.refund_processing_date and record.processed_at is None:
+            message = f"{record.key}: refund_processing_date is not a date"
+            yield Finding(FindingKind.MALFORMED, message, record.transaction_id, record.order_no)
 
 
 def _row_problem(row: Mapping[str, Any], *, reading: QueryReading) -> str:

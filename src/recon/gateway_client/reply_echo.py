@@ -9,8 +9,8 @@ from recon.gateway_client.interface import OperationFormat, SingleOperation
 from recon.gateway_client.rows import RefundRow, Row
 from recon.gateway_client.wire.json_reply import text_of
 
-MASK = "***"
-"""Stands in a reply that was stored masked; it neither proves nor disproves."""
+MASK = "*"
+"""Stands for characters that the gateway, or our own journal, does not show."""
 
 _AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 
@@ -44,12 +44,27 @@ def _echoes(value: object, *, given: str | None) -> bool:
 
 
 def _contradicts(value: object, *, given: str | None) -> bool:
-    """What was not sent, or is not echoed, or is masked, contradicts nothing."""
-    if value in {None, ""} or given in {"", MASK}:
+    """What was not sent or is not echoed contradicts nothing; of a masked echo, what it shows."""
+    if value in {None, ""} or given == "":
         return False
-    if isinstance(value, Decimal):
+    if given is None or (isinstance(value, Decimal) and MASK not in given):
         return not _echoes(value, given=given)
-    return given is None or "".join(given.split()) != "".join(str(value).split())
+    return not _shows_same("".join(given.split()), sent="".join(str(value).split()))
+
+
+def _shows_same(given: str, *, sent: str) -> bool:
+    """Whether an echo is what was sent, as far as its masked parts let it be seen."""
+    first, *others = re.split(r"\*+", given)
+    if not others:
+        return given == sent
+    at = len(first)
+    for part in others[:-1]:
+        found = sent.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    last = others[-1]
+    return sent.startswith(first) and sent.endswith(last) and at + len(last) <= len(sent)
 
 
 def _sent_at(sent: Row, *, path: str) -> object:

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from recon.gateway_client import (
     Credentials,
@@ -20,6 +21,7 @@ from recon.gateway_client import (
     prepare_payment,
     read_payment_reply,
 )
+from tests.recon.gateway_client.fuzzed import bent_bytes
 from tests.recon.gateway_client.payments import (
     CARD,
     PRIVATE,
@@ -130,6 +132,25 @@ def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, bod
 
     assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
     assert [found.kind for found in reply.findings] == [FindingKind.UNREADABLE]
+
+
+@settings(max_examples=400)
+@given(body=bent_bytes(result_of()))
+def test_a_result_that_was_tampered_with_is_never_done_as_another(
+    interface: GatewayInterface, credentials: Credentials, body: bytes
+) -> None:
+    """What the signature covers is what was signed, or the payment is not done."""
+    prepared = prepare_payment(
+        card_payment(), credentials=credentials, interface=interface, today=TODAY
+    )
+    reply = read_payment_reply(
+        prepared, raw_of(body), interface=interface, policy="enforce", credentials=credentials
+    )
+
+    if reply.outcome in {Outcome.DONE, Outcome.PENDING, Outcome.FAILED}:
+        assert reply.record is not None
+        assert (reply.outcome, reply.code) == (Outcome.DONE, "0000")
+        assert reply.record.transaction_id == "T20261120000001"
 
 
 def test_a_refused_signature_rejects_and_stops(read: Read) -> None:

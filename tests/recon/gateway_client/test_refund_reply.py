@@ -89,6 +89,14 @@ def test_a_refund_that_was_paid_back_says_when(reading: QueryReading) -> None:
     assert record.processed_at == datetime(2024, 11, 15, tzinfo=UTC)
 
 
+def test_a_processing_date_that_cannot_be_read_is_told(reading: QueryReading) -> None:
+    """It must not pass for a refund that is not yet paid back."""
+    answer = read(reading, ROW | {"refund_processing_date": "2024-11-15"})
+
+    assert answer.records[0].processed_at is None
+    assert [found.kind for found in answer.findings] == [FindingKind.MALFORMED]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

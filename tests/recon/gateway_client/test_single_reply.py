@@ -90,6 +90,13 @@ def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, rea
         ),
         ({"beneficiary": {"bank_details": {"iban": "DE89 3704 0044 0532 0130 00"}}}, "done", None),
         ({"beneficiary": {"bank_details": {"iban": "***"}}}, Outcome.DONE, None),
+        ({"beneficiary": {"bank_details": {"iban": "DE89**************3000"}}}, "done", None),
+        (
+            {"beneficiary": {"bank_details": {"iban": "DE89**************3001"}}},
+            Outcome.UNKNOWN,
+            FindingKind.ECHO_DIFFERS,
+        ),
+        ({"beneficiary": {"bank_details": {"iban": ["x"]}}}, "unknown", FindingKind.ECHO_DIFFERS),
         ({"beneficiary": "none"}, Outcome.DONE, None),
         ({"encryption_data": "0" * 64}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
         ({"account_id": "2"}, Outcome.UNKNOWN, FindingKind.OTHER_ACCOUNT),
