@@ -29,6 +29,7 @@ pytestmark = pytest.mark.flow
 ROOT = Path(__file__).parents[2]
 PROJECT = yaml.safe_load((ROOT / "prefect.yaml").read_text())
 DEPLOYED = [entry["name"] for entry in PROJECT["deployments"]]
+NIGHTS = [entry["name"] for entry in PROJECT["deployments"] if "schedules" in entry]
 SCHEDULED_RUNS_TIMEOUT_SECONDS = 60
 
 
@@ -55,20 +56,30 @@ def deployed(server: PrefectServer) -> Iterator[Any]:
         yield client
 
 
-def test_both_deployments_arrive_through_the_work_pool(deployed: Any) -> None:
-    """Two deployments, each with its pool, limit, schedule, time zone and no pull."""
+def nights(deployed: Any) -> list[Any]:
+    """The scheduled deployments, as the server has them."""
+    return [entry for entry in deployed.read_deployments() if entry.name in NIGHTS]
+
+
+def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:
+    """Nights and people's forms, each with its pool, limit and no pull."""
     found = {entry.name: entry for entry in deployed.read_deployments()}
 
     assert sorted(found) == sorted(DEPLOYED)
-    assert len(found) == 2
+    assert len(found) > len(NIGHTS) >= 2
     for entry in found.values():
         assert entry.work_pool_name == "recon"
-        assert entry.entrypoint == "flows.nightly:nightly"
         assert entry.pull_steps in ([], None)
+        assert entry.global_concurrency_limit.limit == 1
+
+
+def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed: Any) -> None:
+    """Each account's night has its time zone; a second one at once is refused."""
+    for entry in nights(deployed):
+        assert entry.entrypoint == "flows.nightly:nightly"
         # A form starts as a dry run; only the schedule moves money by itself.
         assert "mode" not in entry.parameters
         assert [one.parameters for one in entry.schedules] == [{"mode": "live"}]
-        assert entry.global_concurrency_limit.limit == 1
         assert entry.concurrency_options.collision_strategy.value == "CANCEL_NEW"
         assert [one.schedule.timezone for one in entry.schedules] == ["Europe/London"]
 
@@ -77,7 +88,7 @@ def test_scheduled_runs_appear_for_both_deployments(deployed: Any) -> None:
     """The scheduler plans the next nights; with the wrong SQLAlchemy it never plans one."""
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStateName
 
-    wanted = {entry.id for entry in deployed.read_deployments()}
+    wanted = {entry.id for entry in nights(deployed)}
     scheduled = FlowRunFilter(state={"name": FlowRunFilterStateName(any_=["Scheduled"])})
     give_up_at = time.monotonic() + SCHEDULED_RUNS_TIMEOUT_SECONDS
     planned: set[Any] = set()
@@ -92,7 +103,7 @@ def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed: Any) -> None
     """The server checks the form's types: a mode or id that is none never becomes a run."""
     from prefect.exceptions import PrefectHTTPStatusError
 
-    deployment = deployed.read_deployments()[0]
+    deployment = nights(deployed)[0]
     for wrong in ({"mode": "for real"}, {"account_id": "1; drop"}, {"merchant_id": ""}):
         with pytest.raises(PrefectHTTPStatusError, match="409"):
             deployed.create_flow_run_from_deployment(deployment.id, parameters=wrong)
@@ -100,7 +111,7 @@ def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed: Any) -> None
 
 def test_the_form_explains_its_fields_and_offers_the_modes(deployed: Any) -> None:
     """The form's help is the flow's docstring; the mode is a choice of two, dry-run first."""
-    schema = deployed.read_deployments()[0].parameter_openapi_schema
+    schema = nights(deployed)[0].parameter_openapi_schema
     fields = schema["properties"]
 
     assert schema["required"] == ["merchant_id", "account_id"]
@@ -118,7 +129,7 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
 
     from flows.nightly import nightly
 
-    deployment = deployed.read_deployments()[0]
+    deployment = nights(deployed)[0]
     due_at = datetime(2026, 7, 1, 23, 30, tzinfo=UTC)  # 00:30 on 2 July in London
     run = deployed.create_flow_run_from_deployment(
         deployment.id,
@@ -140,8 +151,9 @@ def test_every_entrypoint_loads_as_the_flow_itself(entrypoint: str) -> None:
 
     loaded = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
 
-    assert loaded.name == "nightly"
-    assert loaded.fn.__module__ == "flows.nightly"
+    module, name = entrypoint.split(":")
+    assert loaded.name == name.replace("_", "-")
+    assert loaded.fn.__module__ == module
 
 
 @pytest.mark.parametrize("package", ["prefect", "fastapi", "sqlalchemy", "httpx"])
