@@ -1,6 +1,8 @@
 """The form that a page submits by itself, read as data: nothing of the page ever runs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -8,6 +10,7 @@ from lxml import etree
 
 from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX, UnreadableReplyError
 
+FORMS_MAX = 20
 INPUTS_MAX = 500
 VALUE_CHARACTERS_MAX = 20_000
 PARAMETERS_MAX = 500
@@ -35,7 +38,7 @@ def html_form(body: bytes) -> HostedForm:
     if len(body) > REPLY_BYTES_MAX:
         msg = f"larger than {REPLY_BYTES_MAX} bytes"
         raise UnreadableReplyError(msg)
-    forms = [form for form in _forms(body) if _hidden(form)]
+    forms = [form for form in _forms(body) if any(_hidden(form))]
     if len(forms) != 1:
         msg = f"a page with {len(forms)} forms of hidden inputs, not one"
         raise UnreadableReplyError(msg)
@@ -61,15 +64,19 @@ def _forms(body: bytes) -> list[Any]:
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         msg = f"not HTML ({type(error).__name__})"
         raise UnreadableReplyError(msg) from None
-    return [] if page is None else list(page.iter("form"))
+    forms = [] if page is None else list(islice(page.iter("form"), FORMS_MAX + 1))
+    if len(forms) > FORMS_MAX:
+        msg = f"a page with more than {FORMS_MAX} forms"
+        raise UnreadableReplyError(msg)
+    return forms
 
 
-def _hidden(form: Any) -> list[Any]:
-    return [found for found in form.iter("input") if (found.get("type") or "").lower() == "hidden"]
+def _hidden(form: Any) -> Iterator[Any]:
+    return (found for found in form.iter("input") if (found.get("type") or "").lower() == "hidden")
 
 
 def _inputs(form: Any) -> dict[str, str]:
-    hidden = _hidden(form)
+    hidden = list(islice(_hidden(form), INPUTS_MAX + 1))
     if len(hidden) > INPUTS_MAX:
         msg = f"a form of more than {INPUTS_MAX} inputs"
         raise UnreadableReplyError(msg)

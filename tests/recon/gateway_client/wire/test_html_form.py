@@ -36,6 +36,7 @@ def test_hidden_inputs_and_all_parameters_are_data() -> None:
         (b"<html>", "0 forms"),
         (b"<form><input name=a></form>", "0 forms"),
         (page(("a", "1")) * 2, "2 forms"),
+        (b"<form><div>" * 100 + b"<input type=hidden>" * 100_000, "more than 20 forms"),
         (page(("a", "1"), ("a", "2")), "two values"),
         (page(*[(f"n{n}", "1") for n in range(INPUTS_MAX + 1)]), "inputs"),
         (page(("a", "x" * 20_001)), "characters"),
