@@ -20,6 +20,7 @@ from recon.settlement.planning import plan
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import planned_batches, queue
 from recon.steps import doubt
+from recon.steps.approve import lapse
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head
@@ -61,6 +62,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     )
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
+    lapse(environment)
     planned = _plan(run, environment=environment)
     gate = halted(gate_of(run, environment=environment), environment=environment)
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)

@@ -171,6 +171,20 @@ def test_an_approval_that_ran_out_counts_no_more(environment: Environment, asked
     assert asked.instruction_states() == {"planned": 3}
 
 
+def test_a_night_sends_nothing_on_an_approval_that_ran_out(
+    environment: Environment, asked: Any
+) -> None:
+    """Yes of last week is not yes of today."""
+    digest = waiting(environment).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    asked.now += timedelta(days=5)
+    asked.night()
+
+    assert asked.effects() == []
+    assert asked.instruction_states() == {"planned": 3}
+
+
 def test_a_first_word_that_ran_out_is_given_again(environment: Environment, asked: Any) -> None:
     """Late in the week nobody completes what was begun on Monday."""
     digest = waiting(environment).wanted.digest
