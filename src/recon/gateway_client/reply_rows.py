@@ -221,7 +221,7 @@ def _unknown(
     payout: PayoutRecord | None = None,
 ) -> _Verdict:
     finding = _finding(sent, kind=kind, message=message)
-    return _Verdict(Outcome.FAILED, code, message, "", (finding,), payout)
+    return _Verdict(Outcome.UNKNOWN, code, message, "", (finding,), payout)
 
 
 def _finding(sent: Row, *, kind: FindingKind, message: str) -> Finding:

@@ -38,7 +38,7 @@ def html_form(body: bytes) -> HostedForm:
     if len(body) > REPLY_BYTES_MAX:
         msg = f"larger than {REPLY_BYTES_MAX} bytes"
         raise UnreadableReplyError(msg)
-    forms = [form for form in _forms(body) if any(_hidden(form))]
+    forms = [form for form in _forms(body) if next(_hidden(form), None) is not None]
     if len(forms) != 1:
         msg = f"a page with {len(forms)} forms of hidden inputs, not one"
         raise UnreadableReplyError(msg)
