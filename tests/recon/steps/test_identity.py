@@ -55,7 +55,10 @@ def test_a_secret_that_others_can_read_authenticates_nobody(merchant: Any) -> No
 def test_a_secret_that_is_none_is_named_as_such(merchant: Any) -> None:
     """Text that is not base32 never authenticates."""
     declare(merchant, secret="not base32 !")
-    with merchant.environment() as environment, pytest.raises(ConfigurationError, match="enrol again"):
+    with (
+        merchant.environment() as environment,
+        pytest.raises(ConfigurationError, match="enrol again"),
+    ):
         identify("anna", code=SecretStr("123456"), environment=environment)
 
 
