@@ -108,7 +108,8 @@ def _put_attention_row(
     page.merged(row, columns[0], one.what, red)
     page.merged(row, columns[1], one.order_no or one.transaction_id, body)
     page.merged(row, columns[2], one.currency, body)
-    page.draft.amount(page.sheet, (row, columns[3][0]), one.amount, one.currency)
+    if one.currency:
+        page.draft.amount(page.sheet, (row, columns[3][0]), one.amount, one.currency)
     since = local_instant(one.since, timezone=page.figures.timezone)
     page.draft.text(page.sheet, (row, columns[4][0]), f"{since:%d %b %H:%M}", body)
     page.merged(row, columns[5], one.next_step, body.but(wrap=True))

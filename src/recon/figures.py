@@ -67,6 +67,8 @@ class Attention:
     """What to do, one sentence."""
     instruction_id: str = ""
     """For `recon withdraw`; "" when it is not about one instruction."""
+    lapses: bool = False
+    """An authorisation ends soon, and with it the money: named first."""
 
 
 @dataclass(frozen=True, slots=True)

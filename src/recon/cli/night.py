@@ -1,12 +1,16 @@
 """`recon nightly` and `recon status`: one night from the command line, and what needs a person."""
 
 import os
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
 from recon.cli.speaking import say, telling
+
+if TYPE_CHECKING:
+    from recon.figures import Attention
 
 ATTENTION_SHOWN_MAX = 20
 """Lines of one account; the workbook has them all."""
@@ -49,7 +53,6 @@ def nightly(
 
 def status() -> None:
     """Show what needs a person: the newest night of each account and its open instructions."""
-    from recon.money import Money
     from recon.steps import people
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.sending import sending_stopped
@@ -60,6 +63,7 @@ def status() -> None:
             for run, attention in people.status(environment)
         ]
         stopped = sending_stopped(environment)
+        now = environment.clock()
     if stopped:
         say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
     if not accounts:
@@ -68,15 +72,22 @@ def status() -> None:
         say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
         say(f"  {standing}")
         for one in attention[:ATTENTION_SHOWN_MAX]:
-            money = Money.of_minor_units(one.amount, currency=one.currency)
-            say(
-                f"  {one.what}: order {one.order_no}, {money}, since {one.since:%Y-%m-%d %H:%M}. "
-                f"{one.next_step} [{one.instruction_id}]"
-            )
+            say(f"  {_line_of(one, now=now)}")
         if not attention:
             say("  No instruction needs a person.")
         if len(attention) > ATTENTION_SHOWN_MAX:
             say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
+
+
+def _line_of(one: "Attention", *, now: datetime) -> str:
+    """What it is, the money at risk, its age, and what to do."""
+    from recon.money import Money
+
+    days = max(0, (now - one.since).days)
+    money = f", {Money.of_minor_units(one.amount, currency=one.currency)}" if one.currency else ""
+    order = f" order {one.order_no}" if one.order_no else ""
+    told = f"{one.what}:{order}{money}, since {one.since:%Y-%m-%d %H:%M} ({days} days)"
+    return f"{told}. {one.next_step}" + (f" [{one.instruction_id}]" if one.instruction_id else "")
 
 
 def withdraw(

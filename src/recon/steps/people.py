@@ -1,15 +1,22 @@
 """What needs a person: the list of page one and of `recon status`."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from recon.errors import NightHeldError, UsageError
 from recon.figures import Attention
-from recon.model import InstructionState, Mode
+from recon.model import InstructionKind, InstructionState, Mode
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
-from recon.store import instruction_rows, runs
+from recon.store import (
+    approval_rows,
+    attention_rows,
+    instruction_rows,
+    resolution_rows,
+    runs,
+)
 from recon.store.history import append
 from recon.store.journal import move
 from recon.store.night_lock import account_lock
@@ -32,18 +39,90 @@ _NEXT = {
     InstructionState.IN_DOUBT: (
         "Do not send it again. A later night asks the gateway; look it up in the portal if urgent."
     ),
-    InstructionState.NEEDS_HUMAN: "Look it up in the gateway's portal and record what you find.",
-    InstructionState.PLANNED: "If it is not meant, withdraw it.",
+    InstructionState.NEEDS_HUMAN: (
+        "Look it up in the gateway's portal; two people record what they find (`recon resolve`)."
+    ),
+    InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
 _URGENT_FIRST = tuple(_WORDS)
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known beside the journal's rows, by instruction id or order."""
+
+    verdicts: Mapping[str, str]
+    approvals: Mapping[str, str]
+    ends: Mapping[str, datetime]
+
+
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
-    """Unfinished instructions of an account, money in doubt first, then oldest first."""
+    """What needs a person: what lapses, then money in doubt, then what waits, oldest first."""
     with environment.store.reading() as connection:
         rows = instruction_rows.unfinished_rows(connection, run)
-    return tuple(_attention_of(row) for row in _sorted(rows))[:ATTENTION_MAX]
+        beside = _beside(connection, run, rows=rows, environment=environment)
+        others = (*_held_nights(connection, run), *_write_offs(connection, run))
+    now = environment.clock()
+    warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
+    told = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
+    told.sort(key=lambda one: not one.lapses)
+    return (*told, *others)[:ATTENTION_MAX]
+
+
+def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Environment) -> _Beside:
+    captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
+    dated = attention_rows.authorised_at(connection, run, order_nos=captures)
+    valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
+    return _Beside(
+        verdicts=approval_rows.open_verdicts(connection),
+        approvals={
+            wanted: first.by
+            for first in approval_rows.open_approvals(connection)
+            for wanted in first.instruction_ids
+        },
+        ends={wanted: since + valid for wanted, since in dated.items()},
+    )
+
+
+def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
+    """NOT PROVEN nights that hold refunds until two people release them."""
+    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    held = runs.not_proven(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    for day in held:
+        said = approval_rows.release_of(connection, nights[day].run_id)
+        first = f"{said['first_by']} released it; a second person must. " if said else ""
+        yield Attention(
+            what="night not proven",
+            order_no="",
+            transaction_id="",
+            currency="",
+            amount=0,
+            since=nights[day].as_of,
+            next_step=(
+                f"{first}The night of {day} holds refunds: run it again, or two people release "
+                f"it (`recon release {nights[day].run_id}`)."
+            ),
+        )
+
+
+def _write_offs(connection: Any, run: Run) -> Iterator[Attention]:
+    """Write-offs of workbooks that no second person has agreed to."""
+    for row in resolution_rows.waiting_write_offs(connection):
+        if (row["merchant_id"], row["account_id"]) != (run.merchant_id, run.account_id):
+            continue
+        yield Attention(
+            what="write-off waits",
+            order_no="",
+            transaction_id="",
+            currency="",
+            amount=0,
+            since=row["given_at"],
+            next_step=(
+                f"{row['given_by']} wrote off break {row['break_id']}: an approver agrees "
+                f"(`recon agree-write-off {row['answer_id']}`)."
+            ),
+        )
 
 
 def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
@@ -127,9 +206,18 @@ def _since(row: Any) -> datetime:
     return since
 
 
-def _attention_of(row: Any) -> Attention:
-    state = InstructionState(row["state"])
+def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Attention:
+    state, wanted = InstructionState(row["state"]), row["instruction_id"]
     reason = row["hold"] or row["message"]
+    ends = beside.ends.get(row["order_no"]) if row["kind"] == InstructionKind.CAPTURE else None
+    lapses = ends is not None and ends <= lapses_before
+    words = [
+        f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
+        f"{reason[:1].upper()}{reason[1:]}." if reason else "",
+        f"{beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else "",
+        f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
+        _NEXT[state],
+    ]
     return Attention(
         what=f"{row['kind']} {_WORDS[state]}",
         order_no=row["order_no"],
@@ -137,6 +225,7 @@ def _attention_of(row: Any) -> Attention:
         currency=row["currency"],
         amount=row["amount"],
         since=_since(row),
-        next_step=f"{reason[:1].upper()}{reason[1:]}. {_NEXT[state]}" if reason else _NEXT[state],
-        instruction_id=row["instruction_id"],
+        next_step=" ".join(filter(None, words)),
+        instruction_id=wanted,
+        lapses=lapses,
     )

@@ -129,9 +129,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
 def _needs_a_person(
     run: Run, *, result: Reconciliation, environment: Environment
 ) -> tuple[Attention, ...]:
-    """Money in doubt, then breaks that are critical or high, then what only waits."""
+    """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
     listed = attention(run, environment=environment)
-    doubtful = tuple(one for one in listed if one.what.endswith(DOUBTFUL_WORDS))
+    doubtful = tuple(one for one in listed if one.lapses or one.what.endswith(DOUBTFUL_WORDS))
     urgent = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
     breaks = tuple(
         Attention(

@@ -1,3 +1,4 @@
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -6,6 +7,8 @@ from sqlalchemy import update
 from recon.errors import ConfigurationError, UsageError
 from recon.model import Mode
 from recon.steps import night, people
+from recon.steps.approve import approve, waiting
+from recon.steps.identity import identify
 from recon.store import history
 from recon.store.schema import run
 
@@ -144,3 +147,51 @@ def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:
 
     assert working.startswith("working, process")
     assert "start the night again" in _standing(merchant)
+
+
+def test_an_authorisation_that_ends_soon_is_named_first(merchant: Any) -> None:
+    """What lapses comes before everything else, with the instant it ends."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    dated = sorted(merchant.payments("authorised"), key=lambda one: one.ordered_at)
+    fresh, old = dated[-1], dated[0]
+    rows = [merchant.order(one, status="paid", action="capture") for one in (fresh, old)]
+    merchant.drop("orders.csv", *rows)
+    merchant.night()
+    merchant.now = datetime.fromisoformat(old.ordered_at) + timedelta(days=6, hours=1)
+    with merchant.environment() as environment:
+        ((_, listed),) = people.status(environment)
+
+    assert listed[0].order_no == old.order_no
+    assert listed[0].lapses
+    assert listed[0].next_step.startswith("The authorisation ends ")
+    assert not listed[1].lapses
+
+
+def test_a_word_that_waits_for_its_second_is_told(merchant: Any) -> None:
+    """Page one says who approved already, so that the second person is found."""
+    (merchant.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "Anna"\n')
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    one = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
+    merchant.night()
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        digest = waiting(environment).wanted.digest
+        approve(digest, person=person, environment=environment)
+        ((_, listed),) = people.status(environment)
+
+    assert "Anna approved it." in listed[0].next_step
+
+
+def test_a_night_that_holds_refunds_needs_two_people(merchant: Any) -> None:
+    """A NOT PROVEN night stands on the list with the command that releases it."""
+    merchant.night()
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            connection.execute(update(run).values(verdict="NOT PROVEN"))
+        ((_, listed),) = people.status(environment)
+
+    assert listed[-1].what == "night not proven"
+    assert "recon release" in listed[-1].next_step
