@@ -36,7 +36,7 @@ _SEARCH = (
 )
 _WITHOUT_PAYMENT = (
     "SELECT committed_at, operation, transaction_id, request_id FROM effect"
-    " WHERE transaction_id NOT IN (SELECT transaction_id FROM payment)"
+    " WHERE origin <> 'seed' AND transaction_id NOT IN (SELECT transaction_id FROM payment)"
     " AND (transaction_id LIKE ? ESCAPE '!' OR request_id LIKE ? ESCAPE '!')"
     " ORDER BY position DESC LIMIT ?"
 )

@@ -21,8 +21,10 @@ _TOLD = (
 )
 _TRUE = (
     "SELECT request_log_id, committed_at, operation, origin, amount, currency,"
-    " refund_reference_id, (SELECT coalesce(max(b.request_log_id), '') FROM effect b"
-    " WHERE b.position < e.position) FROM effect e WHERE transaction_id = ? ORDER BY position"
+    " refund_reference_id, CASE origin WHEN 'seed' THEN '' ELSE coalesce((SELECT b.request_log_id"
+    " FROM effect b WHERE b.position <= e.position AND b.request_log_id <> ''"
+    " ORDER BY b.position DESC LIMIT 1), '') END"
+    " FROM effect e WHERE transaction_id = ? ORDER BY position"
 )
 
 
