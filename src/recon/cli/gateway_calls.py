@@ -2,7 +2,7 @@
 
 import typer
 
-from recon.cli import gateway_doctor, gateway_money, gateway_query
+from recon.cli import gateway_doctor, gateway_money, gateway_payments, gateway_query
 
 calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
 calls.command("doctor")(gateway_doctor.doctor)
@@ -11,6 +11,10 @@ calls.command("capture")(gateway_money.capture)
 calls.command("refund")(gateway_money.refund)
 calls.command("cancel")(gateway_money.cancel)
 calls.command("review")(gateway_money.review)
+calls.command("authorise")(gateway_payments.authorise)
+calls.command("checkout")(gateway_payments.checkout)
+calls.command("cancel-subscription")(gateway_payments.cancel_subscription)
+calls.command("payout")(gateway_payments.payout)
 
 
 @calls.callback()

@@ -23,6 +23,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
 from recon.settlement.sender import Sender
 from recon.steps.environment import Environment
+from recon.steps.sending import sending_stopped
 from recon.store import answers, instruction_rows
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
@@ -83,6 +84,10 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
     environment.settings.account(request.merchant_id, account_id=request.account_id)
     if not request.by.strip():
         msg = "say who asks for it (--as)"
+        raise UsageError(msg)
+    stopped = sending_stopped(environment)
+    if stopped is not None:
+        msg = f"{stopped}; nothing was stored or sent"
         raise UsageError(msg)
     run = _run_of(request, environment=environment)
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}

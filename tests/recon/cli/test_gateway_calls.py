@@ -1,7 +1,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -114,15 +113,31 @@ def test_money_by_hand_is_done_and_told(
     assert told_by_us(port) == [operation]
 
 
-def test_review_sets_the_flag(port: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """A review moves no money and is confirmed."""
+def test_only_a_payment_in_review_is_reviewed(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An authorised payment is not in review: nothing is sent."""
     payment = seeded(port, "authorise")
 
-    code = cli.main(["gateway", "review", payment["order_no"], "--as", "anna", "--json"])
+    code = cli.main(["gateway", "review", payment["order_no"], "--as", "anna"])
 
-    shown: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert code == 0
-    assert (shown["kind"], shown["state"]) == ("review", "confirmed")
+    assert code == 2
+    assert "not in review; nothing was stored or sent" in capsys.readouterr().err
+    assert told_by_us(port) == []
+
+
+def test_while_all_sending_is_stopped_nothing_goes_by_hand(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The switch for everybody holds here too."""
+    payment = seeded(port, "authorise")
+    cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
+
+    code = cli.main(["gateway", "capture", payment["order_no"], "--as", "anna"])
+
+    assert code == 2
+    assert "nothing was stored or sent" in capsys.readouterr().err
+    assert told_by_us(port) == []
 
 
 def test_a_repeat_by_hand_waits_and_ends_with_3(

@@ -1,0 +1,220 @@
+"""`recon gateway authorise | checkout | cancel-subscription | payout`: one call, for people.
+
+A card comes from a prompt or a private file, never from an argument, and is neither kept nor
+shown. None of these calls is journalled by the nights: what moves money is refused outside the
+sandbox.
+"""
+
+import os
+import uuid
+from pathlib import Path
+from random import SystemRandom
+from typing import Annotated, Any
+
+import typer
+
+from recon.cli.choices import Account, Merchant
+from recon.cli.private_files import checked, read_private
+from recon.cli.speaking import say
+from recon.cli.tables import AsJson, show_json
+
+EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
+NOT_KNOWN_EXIT_CODE = 4
+CARD_FIELDS = ("card", "expiration_month", "expiration_year", "security_code")
+PAGE_MODE = 0o600
+
+OrderNo = Annotated[str, typer.Argument(help="A new order number.")]
+Currency = Annotated[str, typer.Option(help="Such as EUR.")]
+Amount = Annotated[str, typer.Option(help="Such as 12.50.")]
+FieldsFile = Annotated[
+    Path | None,
+    typer.Option("--fields", help="JSON file (mode 0600) with more fields of the API document."),
+]
+
+
+def authorise(
+    order_no: OrderNo,
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Currency,
+    amount: Amount,
+    fields: FieldsFile = None,
+    payment_method: Annotated[
+        str, typer.Option(help="Another method than a card; the reply names the issuer's page.")
+    ] = "",
+    card_file: Annotated[
+        Path | None,
+        typer.Option(help="JSON file (mode 0600) with the card; without it you are asked."),
+    ] = None,
+    live_card: Annotated[
+        bool, typer.Option("--live-card", help="Allow a card outside the sandbox.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start a payment by card, or by another method (`--payment-method`)."""
+    from recon.errors import UsageError
+    from recon.gateway_adapter.one_call import start_payment
+    from recon.gateway_client import ApmPayment, CardPayment
+    from recon.steps.environment import system_clock
+
+    place, played = _place(merchant, account)
+    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
+    if payment_method:
+        apm = checked(ApmPayment, given | {"payment_method": payment_method})
+        _tell(start_payment(apm, place=place, clock=system_clock), as_json=as_json)
+        return
+    if not (played or live_card):
+        msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
+        raise UsageError(msg)
+    card = {} if given.get("token_id") else _card(card_file)
+    payment = checked(CardPayment, given | card)
+    _tell(start_payment(payment, place=place, clock=system_clock), as_json=as_json)
+
+
+def checkout(
+    order_no: OrderNo,
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Currency,
+    amount: Amount,
+    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")],
+    fields: FieldsFile = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the page here, for a browser; mode 0600.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
+    from recon.gateway_adapter.one_call import start_payment
+    from recon.gateway_client import HostedPayment
+    from recon.steps.environment import system_clock
+
+    place, _ = _place(merchant, account)
+    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
+    payment = checked(HostedPayment, given | {"return_url": return_url})
+    result = start_payment(payment, place=place, clock=system_clock)
+    if page is not None and result.page:
+        page.touch(mode=PAGE_MODE)
+        page.write_bytes(result.page)
+    _tell(result, as_json=as_json)
+
+
+def cancel_subscription(
+    recurring_id: Annotated[str, typer.Argument(help="The gateway's id of the contract.")],
+    contract_name: Annotated[str, typer.Argument(help="The contract's name.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """End a recurring contract (sandbox only); what is already contracted is still charged."""
+    from recon.gateway_adapter.one_call import send_row
+    from recon.gateway_client import CancelSubscriptionRow, Operation
+    from recon.steps.environment import system_clock
+
+    place = _sandbox_only(merchant, account, what="the end of a subscription")
+    row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
+    result = send_row(Operation.CANCEL_SUBSCRIPTION, row, place=place, clock=system_clock)
+    _tell(result, as_json=as_json)
+
+
+def payout(
+    file: Annotated[
+        Path, typer.Argument(help="JSON file (mode 0600) with the fields of the API document.")
+    ],
+    merchant: Merchant,
+    account: Account,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
+    from recon.gateway_adapter.one_call import send_row
+    from recon.gateway_client import Operation, PayoutRow
+    from recon.steps.environment import system_clock
+
+    place = _sandbox_only(merchant, account, what="a payout")
+    new_id = str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
+    row = checked(PayoutRow, {"request_id": new_id, **read_private(file)})
+    result = send_row(Operation.PAYOUT, row, place=place, clock=system_clock)
+    _tell(result, as_json=as_json, told={"request_id": str(row.request_id)})
+
+
+def _place(merchant: str, account: str) -> tuple[Any, bool]:
+    """The account at the gateway, and whether that is on this machine."""
+    from recon.gateway_adapter.account import gateway_account
+    from recon.settings import load_settings
+    from recon.steps.by_hand import is_on_this_machine
+
+    settings = load_settings(os.environ)
+    place = gateway_account(settings, merchant_id=merchant, account_id=account)
+    return place, is_on_this_machine(settings)
+
+
+def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
+    """The account at the sandbox.
+
+    Raises:
+        UsageError: the gateway is not on this machine.
+    """
+    from recon.errors import UsageError
+
+    place, played = _place(merchant, account)
+    if not played:
+        msg = (
+            f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
+            "into an instruction file, where two people approve it and a night sends it once. "
+            "Nothing was sent"
+        )
+        raise UsageError(msg)
+    return place
+
+
+def _fields(path: Path | None, **given: str) -> dict[str, Any]:
+    """Fields of the file under those of the command; a card has its own way in.
+
+    Raises:
+        UsageError: the file holds a card.
+    """
+    from recon.errors import UsageError
+
+    fields = {} if path is None else read_private(path)
+    found = [name for name in CARD_FIELDS if name in fields]
+    if found:
+        msg = f"{path} holds {', '.join(found)}: a card comes from --card-file or the prompt only"
+        raise UsageError(msg)
+    return {**fields, **given}
+
+
+def _card(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {
+            "card": typer.prompt("Card number", hide_input=True, err=True),
+            "expiration_month": typer.prompt("Month of expiry", hide_input=True, err=True),
+            "expiration_year": typer.prompt("Year of expiry", hide_input=True, err=True),
+            "security_code": typer.prompt("Security code", hide_input=True, err=True),
+        }
+    from recon.errors import UsageError
+
+    card = read_private(path)
+    if set(card) != set(CARD_FIELDS):
+        msg = f"{path} must hold exactly {', '.join(CARD_FIELDS)}; nothing was sent"
+        raise UsageError(msg)
+    return card
+
+
+def _tell(result: Any, *, as_json: bool, told: dict[str, str] | None = None) -> None:
+    head = {"outcome": result.outcome, "code": result.code, "message": result.message}
+    row = {**head, **(told or {}), **result.facts}
+    if as_json:
+        show_json(row)
+    else:
+        for name, value in row.items():
+            if value:
+                say(f"{name}: {value}")
+    if result.outcome == "unknown" and not as_json:
+        say("Do not send it again: ask `recon gateway query`, or look into the gateway's portal.")
+    code = EXIT_CODES.get(result.outcome, NOT_KNOWN_EXIT_CODE)
+    if code:
+        raise typer.Exit(code)

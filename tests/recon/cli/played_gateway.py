@@ -1,0 +1,98 @@
+"""A gateway that answers payments, payouts and subscriptions well and quotes all it was told."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qsl
+from xml.sax.saxutils import escape
+
+SIGNED = (
+    *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
+    *("order_status", "result_info"),
+)
+
+
+@contextmanager
+def played_gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Its base URL, and what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    class Played(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            fields = json.loads(body) if body.startswith("{") else dict(parse_qsl(body))
+            asked.append({"path": self.path, **fields})
+            reply = ANSWERS[self.path](fields)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *_words: Any) -> None:
+            """A test says nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Played)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _authorised(fields: dict[str, Any]) -> bytes:
+    """The XML result; another method than a card gets an issuer's page."""
+    result = {
+        **{name: str(fields[name]) for name in ("merchant_id", "account_id", "order_no")},
+        **{name: str(fields[name]) for name in ("amount", "currency")},
+        "note": f"quoted {fields.get('card', '')} {fields.get('birth_date', '')}",
+    }
+    if "card" in fields:
+        result |= {"transaction_id": "T1", "card": str(fields["card"]), "order_status": "1"}
+        result["result_info"] = f"0000:Success for {fields['card']} {fields.get('document', '')}"
+    else:
+        result["issuer_url"] = "https://issuer.example.test/pay"
+    plain = "".join(result.get(name, "") for name in SIGNED).replace(" ", "")
+    result["encryption_data"] = hashlib.sha256(f"{plain}sandbox".encode()).hexdigest()
+    elements = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in result.items())
+    return f"<?xml version='1.0' encoding='UTF-8'?><respon>{elements}</respon>".encode()
+
+
+def _hosted(fields: dict[str, Any]) -> bytes:
+    """The page that posts the form on."""
+    inputs = {
+        "merNo": fields["merchant_id"],
+        "orderNo": fields["order_no"],
+        "orderAmount": fields["amount"],
+        "orderCurrency": fields["currency"],
+        "allParams": f"order_no={fields['order_no']}",
+    }
+    hidden = "".join(f'<input type="hidden" name="{n}" value="{v}">' for n, v in inputs.items())
+    page = f'<form method="post" action="/v1/checkout">{hidden}</form>'
+    return f"<html><title>Loading</title><body>{page}</body></html>".encode()
+
+
+def _paid_out(fields: dict[str, Any]) -> bytes:
+    """The record of a payout, with what was sent in words as well."""
+    record = {"status": "COMPLETED", "transaction_id": "P1", "fee_amount": 5, "fee_currency": "EUR"}
+    quoted = {"failure_reason": json.dumps(fields.get("beneficiary", {})), "failure_type": ""}
+    return json.dumps({**fields, **record, **quoted}).encode()
+
+
+def _ended(fields: dict[str, Any]) -> bytes:
+    """The subscription is Inactived."""
+    return json.dumps({**fields, "cancel_status": "1", "error_message": ""}).encode()
+
+
+ANSWERS = {
+    "/v1/authorise": _authorised,
+    "/v1/checkout": _hosted,
+    "/v1/payout": _paid_out,
+    "/v1/cancelsubscription": _ended,
+}
