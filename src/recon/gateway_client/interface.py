@@ -4,16 +4,24 @@
 the chosen profile are laid on top of each other here. Used by every other module of the client.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from recon.gateway_client.errors import InterfaceError
+from recon.gateway_client.operation_formats import (
+    BatchOperation,
+    Grammar,
+    InterfaceTable,
+    OperationFormat,
+    PaymentFormat,
+    PaymentFormats,
+    QueryOperations,
+    SingleOperation,
+)
 
-ROWS_MAX = 1_000
 CHARACTERS_MAX = 1_000_000
 Table = TypeVar("Table", bound=BaseModel)
 LAYERS = ("base", "extended", "user")
@@ -26,15 +34,6 @@ QueryRefusal = Literal[
 ]
 
 
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text, re.ASCII)
-    except re.error as error:
-        msg = f"not a regular expression: {error}"
-        raise ValueError(msg) from error
-    return text
-
-
 def _zone(text: str) -> str:
     try:
         ZoneInfo(text)
@@ -44,135 +43,7 @@ def _zone(text: str) -> str:
     return text
 
 
-Pattern = Annotated[str, AfterValidator(_pattern)]
-WirePath = Annotated[str, Field(pattern=r"^/v1/[A-Za-z0-9]+$")]
-Body = Literal["json", "form", "xml"]
-ContentType = Annotated[str, Field(pattern=r"^[a-z]+/[a-z0-9.+-]+$")]
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Grammar(_Table):
-    """Whole-text patterns of the fields we send."""
-
-    merchant_id: Pattern
-    account_id: Pattern
-    transaction_id: Pattern
-    order_no: Pattern
-    currency: Pattern
-    amount: Pattern
-    refund_amount: Pattern
-    refund_reason: Pattern
-    refund_reference: Pattern
-    review_flag: Pattern
-    recurring_id: Pattern
-    contract_name: Pattern
-
-
-class BatchOperation(_Table):
-    """How one batch operation looks on the wire."""
-
-    path: WirePath
-    body: Literal["json"]
-    content_type: ContentType
-    rows_max: int = Field(ge=1, le=ROWS_MAX)
-    rows_field: str
-    row_fields: tuple[str, ...]
-    echo_fields: tuple[str, ...]
-    """Fields of a reply's row that must equal what was sent."""
-    status_field: str
-    message_field: str
-    key_field: Literal["transaction_id"] = "transaction_id"
-    """The field by which a reply's row is found again."""
-
-
-class SingleOperation(_Table):
-    """How an operation looks on the wire whose batches have exactly one row."""
-
-    path: WirePath
-    body: Body
-    content_type: ContentType
-    rows_max: Literal[1] = 1
-    row_fields: tuple[str, ...]
-    echo_fields: tuple[str, ...]
-    echo_fields_if_given: tuple[str, ...] = ()
-    """Fields of the reply (dots lead into objects) that must equal what was sent unless empty."""
-    status_field: str
-    message_field: str
-    code_field: str = ""
-    """The field of the code; "" when the message begins with it."""
-    key_field: str
-    grammar: dict[str, Pattern] = Field(default_factory=dict)
-    """Whole-text patterns of single fields by their last name."""
-
-
-class PaymentFormat(_Table):
-    """How an operation that starts a payment looks on the wire."""
-
-    path: WirePath
-    body: Body
-    content_type: ContentType
-
-
-class PaymentFormats(_Table):
-    """The operations that start a payment, and the names of fields that differ by brand."""
-
-    website_field: str = Field(pattern=r"^[A-Za-z_]{1,50}$")
-    antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
-    authorise_card: PaymentFormat
-    authorise_apm: PaymentFormat
-    checkout: PaymentFormat
-
-
-OperationFormat = BatchOperation | SingleOperation
-
-
-class QueryOperation(_Table):
-    """How the order query looks on the wire."""
-
-    path: WirePath
-    body: Literal["form", "json"]
-    content_type: ContentType
-    rows_max: int = Field(ge=1, le=ROWS_MAX)
-    rows_field: str
-    order_nos_field: str
-    transaction_ids_field: str
-
-
-class RefundQueryOperation(_Table):
-    """How the search for refunds looks on the wire."""
-
-    path: WirePath
-    body: Literal["form", "json"]
-    content_type: ContentType
-    rows_max: int = Field(ge=1, le=ROWS_MAX)
-    rows_field: str
-    order_nos_field: str
-    references_field: str
-
-
-class MethodsOperation(_Table):
-    """How the question for the best payment methods looks on the wire."""
-
-    path: WirePath
-    body: Literal["form", "json"]
-    content_type: ContentType
-    rows_field: str
-    name_field: str
-    """Of a method that comes as an object."""
-
-
-class QueryOperations(_Table):
-    """The queries the gateway offers."""
-
-    retrievalTrans: QueryOperation  # noqa: N815 - the operation's own name in its path
-    retrievalRefund: RefundQueryOperation | None = None  # noqa: N815 - the same
-    optimise: MethodsOperation | None = None
-
-
-class Profile(_Table):
+class Profile(InterfaceTable):
     """Paths, wire formats, limits and field names."""
 
     query_characters_max: int = Field(ge=0, le=CHARACTERS_MAX)
@@ -185,7 +56,7 @@ class Profile(_Table):
     query: QueryOperations
 
 
-class SignatureRules(_Table):
+class SignatureRules(InterfaceTable):
     """How requests are signed and what a reply's signature must be."""
 
     algorithm: Literal["sha256", "hmac-sha256"]
@@ -195,7 +66,7 @@ class SignatureRules(_Table):
     replies: dict[str, Literal["echo", "echo-or-absent"]]
 
 
-class Refusals(_Table):
+class Refusals(InterfaceTable):
     """When a whole money request counts as refused before processing."""
 
     signature_codes: frozenset[str]
@@ -204,7 +75,7 @@ class Refusals(_Table):
     retry_after_is_final: bool
 
 
-class QueryReading(_Table):
+class QueryReading(InterfaceTable):
     """How answers of the order query are read."""
 
     row_missing_when_asked_alone: Literal["failed", "not_found"]
@@ -212,7 +83,7 @@ class QueryReading(_Table):
     timezone: Annotated[str, AfterValidator(_zone)]
 
 
-class StatusMap(_Table):
+class StatusMap(InterfaceTable):
     """What the gateway's codes mean."""
 
     return_status: dict[str, Literal["accepted", "refused"]]
@@ -225,7 +96,7 @@ class StatusMap(_Table):
     query: QueryReading
 
 
-class GatewayInterface(_Table):
+class GatewayInterface(InterfaceTable):
     """Everything the client knows of the gateway's interface, in one frozen value."""
 
     profile_name: str

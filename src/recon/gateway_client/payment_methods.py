@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recon.gateway_client.errors import InterfaceError, InvalidPaymentError
-from recon.gateway_client.interface import GatewayInterface, MethodsOperation, ReplyPolicy
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.operation_formats import MethodsOperation
 from recon.gateway_client.outcomes import Finding, FindingKind
 from recon.gateway_client.prepare import PreparedCall, refuse_credentials
 from recon.gateway_client.private_fields import Amount, PrivateFields, private_texts, wire_value

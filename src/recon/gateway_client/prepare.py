@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recon.gateway_client.errors import InvalidBatchError, RowProblem
-from recon.gateway_client.interface import BatchOperation, GatewayInterface, OperationFormat
+from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.operation_formats import BatchOperation, OperationFormat
 from recon.gateway_client.rows import (
     Credentials,
     Operation,

@@ -12,7 +12,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from recon.gateway_client.errors import InterfaceError
-from recon.gateway_client.interface import GatewayInterface, RefundQueryOperation
+from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.operation_formats import RefundQueryOperation
 from recon.gateway_client.outcomes import Finding, FindingKind
 from recon.gateway_client.query_reading import (
     AMOUNT,

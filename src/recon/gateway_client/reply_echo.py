@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from recon.gateway_client.interface import OperationFormat, SingleOperation
+from recon.gateway_client.operation_formats import OperationFormat, SingleOperation
 from recon.gateway_client.rows import RefundRow, Row
 from recon.gateway_client.wire.json_reply import text_of
 

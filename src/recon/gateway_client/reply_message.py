@@ -4,13 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recon.gateway_client.interface import (
-    BatchOperation,
-    GatewayInterface,
-    OperationFormat,
-    ReplyPolicy,
-    SingleOperation,
-)
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.operation_formats import BatchOperation, OperationFormat, SingleOperation
 from recon.gateway_client.prepare import PreparedRequest
 from recon.gateway_client.rows import Credentials
 from recon.gateway_client.signing import SignatureState, reply_signature, sign

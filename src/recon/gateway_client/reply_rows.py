@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recon.gateway_client.interface import GatewayInterface, OperationFormat, SingleOperation
+from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.operation_formats import OperationFormat, SingleOperation
 from recon.gateway_client.outcomes import Finding, FindingKind, Outcome, RowOutcome
 from recon.gateway_client.payout_record import PayoutRecord, payout_record
 from recon.gateway_client.prepare import PreparedRequest
