@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from recon.sandbox.downloads import days_offered, files_of
+from recon.sandbox.downloads import Downloads, days_offered
 from recon.sandbox.markup import Link, document, links, paragraph, table
 from recon.sandbox.request import Sandbox
 from recon.sandbox.timeline import HOME
@@ -21,17 +21,18 @@ _EXPLAINED = (
 
 def download_routes(sandbox: Sandbox) -> list[Route]:
     """The routes under `/_sandbox/files`."""
+    downloads = Downloads(sandbox)
 
     async def listed(_request: Request) -> Response:
         return HTMLResponse(_page(sandbox))
 
     async def of_day(request: Request) -> Response:
-        files = _asked_for(sandbox, request)
+        files = _asked_for(downloads, request)
         return _missing() if files is None else HTMLResponse(_day_page(request, list(files)))
 
     async def one(request: Request) -> Response:
         name = request.path_params["name"]
-        text = (_asked_for(sandbox, request) or {}).get(name)
+        text = (_asked_for(downloads, request) or {}).get(name)
         if text is None:
             return _missing()
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -45,15 +46,15 @@ def download_routes(sandbox: Sandbox) -> list[Route]:
     ]
 
 
-def _asked_for(sandbox: Sandbox, request: Request) -> dict[str, str] | None:
+def _asked_for(downloads: Downloads, request: Request) -> dict[str, str] | None:
     """The files of the account and day in the path, None when there is no such account or day."""
     account_id = request.path_params["account"]
     try:
         day = date.fromisoformat(request.path_params["day"])
     except ValueError:
         return None
-    known = account_id in sandbox.options.accounts
-    return files_of(sandbox, day=day, account_id=account_id) if known else None
+    known = account_id in downloads.sandbox.options.accounts
+    return downloads.of(day=day, account_id=account_id) if known else None
 
 
 def _missing() -> Response:

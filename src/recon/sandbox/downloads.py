@@ -31,6 +31,25 @@ DAYS_SHOWN = 7
 """Business dates that the page of downloads offers, back from the clock's own."""
 
 
+class Downloads:
+    """The files that were asked for last: all files of a day come from one reading of the truth."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._asked: tuple[object, ...] = ()
+        self._files: dict[str, str] = {}
+
+    def of(self, *, day: date, account_id: str) -> dict[str, str]:
+        """Name -> text of every file of one business date and account, as the truth is now."""
+        book = self.sandbox.book
+        last = book.select("SELECT coalesce(max(position), 0), count(*) FROM effect")[0]
+        asked = (day, account_id, *last)
+        if asked != self._asked:
+            self._files = files_of(self.sandbox, day=day, account_id=account_id)
+            self._asked = asked
+        return self._files
+
+
 def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
     """Name -> text of every file of one business date and account."""
     closes_at = BusinessCalendar.of().closes_at(day)

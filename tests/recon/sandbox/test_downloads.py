@@ -148,6 +148,17 @@ def test_fees_follow_the_one_rule_but_for_the_planted_one(gateway: Any) -> None:
     assert set(wrong) <= known
 
 
+def test_files_follow_the_truth(gateway: Any) -> None:
+    """What takes effect between two downloads stands in the second one; a reset takes it back."""
+    name = f"settlement-{DAY}.csv"
+    first = download(gateway, name).text
+    assert download(gateway, name).text == first
+    capture_some(gateway)
+    assert download(gateway, name).text.count("\n") > first.count("\n")
+    gateway.http.post("/_sandbox/reset").raise_for_status()
+    assert download(gateway, name).text == first
+
+
 def test_a_day_without_movements_has_an_empty_settlement(gateway: Any) -> None:
     """A header and nothing else, and nothing planted."""
     text = download(gateway, "settlement-2020-01-01.csv", day="2020-01-01").text

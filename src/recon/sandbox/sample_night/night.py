@@ -7,6 +7,7 @@ a correct reconciliation must find in them.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import islice
 from random import Random
 
 from recon.business_date import BusinessCalendar
@@ -66,9 +67,10 @@ class _Pool:
 
     def take(self, wants: Wants, *, times: int) -> list[Payment]:
         """Up to `times` fitting payments; nobody else gets them."""
-        chosen = [payment for payment in self.left if wants(payment)][:times]
+        chosen = list(islice((payment for payment in self.left if wants(payment)), times))
         used = {payment.transaction_id for payment in chosen}
-        self.left = [payment for payment in self.left if payment.transaction_id not in used]
+        if used:
+            self.left = [payment for payment in self.left if payment.transaction_id not in used]
         return chosen
 
     def tell(self, tell: Tell, wants: Wants, *, times: int) -> list[Story]:
