@@ -10,7 +10,6 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -23,30 +22,21 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
-from recon.gateway_client.outcomes import Finding
 from recon.gateway_client.pace import Pace
 from recon.gateway_client.prepare import refuse_credentials
 from recon.gateway_client.query_bounds import QueryLimits, grouped
-from recon.gateway_client.query_reading import (
-    QUERY,
-    REFUND_QUERY,
-    FailedKey,
-    GroupAnswer,
-    KeyKind,
-    QueryReading,
-    Record,
-)
+from recon.gateway_client.query_reading import GroupAnswer, Record
 from recon.gateway_client.query_refusal import (
     SLOW_DOWN_STATUSES,
     AgainError,
     judged_by_status,
 )
-from recon.gateway_client.query_reply import OrderRecord, read_query_reply
-from recon.gateway_client.query_work import FAILURES_IN_A_ROW_MAX, Question, Work
-from recon.gateway_client.refund_reply import RefundRecord, read_refund_reply, refund_query
+from recon.gateway_client.query_reply import OrderRecord
+from recon.gateway_client.query_work import FAILURES_IN_A_ROW_MAX, Answers, Question, Work
+from recon.gateway_client.questions import order_question, refund_question
+from recon.gateway_client.refund_reply import RefundRecord
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials, text_problem
-from recon.gateway_client.signing import sign
 from recon.gateway_client.transport import (
     Clock,
     RawReply,
@@ -61,30 +51,11 @@ IDLE_SECONDS = 0.005
 Sleep = Callable[[float], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryAnswers:
-    """Every key that was asked stands in exactly one of found, not_found and failed."""
+QueryAnswers = Answers[OrderRecord]
+"""All payments of every order or transaction that was asked about."""
 
-    found: tuple[OrderRecord, ...]
-    """All attempts of every key, in the order of the keys."""
-    not_found: tuple[str, ...]
-    failed: tuple[FailedKey, ...]
-    findings: tuple[Finding, ...]
-    calls: int
-    """HTTP calls made, repeated ones included."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefundAnswers:
-    """Every key of a refund search stands in exactly one of found, not_found and failed."""
-
-    found: tuple[RefundRecord, ...]
-    """All refunds of every key, in the order of the keys."""
-    not_found: tuple[str, ...]
-    """Keys without any refund."""
-    failed: tuple[FailedKey, ...]
-    findings: tuple[Finding, ...]
-    calls: int
+RefundAnswers = Answers[RefundRecord]
+"""All refunds of every order or reference that was asked about."""
 
 
 class QueryClient:
@@ -168,29 +139,13 @@ class QueryClient:
         if orders and transactions:
             msg = "ask by order number or by transaction id, not by both at once"
             raise ValueError(msg)
-        described = self._interface.profile.query.retrievalTrans
-        kind = KeyKind.TRANSACTION_ID if transactions else KeyKind.ORDER_NO
-        question = Question(
-            path=described.path,
-            body=described.body,
-            content_type=described.content_type,
-            rows_max=described.rows_max,
-            keys_field=(
-                described.transaction_ids_field if transactions else described.order_nos_field
-            ),
-            reading=self._reading(QUERY, kind=kind),
-            silence=self._interface.status_map.query.row_missing_when_asked_alone,
-            read=read_query_reply,
+        question = order_question(
+            self._interface,
+            policy=self._policy,
+            credentials=self._credentials,
+            by_transaction=bool(transactions),
         )
-        keys = orders or transactions
-        work = await self._asked(question, keys=keys)
-        return QueryAnswers(
-            found=tuple(record for key in keys for record in work.records.get(key, ())),
-            not_found=tuple(key for key in keys if key in work.not_found),
-            failed=tuple(FailedKey(key, work.failed[key]) for key in keys if key in work.failed),
-            findings=work.sorted_findings(),
-            calls=work.calls,
-        )
+        return await self._answers(question, keys=orders or transactions)
 
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
@@ -206,38 +161,15 @@ class QueryClient:
         if orders and ours:
             msg = "ask by order number or by our reference, not by both at once"
             raise ValueError(msg)
-        described = refund_query(self._interface)
-        question = Question(
-            path=described.path,
-            body=described.body,
-            content_type=described.content_type,
-            rows_max=described.rows_max,
-            keys_field=described.references_field if ours else described.order_nos_field,
-            reading=self._reading(
-                REFUND_QUERY, kind=KeyKind.REFUND_REFERENCE if ours else KeyKind.ORDER_NO
-            ),
-            silence=self._interface.status_map.query.refund_missing_when_asked_alone,
-            read=read_refund_reply,
+        question = refund_question(
+            self._interface,
+            policy=self._policy,
+            credentials=self._credentials,
+            by_reference=bool(ours),
         )
-        keys = orders or ours
-        work = await self._asked(question, keys=keys)
-        return RefundAnswers(
-            found=tuple(record for key in keys for record in work.records.get(key, ())),
-            not_found=tuple(key for key in keys if key in work.not_found),
-            failed=tuple(FailedKey(key, work.failed[key]) for key in keys if key in work.failed),
-            findings=work.sorted_findings(),
-            calls=work.calls,
-        )
+        return await self._answers(question, keys=orders or ours)
 
-    def _reading(self, operation: str, *, kind: KeyKind) -> QueryReading:
-        signature = sign(
-            operation, fields={}, credentials=self._credentials, interface=self._interface
-        )
-        return QueryReading(
-            self._interface, self._policy, self._credentials, signature, kind, operation
-        )
-
-    async def _asked(self, question: Question[Record], *, keys: Sequence[str]) -> Work[Record]:
+    async def _answers(self, question: Question[Record], *, keys: Sequence[str]) -> Answers[Record]:
         """Every key asked and answered; keys that must not be sent are failed at once."""
         kind = question.reading.kind
         problems = {
@@ -256,7 +188,7 @@ class QueryClient:
             failed={key: f"not asked: the {kind} {why}" for key, why in problems.items() if why},
         )
         await self._run(work)
-        return work
+        return work.answers(keys)
 
     async def _run(self, work: Work[Record]) -> None:
         """All groups, over all connections; the first refusal of everything ends it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol
 
 from recon.gateway_client.outcomes import Finding
-from recon.gateway_client.query_reading import GroupAnswer, QueryReading, Record
+from recon.gateway_client.query_reading import FailedKey, GroupAnswer, QueryReading, Record
 from recon.gateway_client.query_refusal import stop_for
 from recon.gateway_client.transport import RawReply
 
@@ -47,6 +47,20 @@ class Question(Generic[Record]):
     silence: Literal["failed", "not_found"]
     """What it means when a key that was asked alone has no row."""
     read: Reader[Record]
+
+
+@dataclass(frozen=True)  # with slots a generic alias of it could not be called (Python 3.11)
+class Answers(Generic[Record]):
+    """Every key that was asked stands in exactly one of found, not_found and failed."""
+
+    found: tuple[Record, ...]
+    """All records of every key, in the order of the keys."""
+    not_found: tuple[str, ...]
+    """Keys that the gateway knows nothing of."""
+    failed: tuple[FailedKey, ...]
+    findings: tuple[Finding, ...]
+    calls: int
+    """HTTP calls made, repeated ones included."""
 
 
 @dataclass(slots=True)
@@ -109,9 +123,15 @@ class Work(Generic[Record]):
         for key in keys:
             self.failed[key] = reason
 
-    def sorted_findings(self) -> tuple[Finding, ...]:
-        """Findings in an order that does not depend on which worker was first."""
-        return tuple(sorted(self.findings, key=lambda finding: (finding.kind, str(finding))))
+    def answers(self, keys: Sequence[str]) -> Answers[Record]:
+        """What came of these keys, in an order that does not depend on which worker was first."""
+        return Answers(
+            found=tuple(record for key in keys for record in self.records.get(key, ())),
+            not_found=tuple(key for key in keys if key in self.not_found),
+            failed=tuple(FailedKey(key, self.failed[key]) for key in keys if key in self.failed),
+            findings=tuple(sorted(self.findings, key=lambda found: (found.kind, str(found)))),
+            calls=self.calls,
+        )
 
     def _take_refusal(self, answer: GroupAnswer[Record], *, keys: Sequence[str]) -> None:
         if answer.refusal == "system" or len(keys) == 1:
