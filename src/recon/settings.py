@@ -79,6 +79,8 @@ class GatewaySettings(BaseModel):
     read_attempts: int = Field(default=4, ge=1, le=10)
     capture_multiple: bool = False
     """Whether an authorisation may be captured in parts, together never more than it."""
+    review_flags: frozenset[str] = frozenset({"1"})
+    """The flags that a review may set; the document shows no other than "1"."""
     ca_file: Path | None = None
     proxy: str = ""
     """http or https address; TLS to the gateway goes through it unopened."""
@@ -93,6 +95,8 @@ class Settings(BaseModel):
     database_url: SecretStr
     gateway_base_url: str
     sign_key: SecretStr
+    seal_key: SecretStr | None = None
+    """Under which payees' bank details rest; only payouts need it."""
     gateway: GatewaySettings
     interface: dict[str, Tables]
     """The files of GATEWAY_FILES, parsed and overlaid, for the gateway client."""
@@ -175,6 +179,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
         sign_key=_sign_key(environment),
+        seal_key=_seal_key(environment),
         gateway=_checked(
             GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
         ),
@@ -225,6 +230,14 @@ def _sign_key(environment: Mapping[str, str]) -> SecretStr:
         msg = "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the key"
         raise ConfigurationError(msg)
     return SecretStr(key_of_file(Path(environment["RECON_SIGN_KEY_FILE"])))
+
+
+def _seal_key(environment: Mapping[str, str]) -> SecretStr | None:
+    if _given(environment, "RECON_SEAL_KEY"):
+        return SecretStr(environment["RECON_SEAL_KEY"])
+    if _given(environment, "RECON_SEAL_KEY_FILE"):
+        return SecretStr(key_of_file(Path(environment["RECON_SEAL_KEY_FILE"])))
+    return None
 
 
 def key_of_file(path: Path) -> str:

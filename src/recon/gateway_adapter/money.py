@@ -3,23 +3,27 @@
 Implements `settlement.sender.MoneyGateway`.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from recon.errors import Defect
+from recon.errors import ConfigurationError, Defect, ReconError
 from recon.gateway_adapter.account import GatewayAccount, gateway_account
 from recon.gateway_client import (
     BatchRow,
     CancelRow,
+    CancelSubscriptionRow,
     CaptureRow,
     CertificateError,
     InvalidBatchError,
     MoneyTransport,
     NotSentError,
+    PayoutRow,
     PreparedRequest,
     RawReply,
     RefundRow,
     ReviewRow,
+    Row,
     UnknownOutcomeError,
     check_rows,
     prepare,
@@ -30,6 +34,8 @@ from recon.model import Clock, InstructionKind, Outcome
 from recon.money import wire_amount
 from recon.settings import Settings
 from recon.settlement.eligibility import Cleared
+from recon.settlement.instruction import Instruction
+from recon.settlement.sealing import Seal
 from recon.settlement.sender import (
     BatchResult,
     NoReply,
@@ -44,7 +50,12 @@ WIRE_OPERATIONS: Mapping[InstructionKind, WireOperation] = {
     InstructionKind.REFUND: WireOperation.REFUND,
     InstructionKind.CANCEL: WireOperation.CANCEL,
     InstructionKind.REVIEW: WireOperation.REVIEW,
+    InstructionKind.CANCEL_SUBSCRIPTION: WireOperation.CANCEL_SUBSCRIPTION,
+    InstructionKind.PAYOUT: WireOperation.PAYOUT,
 }
+
+FIRST_REVIEW_FLAG = "1"
+"""What a review sets that names no flag; the document shows no other."""
 
 
 class GatewayOfMoney:
@@ -71,12 +82,12 @@ class GatewayOfMoney:
 
     def problem(self, cleared: Cleared) -> str:
         """Why this row must not be sent at all; "" when it may."""
-        kind = cleared.instruction.kind
-        if kind not in WIRE_OPERATIONS:
-            return f"{kind} cannot be sent by this version"
-        problems = check_rows(
-            WIRE_OPERATIONS[kind], rows=[_row_of(cleared)], interface=self._account.interface
-        )
+        try:
+            row = self._row_of(cleared)
+        except ReconError as error:
+            return str(error)
+        operation = WIRE_OPERATIONS[cleared.instruction.kind]
+        problems = check_rows(operation, rows=[row], interface=self._account.interface)
         return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
@@ -84,13 +95,14 @@ class GatewayOfMoney:
         try:
             request = prepare(
                 WIRE_OPERATIONS[kind],
-                [_row_of(row) for row in rows],
+                [self._row_of(row) for row in rows],
                 credentials=self._account.credentials,
                 interface=self._account.interface,
             )
-        except InvalidBatchError as error:
+        except (InvalidBatchError, ConfigurationError) as error:
             raise Defect(str(error)) from error
-        return Prepared(kind, tuple(rows), request.body, request.body_sha256, request)
+        storable = request.masked(request.body)
+        return Prepared(kind, tuple(rows), storable, request.body_sha256, request)
 
     async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
         """One request on a connection of its own, once."""
@@ -104,7 +116,8 @@ class GatewayOfMoney:
             return SurelyNotSent(str(error))
         except UnknownOutcomeError as error:
             return NoReply(str(error))
-        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at)
+        kept = _request_of(prepared).masked(raw.body)
+        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at, kept)
 
     def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
         """What the reply says, row by row."""
@@ -127,6 +140,30 @@ class GatewayOfMoney:
             message="; ".join(part for part in (read.return_message, findings) if part),
             stop_reason=read.stop_reason if read.stop_sending else "",
         )
+
+    def _row_of(self, cleared: Cleared) -> Row:
+        instruction = cleared.instruction
+        if instruction.kind is InstructionKind.PAYOUT:
+            return _payout_row(instruction, seal=Seal(self._account.settings.seal_key))
+        if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            return CancelSubscriptionRow(
+                recurring_id=instruction.recurring_id, contract_name=instruction.contract_name
+            )
+        return _row_of(cleared)
+
+
+def _payout_row(instruction: Instruction, *, seal: Seal) -> PayoutRow:
+    if not instruction.sealed:
+        msg = "the payee's details were erased when this payout became final"
+        raise Defect(msg)
+    return PayoutRow.model_validate(
+        json.loads(seal.open(instruction.sealed))
+        | {
+            "request_id": instruction.gateway_request_id,
+            "payment_amount": wire_amount(instruction.amount, currency=instruction.currency),
+            "payment_currency": instruction.currency,
+        }
+    )
 
 
 def _request_of(prepared: Prepared) -> PreparedRequest:
@@ -152,7 +189,8 @@ def _row_of(cleared: Cleared) -> BatchRow:
         case InstructionKind.CANCEL:
             return CancelRow(**ids, amount=whole)
         case InstructionKind.REVIEW:
-            return ReviewRow(**ids, amount=whole)
+            flag = instruction.review_flag or FIRST_REVIEW_FLAG
+            return ReviewRow(**ids, amount=whole, review_flag=flag)
         case _:
             return RefundRow(
                 **ids,

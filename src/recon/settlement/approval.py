@@ -78,6 +78,13 @@ def _decides(item: Instruction) -> Sequence[str]:
         item.request_id,
         item.state.value,
         item.hold,
+        item.review_flag,
+        item.recurring_id,
+        item.contract_name,
+        item.gateway_request_id,
+        item.payee,
+        item.payee_digest,
+        item.sealed,
     )
 
 

@@ -89,6 +89,29 @@ def clear(
     return Cleared(instruction, payment)
 
 
+def clear_alone(
+    instruction: Instruction, *, others: Sequence[Instruction], rule_approver: str
+) -> Cleared | Refused:
+    """Judge an instruction that no query can speak of: a payout, or the end of a subscription.
+
+    Args:
+        instruction: Approved, not sent yet.
+        others: The journal's rows of the same subscription.
+        rule_approver: The name under which a rule approves, which no payout may carry.
+    """
+    own = [other for other in others if other.instruction_id != instruction.instruction_id]
+    for other in own:
+        if other.is_open:
+            reason = f"instruction {other.instruction_id} of the same subscription is not settled"
+            return Refused(instruction, f"{reason} yet")
+        if other.may_have_moved:
+            return Refused(instruction, "it was done before")
+    if instruction.kind is InstructionKind.PAYOUT and instruction.approved_by == rule_approver:
+        return Refused(instruction, "every payout needs approval by two people")
+    nothing = Payment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
+    return Cleared(instruction, nothing)
+
+
 _NO_ANSWER: Mapping[Answer, str] = {
     Answer.FAILED: "the gateway gave no usable answer for this order tonight",
     Answer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",

@@ -1,7 +1,7 @@
 """One intended money movement, and which state may follow which."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from recon.model import InstructionKind, InstructionState
@@ -57,6 +57,17 @@ class Instruction:
     baseline_status: str
     approved_by: str
     in_doubt_since: datetime | None
+    review_flag: str = ""
+    recurring_id: str = ""
+    contract_name: str = ""
+    gateway_request_id: str = ""
+    """Under which the gateway knows a payout; made when it was planned, kept for ever."""
+    payee: str = ""
+    """Of a payout, as people may see it, such as `DE…3000`."""
+    payee_digest: str = ""
+    """The same for every payout to this payee."""
+    sealed: str = field(default="", repr=False)
+    """A payout's details, encrypted; "" once it is final."""
 
     @property
     def is_open(self) -> bool:

@@ -7,6 +7,7 @@ looks like a correction: both wait for a person who sees the first one. The busi
 part of the key: yesterday again cannot double anything.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 
 RULE_APPROVER = "rule: order file"
+CONTENT_CHARACTERS = 32
+"""Of a content digest within a natural key; enough that no two payouts share it."""
+REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
+"""Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,17 @@ class Action:
     request_id: str
     occurrence: int
     """1 for the first of equal actions within one file, 2 for the second, …"""
+    strict: bool = False
+    """From an instruction file: its request id stands for one instruction, whatever it says."""
+    review_flag: str = ""
+    recurring_id: str = ""
+    contract_name: str = ""
+    payee: str = ""
+    """As people may see it, such as `DE…3000`."""
+    payee_digest: str = ""
+    content_digest: str = ""
+    """Of all that a payout says beside its amount; keyed."""
+    sealed: str = field(default="", repr=False)
 
     @property
     def amount(self) -> int:
@@ -47,8 +63,17 @@ class Action:
     @property
     def base_key(self) -> str:
         """What the action does, without who asked."""
-        place = (self.merchant_id, self.account_id, self.order_no)
+        place = (self.merchant_id, self.account_id, self._subject)
         return "|".join((self.kind.value, *place, str(self.amount), self.currency))
+
+    @property
+    def _subject(self) -> str:
+        """What it is done to."""
+        if self.kind is InstructionKind.PAYOUT:
+            return f"payout:{self.content_digest[:CONTENT_CHARACTERS]}"
+        if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            return f"{self.recurring_id}/{self.contract_name}"
+        return f"{self.order_no}@{self.transaction_id}" if self.strict else self.order_no
 
 
 @dataclass(slots=True)
@@ -61,6 +86,8 @@ class Known:
     """base key -> (file name, instruction id) of those without a request id, oldest first"""
     by_request: dict[tuple[str, str], str] = field(default_factory=dict)
     """(kind and order, request id) -> instruction id"""
+    requests: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """request id -> natural key and instruction id that had it first"""
     by_file: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """(kind and order, file name) -> base key -> instruction id of those without a request id"""
 
@@ -69,6 +96,7 @@ class Known:
         self.by_key[key.natural] = instruction_id
         if key.request_id:
             self.by_request[key.move, key.request_id] = instruction_id
+            self.requests.setdefault(key.request_id, (key.natural, instruction_id))
             return
         self.without_request.setdefault(key.base, []).append((file_name, instruction_id))
         self.by_file.setdefault((key.move, file_name), {})[key.base] = instruction_id
@@ -169,6 +197,12 @@ def _natural_key(action: Action, *, known: Known) -> str:
 def _hold(action: Action, *, known: Known, present: AbstractSet[tuple[int, str]]) -> str:
     """Why a new instruction waits for a person; "" when nothing speaks against it."""
     move = Key(f"{action.base_key}|").move
+    if action.strict and action.request_id in known.requests:
+        used = known.requests[action.request_id][1]
+        return (
+            f"request_id {action.request_id} was used by instruction {used} for something else; "
+            "give each its own, or withdraw one of them"
+        )
     if action.request_id:
         used = known.by_request.get((move, action.request_id), "")
         told = f"request_id {action.request_id} was used by instruction {used} with another amount"
@@ -209,6 +243,13 @@ def _instruction_of(
         baseline_status="",
         approved_by=RULE_APPROVER if approved else "",
         in_doubt_since=None,
+        review_flag=action.review_flag,
+        recurring_id=action.recurring_id,
+        contract_name=action.contract_name,
+        gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
+        payee=action.payee,
+        payee_digest=action.payee_digest,
+        sealed=action.sealed,
     )
 
 

@@ -1,14 +1,16 @@
-"""What became of an instruction in doubt? Decided by later queries, never by time alone.
+"""What became of an instruction in doubt? Decided by evidence, never by time alone.
 
 An answer counts only after the quarantine (a late effect may still arrive), and only when two
 answers at least five minutes apart agree. Captures and cancels are decided by the payment's state.
-A refund by itself is never decided here: the query does not say how much was refunded, and the
-portal can do the same; it goes to a person when the state moved or the wait is over.
+A refund is decided by our own reference, where the gateway can be asked for it or names it in a
+verified message; by the state alone never, because the portal can do the same. Part captures,
+payments that are no longer shown, and kinds that no query shows go to a person.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
@@ -19,14 +21,43 @@ QUARANTINE_DEADLINES = 3
 ANSWERS_APART_MIN = timedelta(minutes=5)
 
 _S = GatewayState
+_K = InstructionKind
+
+
+class _Timed(Protocol):
+    @property
+    def queried_at(self) -> datetime:
+        """When the gateway said so."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The payment of an instruction as one query showed it."""
+    """The payment of an instruction as one query showed it; NONE when it was not shown."""
 
     state: GatewayState
     queried_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedRefund:
+    """What one search for our own refund reference found."""
+
+    refund_reference_id: str
+    """"" when the gateway knows no refund of that reference."""
+    queried_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything known since the doubt began, each part oldest first."""
+
+    seen: Sequence[Seen] = ()
+    refunds: Sequence[SearchedRefund] = ()
+    told: Sequence[str] = ()
+    """Verified messages of the gateway that name our own reference, in words."""
+    waited: timedelta | None = None
+    """Time since the doubt by a clock that nobody can set; None when none was running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +69,15 @@ class Resolution:
 
 
 _APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {
-    InstructionKind.CAPTURE: frozenset(
-        {_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK}
-    ),
-    InstructionKind.CANCEL: frozenset({_S.CANCELLED}),
+    _K.CAPTURE: frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK}),
+    _K.CANCEL: frozenset({_S.CANCELLED}),
 }
 _NOT_APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {
-    InstructionKind.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED}),
-    InstructionKind.CANCEL: frozenset({_S.AUTHORISED, _S.EXPIRED}),
+    _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED}),
+    _K.CANCEL: frozenset({_S.AUTHORISED, _S.EXPIRED}),
 }
+NO_QUERY_SHOWS = frozenset({_K.REVIEW, _K.CANCEL_SUBSCRIPTION, _K.PAYOUT})
+"""Kinds whose effect no answer can show: after the quarantine a person looks."""
 
 
 def quarantine(deadline: timedelta) -> timedelta:
@@ -57,29 +88,87 @@ def quarantine(deadline: timedelta) -> timedelta:
 def resolve(
     instruction: Instruction,
     *,
-    seen: Sequence[Seen],
+    evidence: Evidence,
+    now: datetime,
     quarantined_for: timedelta,
     refund_visible_until: datetime,
 ) -> Resolution | None:
-    """The end of a doubt, or None while there is not enough evidence.
-
-    `seen` holds the answers since the doubt began, oldest first.
-    """
+    """The end of a doubt, or None while there is not enough evidence."""
     since = instruction.in_doubt_since
     if since is None:
         return None
+    positive = _positive(evidence)
+    if positive is not None:
+        return positive
+    if evidence.waited is not None and evidence.waited < quarantined_for:
+        # A clock that was put forward must not shorten the wait.
+        return None
     # An answer from before the quarantine's end proves nothing: the effect may still come.
-    seen = [answer for answer in seen if answer.queried_at >= since + quarantined_for]
+    ripe = since + quarantined_for
+    if instruction.kind in NO_QUERY_SHOWS:
+        return _by_a_person_only(instruction, over=now >= ripe)
+    searched = [one for one in evidence.refunds if one.queried_at >= ripe]
+    seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
+    return _missing_refund(searched) or _by_state(
+        instruction, seen=seen, refund_visible_until=refund_visible_until
+    )
+
+
+def _positive(evidence: Evidence) -> Resolution | None:
+    """Evidence that names our own reference is proof at once: it needs no second answer."""
+    if evidence.told:
+        return Resolution(InstructionState.RESOLVED_APPLIED, evidence.told[-1])
+    return _named_refund(evidence.refunds)
+
+
+def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
+    """A refund that carries our own reference is ours: it needs no second answer."""
+    for found in reversed(refunds):
+        if found.refund_reference_id:
+            told = f"the gateway has our reference as refund {found.refund_reference_id}"
+            return Resolution(InstructionState.RESOLVED_APPLIED, told)
+    return None
+
+
+def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
+    """Two searches, far enough apart, that do not know our reference."""
+    if not _apart(refunds):
+        return None
+    told = (
+        f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
+        f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
+    )
+    return Resolution(InstructionState.RESOLVED_NOT_APPLIED, told)
+
+
+def _by_a_person_only(instruction: Instruction, *, over: bool) -> Resolution | None:
+    if not over:
+        return None
+    told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
+    return Resolution(InstructionState.NEEDS_HUMAN, told)
+
+
+def _by_state(
+    instruction: Instruction, *, seen: Sequence[Seen], refund_visible_until: datetime
+) -> Resolution | None:
     agreed = _agreed(seen) if seen else None
     if agreed is None:
         return None
+    if agreed.state is GatewayState.NONE:
+        told = "the gateway no longer shows this payment"
+        return Resolution(InstructionState.NEEDS_HUMAN, told)
     if instruction.kind is InstructionKind.REFUND:
         return _refund(agreed, until=refund_visible_until)
+    return Resolution(_state_shown(instruction, agreed), _evidence(seen, agreed))
+
+
+def _state_shown(instruction: Instruction, agreed: Seen) -> InstructionState:
+    """What the payment's state decides; everything else is for a person."""
     if agreed.state in _APPLIED.get(instruction.kind, frozenset()) and not _is_part(instruction):
-        return Resolution(InstructionState.RESOLVED_APPLIED, _evidence(seen, agreed))
+        return InstructionState.RESOLVED_APPLIED
     if agreed.state in _NOT_APPLIED.get(instruction.kind, frozenset()):
-        return Resolution(InstructionState.RESOLVED_NOT_APPLIED, _evidence(seen, agreed))
-    return Resolution(InstructionState.NEEDS_HUMAN, _evidence(seen, agreed))
+        return InstructionState.RESOLVED_NOT_APPLIED
+    return InstructionState.NEEDS_HUMAN
 
 
 def _is_part(instruction: Instruction) -> bool:
@@ -96,6 +185,10 @@ def _agreed(seen: Sequence[Seen]) -> Seen | None:
         if newest.queried_at - earlier.queried_at >= ANSWERS_APART_MIN:
             return newest
     return None
+
+
+def _apart(answers: Sequence[_Timed]) -> bool:
+    return len(answers) > 1 and answers[-1].queried_at - answers[0].queried_at >= ANSWERS_APART_MIN
 
 
 def _refund(agreed: Seen, *, until: datetime) -> Resolution | None:

@@ -8,7 +8,7 @@ sent, or rows in flight that the next start turns into doubt. Only `steps.settle
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -36,8 +36,10 @@ class Prepared:
 
     kind: InstructionKind
     rows: tuple[Cleared, ...]
-    body: bytes
+    body: bytes = field(repr=False)
+    """As it may be stored: a payee's details are masked."""
     body_sha256: str
+    """Of the bytes that leave."""
     request: object
     """The gateway client's own form of it."""
 
@@ -48,8 +50,10 @@ class Reply:
 
     status: int
     headers: dict[str, str]
-    body: bytes
+    body: bytes = field(repr=False)
     received_at: datetime
+    kept: bytes = field(default=b"", repr=False)
+    """What may be stored of a body that names a payee; b"" where all of it may."""
 
 
 @dataclass(frozen=True, slots=True)

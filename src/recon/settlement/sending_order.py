@@ -73,8 +73,9 @@ def queue(cleared: Iterable[Cleared], *, refusal: Callable[[Instruction], str]) 
 
 
 def touched(item: Cleared) -> str:
-    """What an instruction changes: its payment, else itself."""
-    return item.payment.transaction_id or item.instruction.instruction_id
+    """What an instruction changes: its payment or subscription, else nothing but itself."""
+    instruction = item.instruction
+    return item.payment.transaction_id or instruction.recurring_id or instruction.instruction_id
 
 
 def batches(cleared: Sequence[Cleared]) -> Iterator[tuple[InstructionKind, tuple[Cleared, ...]]]:

@@ -11,7 +11,13 @@ from pathlib import Path
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
-from recon.order_file import inbox, read_order_file
+from recon.order_file import (
+    inbox,
+    is_instruction_file,
+    read_instruction_file,
+    read_order_file,
+)
+from recon.settlement.sealing import Seal
 from recon.steps.environment import Environment
 from recon.store import order_rows, runs
 from recon.store.runs import Run
@@ -55,6 +61,8 @@ def _ingest_file(
     path: Path, *, run: Run, environment: Environment
 ) -> tuple[SourceFile | None, str]:
     """Store one file; nothing when its content was read before, and why it cannot be read."""
+    if is_instruction_file(path):
+        return _ingest_instructions(path, run=run, environment=environment)
     try:
         read = read_order_file(path, rules=environment.settings.rules)
     except SourceUnreadableError as error:
@@ -67,6 +75,34 @@ def _ingest_file(
             connection,
             run,
             tables=(read.orders, read.actions),
+            rejects=read.rejects,
+            source=read.source_file,
+            at=environment.clock(),
+        )
+    return read.source_file, ""
+
+
+def _ingest_instructions(
+    path: Path, *, run: Run, environment: Environment
+) -> tuple[SourceFile | None, str]:
+    settings = environment.settings
+    try:
+        read = read_instruction_file(
+            path,
+            rules=settings.rules,
+            seal=Seal(settings.seal_key) if settings.seal_key else None,
+            review_flags=settings.gateway.review_flags,
+        )
+    except SourceUnreadableError as error:
+        _keep_unreadable(path, problem=str(error), run=run, environment=environment)
+        return None, str(error)
+    with environment.store.writing() as connection:
+        if order_rows.known_file(connection, run, sha256=read.source_file.sha256) is not None:
+            return None, ""
+        order_rows.save_instruction_file(
+            connection,
+            run,
+            actions=read.actions,
             rejects=read.rejects,
             source=read.source_file,
             at=environment.clock(),

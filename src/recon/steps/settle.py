@@ -13,12 +13,19 @@ from typing import Any
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.model import Answer, InstructionState, Mode, StepSummary
-from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.eligibility import (
+    Baseline,
+    Cleared,
+    Payment,
+    Refused,
+    clear,
+    clear_alone,
+)
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
-from recon.settlement.planning import plan
+from recon.settlement.planning import RULE_APPROVER, plan
 from recon.settlement.sender import Sender, Sent
-from recon.settlement.sending_order import planned_batches, queue
+from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt
 from recon.steps.approve import lapse
 from recon.steps.environment import Environment
@@ -141,6 +148,10 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             transaction_ids=(p.transaction_id for b in baselines.values() for p in b.payments),
         )
         replaced = instruction_rows.replaced(connection, run)
+        subscriptions = instruction_rows.of_subscriptions(
+            connection, run, recurring_ids=(item.recurring_id for item in approved)
+        )
+    others.update(subscriptions)
     judged = [
         Refused(item, REPLACED)
         if item.instruction_id in replaced
@@ -175,10 +186,18 @@ def _judge(
     held = gate.hold_on(item.kind)
     if held:
         return Refused(item, held)
+    if item.kind in ALONE:
+        beside = list(others.get(item.recurring_id, ()))
+        judged = clear_alone(item, others=beside, rule_approver=RULE_APPROVER)
+        return _unless_problem(judged, gateway=gateway)
     beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
     judged = clear(item, baseline=baseline, others=beside, multiple_captures=multiple_captures)
+    return _unless_problem(judged, gateway=gateway)
+
+
+def _unless_problem(judged: Cleared | Refused, *, gateway: GatewayOfMoney) -> Cleared | Refused:
     if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
-        return Refused(item, f"the gateway could not take it: {problem}")
+        return Refused(judged.instruction, f"the gateway could not take it: {problem}")
     return judged
 
 

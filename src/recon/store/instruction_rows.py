@@ -19,9 +19,10 @@ from sqlalchemy import (
 from recon.matching.sources import (
     INSTRUCTION_COLUMNS,
 )
-from recon.model import InstructionKind, InstructionState
+from recon.model import InstructionKind, InstructionState, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Key, Known, Plan
+from recon.settlement.sending_order import ALONE
 from recon.store.frames import frame_of_select
 from recon.store.history import Event, append
 from recon.store.journal import instructions_where
@@ -43,10 +44,18 @@ UNFINISHED = (
 )
 
 
+_CARRIED = (
+    *("review_flag", "recurring_id", "contract_name"),
+    *("payee", "payee_digest", "content_digest", "sealed"),
+)
+
+
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     """Actions of the account's order files that have no instruction yet, oldest first."""
     found = connection.execute(
-        select(order_action, order_file.c.name.label("file_name"))
+        select(
+            order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind")
+        )
         .join(order_file, order_file.c.file_id == order_action.c.file_id)
         .where(
             order_action.c.merchant_id == run.merchant_id,
@@ -72,6 +81,8 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
             reason=row["action_reason"],
             request_id=row["request_id"],
             occurrence=row["occurrence"],
+            strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
+            **{name: row[name] for name in _CARRIED},
         )
         for row in found
     ]
@@ -116,7 +127,8 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
         connection.execute(
             update(order_action)
             .where(order_action.c.action_id == action_id)
-            .values(instruction_id=instruction_id)
+            # What was sealed moved to the instruction; one copy is one to erase.
+            .values(instruction_id=instruction_id, sealed="")
         )
     events = [
         Event(
@@ -171,6 +183,17 @@ def of_payments(
     for item in _where_in(connection, run, column=instruction.c.transaction_id, values=wanted):
         by_payment.setdefault(item.transaction_id, []).append(item)
     return by_payment
+
+
+def of_subscriptions(
+    connection: Connection, run: Run, *, recurring_ids: Iterable[str]
+) -> dict[str, list[Instruction]]:
+    """All instructions about some subscriptions, by recurring id."""
+    by_subscription: dict[str, list[Instruction]] = {}
+    wanted = sorted(set(recurring_ids) - {""})
+    for item in _where_in(connection, run, column=instruction.c.recurring_id, values=wanted):
+        by_subscription.setdefault(item.recurring_id, []).append(item)
+    return by_subscription
 
 
 def _where_in(
@@ -278,7 +301,12 @@ def engine_frame(connection: Connection, run: Run) -> pd.DataFrame:
     """INSTRUCTION_COLUMNS of every instruction of the account that was not withdrawn."""
     query = select(
         *(instruction.c[name] for name in INSTRUCTION_COLUMNS if name != "source"),
-    ).where(*_of(run), instruction.c.state != InstructionState.WITHDRAWN.value)
+    ).where(
+        *_of(run),
+        instruction.c.state != InstructionState.WITHDRAWN.value,
+        # No query and no order speaks of these: the Instructions sheet shows them, no set does.
+        instruction.c.kind.not_in([kind.value for kind in ALONE]),
+    )
     return frame_of_select(
         connection, query.order_by(instruction.c.natural_key), columns=INSTRUCTION_COLUMNS
     )

@@ -135,7 +135,7 @@ class StoredJournal:
                     replied_at=reply.received_at,
                     http_status=reply.status,
                     reply_headers=json.dumps(reply.headers, sort_keys=True),
-                    reply=masked(reply.body, known=sent),
+                    reply=masked(reply.kept or reply.body, known=sent),
                     reply_sha256=hashlib.sha256(reply.body).hexdigest(),
                 )
             )
@@ -190,7 +190,8 @@ def move(
             instruction.c.instruction_id == wanted.instruction_id,
             instruction.c.state == wanted.state.value,
         )
-        .values(state=to.value, **values)
+        # A final payout needs its payee's details no more.
+        .values(state=to.value, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
     )
     if changed.rowcount != 1:
         msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
@@ -246,7 +247,7 @@ def _settle_row(
         "refund_reference_id": result.refund_reference_id[:64],
     }
     if state in _TERMINAL:
-        values["outcome_at"] = at
+        values |= {"outcome_at": at, "sealed": ""}
     if state is InstructionState.IN_DOUBT:
         values["in_doubt_since"] = at
     changed = connection.execute(

@@ -82,6 +82,29 @@ def save_file(
     return counts
 
 
+def save_instruction_file(
+    connection: Connection,
+    run: Run,
+    *,
+    actions: Sequence[Mapping[str, Any]],
+    rejects: Sequence[Reject],
+    source: SourceFile,
+    at: datetime,
+) -> None:
+    """Store one instruction file whole; every accepted row is new, planning knows repeats."""
+    version = _next_version(connection, run, name=source.name)
+    file_id = _insert_file(connection, run, source=source, version=version, at=at)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_new=source.rows_accepted)
+    )
+    rows = [{**action, "file_id": file_id, "occurrence": 1} for action in actions]
+    if rows:
+        connection.execute(insert(order_action), rows)
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+
+
 def current_orders(connection: Connection, run: Run, *, since: datetime) -> pd.DataFrame:
     """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant."""
     query = _order_query().where(
@@ -208,6 +231,7 @@ def _insert_file(
             account_id=run.account_id,
             business_date=run.business_date,
             run_id=run.run_id,
+            kind=source.kind.value,
             name=source.name,
             version=version,
             sha256=source.sha256,
@@ -341,4 +365,4 @@ def _content(row: Mapping[str, Any]) -> str:
 
 def _source_file(row: Mapping[Any, Any]) -> SourceFile:
     names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    return SourceFile(kind=SourceKind.ORDERS, **{name: row[name] for name in names})
+    return SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, func, select
 
-from recon.model import ControlTotal, InstructionKind, InstructionState
+from recon.model import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.runs import Run
-from recon.store.schema import instruction, order_file, order_row, query_key, reject
+from recon.store.schema import instruction, order_action, order_file, order_row, query_key, reject
 
 MAY_HAVE_MOVED = (
     InstructionState.CONFIRMED,
@@ -51,6 +51,13 @@ def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     files = select(order_file.c.file_id).where(*mine)
     rejected = _count(connection, select(func.count()).where(reject.c.file_id.in_(files)))
     stored = _count(connection, select(func.count()).where(order_row.c.file_id.in_(files)))
+    stored += _count(
+        connection,
+        select(func.count())
+        .select_from(order_action)
+        .join(order_file, order_file.c.file_id == order_action.c.file_id)
+        .where(*mine, order_file.c.kind == SourceKind.INSTRUCTIONS.value),
+    )
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
     yield _total("T2", "rows stored", run, left=accepted, right=stored + repeat)
 

@@ -36,6 +36,8 @@ ONE = Instruction(
 DECIDES = (
     *("instruction_id", "natural_key", "merchant_id", "account_id", "order_no", "transaction_id"),
     *("currency", "amount", "payment_amount", "reason", "request_id", "hold"),
+    *("review_flag", "recurring_id", "contract_name", "gateway_request_id"),
+    *("payee", "payee_digest", "sealed"),
 )
 
 

@@ -112,3 +112,9 @@ def test_a_part_capture_is_a_persons_to_decide() -> None:
 
     assert _state(part, (16, S.PAID), (30, S.PAID)) == "needs_human"
     assert _state(part, (16, S.AUTHORISED), (30, S.AUTHORISED)) == "resolved_not_applied"
+
+
+@pytest.mark.parametrize("kind", [InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION])
+def test_what_no_query_shows_goes_to_people_at_once(kind: InstructionKind) -> None:
+    """A doubtful payout or end of a subscription is a person's to look up, never sent again."""
+    assert _state(replace(CAPTURE, kind=kind, transaction_id="", order_no="")) == "needs_human"

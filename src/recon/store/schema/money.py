@@ -58,6 +58,13 @@ instruction = Table(
     at_column("sent_at"),
     at_column("outcome_at"),
     at_column("in_doubt_since"),
+    text_column("review_flag", 20),
+    text_column("recurring_id", ID_CHARACTERS),
+    text_column("contract_name"),
+    text_column("payee", 40),  # as people may see it
+    text_column("payee_digest", 64),
+    text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; kept for ever
+    Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is final
     UniqueConstraint("natural_key"),
     Index("ix_instruction_state", "merchant_id", "account_id", "state"),
 )

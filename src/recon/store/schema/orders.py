@@ -8,6 +8,7 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -44,6 +45,7 @@ order_file = Table(
     count_column("rows_repeat"),
     count_column("rows_superseding"),
     at_column("read_at", nullable=False),
+    Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
     UniqueConstraint("merchant_id", "account_id", "sha256"),
     UniqueConstraint("merchant_id", "account_id", "name", "version"),
 )
@@ -88,6 +90,13 @@ order_action = Table(
     text_column("request_id", ID_CHARACTERS),
     Column("occurrence", Integer, nullable=False),  # of equal actions within one file
     text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
+    text_column("review_flag", 20),
+    text_column("recurring_id", ID_CHARACTERS),
+    text_column("contract_name"),
+    text_column("payee", 40),  # as people may see it
+    text_column("payee_digest", 64),
+    text_column("content_digest", 64),
+    Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is planned
 )
 
 # One row per row of a source that could not be read.

@@ -31,3 +31,17 @@ def upgrade() -> None:
         sa.Column("amount", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("run_id", "position", "currency", name=op.f("pk_dry_batch")),
     )
+    op.add_column(
+        "order_file",
+        sa.Column("kind", sa.String(length=20), server_default="orders", nullable=False),
+    )
+    lengths = (
+        *(("review_flag", 20), ("recurring_id", 64), ("contract_name", 255)),
+        *(("payee", 40), ("payee_digest", 64)),
+    )
+    own = {"order_action": ("content_digest", 64), "instruction": ("gateway_request_id", 64)}
+    for table, last in own.items():
+        for name, length in (*lengths, last):
+            text = sa.Column(name, sa.String(length=length), server_default="", nullable=False)
+            op.add_column(table, text)
+        op.add_column(table, sa.Column("sealed", sa.Text(), server_default="", nullable=False))
