@@ -13,6 +13,7 @@ from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import Settings, load_settings
+from recon.steps import settings_told
 from recon.store import sending_rows
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
@@ -52,8 +53,15 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
         return
-    yield _checked("database", lambda: _database(settings))
-    yield _checked("sending", lambda: _sending(settings))
+    database = _checked("database", lambda: _database(settings))
+    yield database
+    if database.ok:
+        yield _checked("sending", lambda: _sending(settings))
+        yield _checked("codes", lambda: settings_told.codes_told(settings))
+        yield _checked("notifications", lambda: settings_told.notifications_told(settings))
+    yield _checked("replies", lambda: settings_told.replies_told(settings))
+    yield _checked("limits", lambda: settings_told.limits_told(settings))
+    yield _checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
     for key, account in sorted(settings.accounts.items()):
         yield _checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
         yield _checked(f"reports {key}", partial(_writable, account.reports))

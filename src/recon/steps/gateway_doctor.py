@@ -15,12 +15,11 @@ from recon.gateway_adapter.handshake import shake_hands
 from recon.gateway_adapter.probe import QUERY, Probe, probe, rules_to_try
 from recon.gateway_client.interface import SignatureRules
 from recon.gateway_client.signing import SignatureState
-from recon.model import Answer, Clock, GatewayState
+from recon.model import Clock
 from recon.settings import Settings
 from recon.steps.doctor import Check
-from recon.store.code_rows import SeenCode, codes_seen
-from recon.store.engine import open_store
-from recon.store.migrate import check_revision
+from recon.steps.settings_told import unmapped_codes
+from recon.store.code_rows import SeenCode
 
 CERTIFICATE_DAYS_MIN = 14
 """A certificate that ends sooner is a fault of tomorrow."""
@@ -193,27 +192,6 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
         ok=False,
         sentence=f"not mapped: {told}; put into rules.toml:\n{toml_of_codes(unmapped)}",
     )
-
-
-def unmapped_codes(settings: Settings, *, account: tuple[str, str]) -> list[SeenCode]:
-    """Codes of the account's stored answers that rules.toml does not have.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
-        check_revision(store)
-        with store.reading() as connection:
-            seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
-    finally:
-        store.close()
-    rules = settings.rules
-    unknown = {
-        "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
-        "query_result": lambda code: rules.answer_of(code) is Answer.UNMAPPED,
-    }
-    return [code for code in seen if unknown[code.field](code.code)]
 
 
 def toml_of_codes(unmapped: list[SeenCode]) -> str:

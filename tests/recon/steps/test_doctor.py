@@ -15,7 +15,10 @@ def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
     """With everything in place each line says so."""
     found = _found(merchant)
 
-    assert set(found) == {"configuration", "database", "inbox", "reports", "gateway"}
+    assert set(found) == {
+        *("configuration", "database", "sending", "codes", "notifications", "replies"),
+        *("limits", "approvers", "inbox", "reports", "gateway"),
+    }
     assert all(check.ok for check in found.values()), found
 
 
