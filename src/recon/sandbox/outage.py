@@ -18,14 +18,16 @@ class Outage:
 
     def begin(self, seconds: float) -> None:
         """From now on refuse every connection for so many real seconds; one outage at a time."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._last(seconds))
-
-    async def _last(self, seconds: float) -> None:
+        if self._task is not None and not self._task.done():
+            return
         places = [door.getsockname() for server in self.server.servers for door in server.sockets]
+        # Closed before the reply leaves: whoever reads it finds the door shut.
         for server in self.server.servers:
             server.close()
-        await asyncio.sleep(seconds)
+        self._task = asyncio.get_running_loop().create_task(self._reopen(places, after=seconds))
+
+    async def _reopen(self, places: list[tuple[str, int]], *, after: float) -> None:
+        await asyncio.sleep(after)
         if not self.server.should_exit:
             self.server.servers = [await self._listen(place) for place in places]
 
