@@ -81,7 +81,7 @@ async def look_up(
     """
     place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        async with _client(place, clock=clock, randomness=randomness) as client:
+        async with client_of(place, clock=clock, randomness=randomness) as client:
             return await client.query(order_nos=order_nos, trades=transaction_ids)
     except (QueryRefusedError, CertificateError) as error:
         raise ConfigurationError(str(error)) from error
@@ -90,11 +90,12 @@ async def look_up(
 async def _query(
     place: GatewayAccount, *, keys: Sequence[str], clock: Clock, randomness: Random
 ) -> QueryAnswers:
-    async with _client(place, clock=clock, randomness=randomness) as client:
+    async with client_of(place, clock=clock, randomness=randomness) as client:
         return await client.query(order_nos=keys)
 
 
-def _client(place: GatewayAccount, *, clock: Clock, randomness: Random) -> QueryClient:
+def client_of(place: GatewayAccount, *, clock: Clock, randomness: Random) -> QueryClient:
+    """The client for reads of an account."""
     gateway = place.settings.gateway
     return QueryClient(
         base_url=place.base_url,

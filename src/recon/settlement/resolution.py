@@ -2,9 +2,10 @@
 
 An answer counts only after the quarantine (a late effect may still arrive), and only when two
 answers at least five minutes apart agree. Captures and cancels are decided by the payment's state.
-A refund is decided by our own reference, where the gateway can be asked for it or names it in a
-verified message; by the state alone never, because the portal can do the same. Part captures,
-payments that are no longer shown, and kinds that no query shows go to a person.
+A refund is decided by our own reference, where the gateway can be asked for it; by the state alone
+never, because the portal can do the same, and by a message never, because the signature of a
+message does not cover its refund. Part captures, payments that are no longer shown, refunds that
+only a message names, and kinds that no query shows go to a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ class Evidence:
     seen: Sequence[Seen] = ()
     refunds: Sequence[SearchedRefund] = ()
     told: Sequence[str] = ()
-    """Verified messages of the gateway that name our own reference, in words."""
+    """Messages of the gateway that name our own reference, in words; hints for a person."""
     waited: timedelta | None = None
     """Time since the doubt by a clock that nobody can set; None when none was running."""
 
@@ -77,7 +78,7 @@ _NOT_APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CANCEL: frozenset({_S.AUTHORISED, _S.EXPIRED}),
 }
 NO_QUERY_SHOWS = frozenset({_K.REVIEW, _K.CANCEL_SUBSCRIPTION, _K.PAYOUT})
-"""Kinds whose effect no answer can show: after the quarantine a person looks."""
+"""Kinds whose effect no answer can show: a person looks at once."""
 
 
 def quarantine(deadline: timedelta) -> timedelta:
@@ -89,7 +90,6 @@ def resolve(
     instruction: Instruction,
     *,
     evidence: Evidence,
-    now: datetime,
     quarantined_for: timedelta,
     refund_visible_until: datetime,
 ) -> Resolution | None:
@@ -100,13 +100,14 @@ def resolve(
     positive = _positive(evidence)
     if positive is not None:
         return positive
+    if instruction.kind in NO_QUERY_SHOWS:
+        told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
+        return Resolution(InstructionState.NEEDS_HUMAN, told)
     if evidence.waited is not None and evidence.waited < quarantined_for:
         # A clock that was put forward must not shorten the wait.
         return None
     # An answer from before the quarantine's end proves nothing: the effect may still come.
     ripe = since + quarantined_for
-    if instruction.kind in NO_QUERY_SHOWS:
-        return _by_a_person_only(instruction, over=now >= ripe)
     searched = [one for one in evidence.refunds if one.queried_at >= ripe]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
     return _missing_refund(searched) or _by_state(
@@ -139,13 +140,6 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
     return Resolution(InstructionState.RESOLVED_NOT_APPLIED, told)
-
-
-def _by_a_person_only(instruction: Instruction, *, over: bool) -> Resolution | None:
-    if not over:
-        return None
-    told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
-    return Resolution(InstructionState.NEEDS_HUMAN, told)
 
 
 def _by_state(

@@ -4,24 +4,28 @@ A batch that was claimed and whose sender is gone is never sent again. A kept re
 without one the rows go to doubt. Doubts end only by later answers of the gateway.
 """
 
+import asyncio
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from recon.business_date import Grace
 from recon.errors import Defect
 from recon.gateway_adapter.money import GatewayOfMoney
+from recon.gateway_adapter.refunds import search_refunds
 from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import Resolution, Seen, quarantine, resolve
+from recon.settlement.resolution import Evidence, Resolution, Seen, quarantine, resolve
 from recon.settlement.sender import Reply
 from recon.steps.environment import Environment
-from recon.store import answers, instruction_rows
+from recon.store import answers, evidence_rows, instruction_rows, notification_rows
 from recon.store.history import append
 from recon.store.journal import StoredJournal, move
 from recon.store.runs import Run
 
+PROFILE_WITH_SEARCH = "extended"
+"""The profile whose gateway can be asked for refunds by our own reference."""
 SENDER_GONE = "the run that sent this ended before a reply was kept"
 FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
 
@@ -72,7 +76,9 @@ def _payment_of(row: Instruction) -> Payment:
 
 
 def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionState, int]:
-    """End every doubt that the answers decide; returns how many came to which state."""
+    """End every doubt that the evidence decides; returns how many came to which state."""
+    note_doubts(run, environment=environment)
+    _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
     with environment.store.writing() as connection:
         doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
@@ -89,25 +95,101 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     return ended
 
 
+def note_doubts(run: Run, *, environment: Environment) -> None:
+    """Start the clock that nobody can set for every doubt of the account that has none."""
+    with environment.store.writing() as connection:
+        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+        ids = [item.instruction_id for item in doubtful]
+        evidence_rows.note_clocks(
+            connection, ids, uptime=environment.uptime(), at=environment.clock()
+        )
+
+
+def _search_refunds(run: Run, *, environment: Environment) -> None:
+    """Ask for doubtful refunds by our own reference, where the gateway has such a search."""
+    if environment.settings.gateway.profile != PROFILE_WITH_SEARCH:
+        return
+    with environment.store.reading() as connection:
+        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+    refunds = {one.instruction_id: one for one in doubtful if one.kind is InstructionKind.REFUND}
+    if not refunds:
+        return
+    found = asyncio.run(
+        search_refunds(
+            sorted(refunds),
+            account=(run.merchant_id, run.account_id),
+            settings=environment.settings,
+            clock=environment.clock,
+            randomness=environment.randomness,
+        )
+    )
+    with environment.store.writing() as connection:
+        for wanted, answer in found.items():
+            ours = refunds[wanted]
+            reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
+            if reference is not None:
+                evidence_rows.save_search(
+                    connection,
+                    wanted,
+                    refund_reference_id=reference,
+                    at=answer.queried_at or environment.clock(),
+                )
+
+
 def _resolution_of(
     connection: Any, item: Instruction, *, run: Run, environment: Environment
 ) -> Resolution | None:
-    if item.in_doubt_since is None:
+    since = item.in_doubt_since
+    if since is None:
         return None
     rules = environment.settings.rules
-    found = answers.seen_since(connection, run, order_no=item.order_no, since=item.in_doubt_since)
-    seen = [
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    return resolve(
+        item,
+        evidence=Evidence(
+            seen=_seen(connection, item, run=run, since=since, environment=environment),
+            refunds=evidence_rows.searches(connection, item.instruction_id),
+            told=_told(connection, item, run=run),
+            waited=evidence_rows.waited(
+                connection, item.instruction_id, uptime=environment.uptime()
+            ),
+        ),
+        quarantined_for=quarantine(deadline),
+        refund_visible_until=rules.business_calendar.due_at(
+            since, grace=Grace.parse(rules.grace.refund_visible)
+        ),
+    )
+
+
+def _seen(
+    connection: Any, item: Instruction, *, run: Run, since: datetime, environment: Environment
+) -> list[Seen]:
+    """Answers since the doubt: the payment's state, or that it was not shown at all."""
+    rules = environment.settings.rules
+    found = answers.seen_since(connection, run, order_no=item.order_no, since=since)
+    shown = [
         Seen(rules.state_of(row["payment_status"]), row["queried_at"])
         for row in found
         if row["transaction_id"] == item.transaction_id
     ]
-    return resolve(
-        item,
-        seen=seen,
-        quarantined_for=quarantine(
-            timedelta(seconds=environment.settings.gateway.deadline_seconds)
-        ),
-        refund_visible_until=rules.business_calendar.due_at(
-            item.in_doubt_since, grace=Grace.parse(rules.grace.refund_visible)
-        ),
+    missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
+    gone = [Seen(GatewayState.NONE, at) for at in missing]
+    return sorted((*shown, *gone), key=lambda one: one.queried_at)
+
+
+def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
+    """Messages about the payment that carry our own reference; their signature covers a part."""
+    told = notification_rows.evidence_of(
+        connection,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        transaction_ids={item.transaction_id} - {""},
+    )
+    return tuple(
+        f"the gateway told of refund {one.reference or 'of ours'} with our reference at "
+        f"{one.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {one.sha256[:12]})"
+        for one in told
+        if item.kind is InstructionKind.REFUND
+        and one.own_reference == item.instruction_id
+        and one.currency == item.currency
     )

@@ -7,17 +7,22 @@ a night irreproducible is in here and can be replaced.
 import os
 import random
 import signal
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 from recon.model import Clock
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
+from recon.uptime import Uptime, uptime_of
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<mark>:<count>` ends the process with SIGKILL at that pass of a mark; for tests of crashes."""
 
@@ -34,6 +39,8 @@ class Environment:
     mark: Callable[[str], None]
     variables: Mapping[str, str]
     """The environment variables, for secrets that settings only name."""
+    uptime: Callable[[], Uptime]
+    """A clock that nobody can set; a replayed night derives it from its own clock."""
 
 
 @contextmanager
@@ -59,6 +66,7 @@ def environment_of(
             randomness=chance,
             mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
+            uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
         )
     finally:
         store.close()
@@ -67,6 +75,15 @@ def environment_of(
 def system_clock() -> datetime:
     """The one place that reads the machine's clock; handed in by the outermost caller."""
     return datetime.now(UTC)
+
+
+def machine_uptime() -> Uptime:
+    """The machine's own reading; handed in by the outermost caller."""
+    try:
+        boot_id = BOOT_ID.read_text().strip()
+    except OSError:
+        boot_id = "unknown"
+    return Uptime(boot_id, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
 
 
 def id_source(randomness: random.Random) -> Callable[[], str]:

@@ -16,6 +16,7 @@ from recon.figures import Attention, NightFigures, TrendPoint
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
+from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
@@ -57,6 +58,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         result = results.load(connection, run_id)
+    note_doubts(run, environment=environment)
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)

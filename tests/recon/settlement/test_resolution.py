@@ -5,7 +5,7 @@ import pytest
 
 from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import Seen, quarantine, resolve
+from recon.settlement.resolution import Evidence, SearchedRefund, Seen, quarantine, resolve
 
 DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 QUARANTINE = timedelta(minutes=15)
@@ -42,7 +42,7 @@ def _seen(*answers: tuple[float, GatewayState]) -> list[Seen]:
 def _state(instruction: Instruction, *answers: tuple[float, GatewayState]) -> str:
     ended = resolve(
         instruction,
-        seen=_seen(*answers),
+        evidence=Evidence(seen=_seen(*answers)),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
     )
@@ -118,3 +118,51 @@ def test_a_part_capture_is_a_persons_to_decide() -> None:
 def test_what_no_query_shows_goes_to_people_at_once(kind: InstructionKind) -> None:
     """A doubtful payout or end of a subscription is a person's to look up, never sent again."""
     assert _state(replace(CAPTURE, kind=kind, transaction_id="", order_no="")) == "needs_human"
+
+
+def _with(evidence: Evidence, *, kind: InstructionKind = InstructionKind.REFUND) -> str:
+    ended = resolve(
+        replace(CAPTURE, kind=kind),
+        evidence=evidence,
+        quarantined_for=QUARANTINE,
+        refund_visible_until=VISIBLE,
+    )
+    return "" if ended is None else ended.state.value
+
+
+def _searches(*found: tuple[float, str]) -> list[SearchedRefund]:
+    return [SearchedRefund(number, DOUBT + timedelta(minutes=at)) for at, number in found]
+
+
+def test_a_refund_with_our_reference_happened() -> None:
+    """Our own reference is proof at once, whatever the state still shows."""
+    assert _with(Evidence(refunds=_searches((1, "T1-01")))) == "resolved_applied"
+
+
+def test_a_reference_that_two_searches_do_not_know_did_not_happen() -> None:
+    """Both after the quarantine and five minutes apart, or nothing is decided."""
+    assert _with(Evidence(refunds=_searches((16, ""), (30, "")))) == "resolved_not_applied"
+    assert _with(Evidence(refunds=_searches((1, ""), (16, "")))) == ""
+    assert _with(Evidence(refunds=_searches((16, ""), (18, "")))) == ""
+
+
+def test_a_message_with_our_reference_is_proof() -> None:
+    """What the gateway told by itself, verified, with our own reference ends the doubt."""
+    assert _with(Evidence(told=("message abc",))) == "resolved_applied"
+
+
+def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:
+    """By the clock that nobody can set, two minutes have passed: nothing is decided."""
+    seen = _seen((60, S.PAID), (90, S.PAID))
+    two_minutes, long_enough = timedelta(minutes=2), timedelta(minutes=90)
+    capture = InstructionKind.CAPTURE
+
+    assert _with(Evidence(seen=seen, waited=two_minutes), kind=capture) == ""
+    assert _with(Evidence(seen=seen, waited=long_enough), kind=capture) == "resolved_applied"
+
+
+def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
+    """A doubt never waits for ever because the gateway forgot the payment."""
+    gone = _seen((16, S.NONE), (30, S.NONE))
+
+    assert _with(Evidence(seen=gone), kind=InstructionKind.CAPTURE) == "needs_human"

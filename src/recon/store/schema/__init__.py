@@ -6,6 +6,7 @@ here; `history` is append-only and hash-chained (see `history`).
 
 from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
+from recon.store.schema.evidence import doubt_clock, refund_search
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
 from recon.store.schema.notifications import notification, notification_case
@@ -22,6 +23,7 @@ __all__ = [
     "batch",
     "break_answer",
     "control_total",
+    "doubt_clock",
     "dry_batch",
     "history",
     "instruction",
@@ -33,6 +35,7 @@ __all__ = [
     "order_file",
     "order_row",
     "query_key",
+    "refund_search",
     "reject",
     "release",
     "result_effect",

@@ -1,0 +1,71 @@
+"""Refunds by our own reference: what the gateway's refund search says of our instructions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+from recon.errors import AmountError, ConfigurationError
+from recon.gateway_adapter.account import gateway_account
+from recon.gateway_adapter.queries import client_of
+from recon.gateway_client import CertificateError, QueryRefusedError
+from recon.gateway_client.refund_reply import RefundRecord
+from recon.model import Clock
+from recon.money import parse_minor_units
+from recon.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class RefundAnswer:
+    """What one search says of one reference."""
+
+    records: tuple[RefundRecord, ...]
+    queried_at: datetime | None
+
+    def reference_of(self, *, amount: int, currency: str) -> str | None:
+        """The gateway's number of our refund, "" when it has none, None when it is unclear.
+
+        A record with our reference but another amount or currency is no evidence of either.
+        """
+        if not self.records:
+            return ""
+        fitting = [one for one in self.records if _fits(one, amount=amount, currency=currency)]
+        if len(fitting) != len(self.records) or len(fitting) != 1:
+            return None
+        return fitting[0].refund_reference_id or None
+
+
+async def search_refunds(
+    references: Sequence[str],
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> dict[str, RefundAnswer]:
+    """Ask for refunds that carry these references; references without a usable answer are absent.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(place, clock=clock, randomness=randomness) as client:
+            found = await client.refunds(references=references)
+    except (QueryRefusedError, CertificateError) as error:
+        msg = f"{error}; nothing was sent"
+        raise ConfigurationError(msg) from error
+    records: dict[str, list[RefundRecord]] = {}
+    for record in found.found:
+        records.setdefault(record.key, []).append(record)
+    answers = {key: RefundAnswer(tuple(rows), rows[0].queried_at) for key, rows in records.items()}
+    answers |= {key: RefundAnswer((), None) for key in found.not_found}
+    return answers
+
+
+def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:
+    try:
+        refunded = parse_minor_units(format(record.refund_amount, "f"), currency=currency)
+    except AmountError:
+        return False
+    return record.currency == currency and refunded == amount

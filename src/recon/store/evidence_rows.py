@@ -1,0 +1,84 @@
+"""Evidence about doubts: their clocks, searches for refunds, answers that show no payment."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, insert, select
+
+from recon.model import Answer
+from recon.settlement.resolution import SearchedRefund
+from recon.store.runs import Run
+from recon.store.schema import doubt_clock, query_key, refund_search
+from recon.store.schema import run as run_table
+from recon.uptime import Uptime
+
+
+def note_clocks(
+    connection: Connection, instruction_ids: Iterable[str], *, uptime: Uptime, at: datetime
+) -> None:
+    """Start the clock of every doubt that has none yet."""
+    known = set(connection.execute(select(doubt_clock.c.instruction_id)).scalars())
+    rows = [
+        {
+            "instruction_id": wanted,
+            "boot_id": uptime.boot_id,
+            "uptime_ms": uptime.milliseconds,
+            "noted_at": at,
+        }
+        for wanted in instruction_ids
+        if wanted not in known
+    ]
+    if rows:
+        connection.execute(insert(doubt_clock), rows)
+
+
+def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
+    """Time since a doubt's clock was started; None when the machine was started anew since."""
+    row = connection.execute(
+        select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
+            doubt_clock.c.instruction_id == instruction_id
+        )
+    ).one_or_none()
+    if row is None or row.boot_id != uptime.boot_id:
+        return None
+    return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
+
+
+def save_search(
+    connection: Connection, instruction_id: str, *, refund_reference_id: str, at: datetime
+) -> None:
+    """What one search for our own reference found."""
+    connection.execute(
+        insert(refund_search).values(
+            instruction_id=instruction_id, refund_reference_id=refund_reference_id, queried_at=at
+        )
+    )
+
+
+def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
+    """All searches for a refund, oldest first."""
+    found = connection.execute(
+        select(refund_search.c.refund_reference_id, refund_search.c.queried_at)
+        .where(refund_search.c.instruction_id == instruction_id)
+        .order_by(refund_search.c.queried_at, refund_search.c.search_id)
+    )
+    return [SearchedRefund(row.refund_reference_id, row.queried_at) for row in found]
+
+
+def not_found_since(
+    connection: Connection, run: Run, *, order_no: str, since: datetime
+) -> list[datetime]:
+    """When the gateway said that it does not know an order, oldest first."""
+    found = connection.execute(
+        select(query_key.c.answered_at)
+        .join(run_table, run_table.c.run_id == query_key.c.run_id)
+        .where(
+            run_table.c.merchant_id == run.merchant_id,
+            run_table.c.account_id == run.account_id,
+            query_key.c.order_no == order_no,
+            query_key.c.answer == Answer.NOT_FOUND.value,
+            query_key.c.answered_at > since,
+        )
+        .order_by(query_key.c.answered_at)
+    )
+    return list(found.scalars())

@@ -1,0 +1,26 @@
+"""Evidence about doubts beside the answers of the order query."""
+
+from sqlalchemy import BigInteger, Column, Index, Integer, Table
+
+from recon.store.columns import ID_CHARACTERS, at_column, id_column, metadata, text_column
+
+# One row per doubt: a clock that nobody can set, as it stood when the doubt was first looked at.
+doubt_clock = Table(
+    "doubt_clock",
+    metadata,
+    id_column("instruction_id", primary_key=True),
+    text_column("boot_id", ID_CHARACTERS),
+    Column("uptime_ms", BigInteger, nullable=False),
+    at_column("noted_at", nullable=False),
+)
+
+# One row per search for our own refund reference.
+refund_search = Table(
+    "refund_search",
+    metadata,
+    Column("search_id", Integer, primary_key=True),
+    id_column("instruction_id"),
+    text_column("refund_reference_id", ID_CHARACTERS),  # "" when the gateway knows none
+    at_column("queried_at", nullable=False),
+    Index("ix_refund_search_instruction", "instruction_id"),
+)
