@@ -67,6 +67,9 @@ STATUS_FIELDS = (
     *("refund_status", "review_status", "recurring_status", "status"),
     *("payment_status", "order_status"),
 )
+OWN_AMOUNTS = ("refund_amount", "payment_amount")
+"""What a message about a refund or payout moves, beside the payment's amount."""
+
 TYPE_WORDS: Mapping[str, str] = {
     "PAYMENT": "payment",
     "REVIEW RESULT": "review",
@@ -162,18 +165,16 @@ def _is_no_card(value: str) -> bool:
 
 def _message(kept: Mapping[str, str]) -> Message:
     kind = TYPE_WORDS.get(kept.get("webhooks_type", "").upper(), "") or _kind_of(kept)
-    amount_field = next(
-        name
-        for name in ("refund_amount", "payment_amount", "amount")
-        if name in kept or name == "amount"
-    )
-    currency = kept.get(amount_field.replace("amount", "currency"), "") or kept.get("currency", "")
+    name = next((name for name in OWN_AMOUNTS if name in kept), "amount")
+    currency = kept.get(name.replace("amount", "currency"), "") or kept.get("currency", "")
+    # The payment's own status says nothing of a refund of it.
+    fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
     return Message(
         kind=kind,
         fields=kept,
         currency=currency,
-        amount=_minor_units(kept.get(amount_field, ""), currency=currency),
-        status=next((kept[name] for name in STATUS_FIELDS if name in kept), "")[:20],
+        amount=_minor_units(kept.get(name, ""), currency=currency),
+        status=next((kept[name] for name in fields if name in kept), "")[:20],
     )
 
 

@@ -16,6 +16,10 @@ CASES_PER_ACCOUNT_MAX = 10_000
 
 IDS_PER_QUERY_MAX = 500
 
+DONE_STATUSES = frozenset({"1", "COMPLETED"})
+DONE_BY_KIND = frozenset({"refund received", "refund accepted"})
+"""These kinds say by themselves that a refund was taken on, where they name no status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -140,7 +144,10 @@ def evidence_of(
     account_id: str,
     transaction_ids: Collection[str],
 ) -> list[Evidence]:
-    """What verified messages say of some transactions, oldest first."""
+    """What verified messages say was done to some transactions, oldest first.
+
+    Messages of a failure, or of a status that nobody knows, are left out: they prove no effect.
+    """
     wanted = sorted(set(transaction_ids))
     rows: list[Mapping[Any, Any]] = []
     for start in range(0, len(wanted), IDS_PER_QUERY_MAX):
@@ -151,7 +158,12 @@ def evidence_of(
         )
         rows += connection.execute(query).mappings()
     ordered = sorted(rows, key=lambda row: (row["received_at"], row["notification_id"]))
-    return [_evidence(row) for row in ordered]
+    return [_evidence(row) for row in ordered if _tells_of_done(row)]
+
+
+def _tells_of_done(row: Mapping[Any, Any]) -> bool:
+    status = row["status"]
+    return status in DONE_STATUSES or (not status and row["kind"] in DONE_BY_KIND)
 
 
 def _evidence(row: Mapping[Any, Any]) -> Evidence:

@@ -92,3 +92,11 @@ def test_the_type_is_told_in_our_words(given: dict[str, str], kind: str) -> None
     found: Any = read(signed(PAYMENT | given))
 
     assert found.kind == kind
+
+
+def test_a_payments_status_is_not_its_refunds() -> None:
+    """A refund's message that names no status of the refund has none."""
+    without = {name: value for name, value in REFUND.items() if name != "refund_status"}
+    found: Any = read(signed(without))
+
+    assert found.status == ""

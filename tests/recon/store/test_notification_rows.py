@@ -8,7 +8,14 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLACE = {"merchant_id": "m", "account_id": "a"}
 
 
-def told(number: int, *, kind: str = "refund result", amount: int = 5, sha256: str = "x") -> Told:
+def told(
+    number: int,
+    *,
+    kind: str = "refund result",
+    amount: int = 5,
+    sha256: str = "x",
+    status: str = "1",
+) -> Told:
     """One message about a transaction."""
     return Told(
         kind=kind,
@@ -18,7 +25,7 @@ def told(number: int, *, kind: str = "refund result", amount: int = 5, sha256: s
         transaction_id=f"t{number}",
         currency="EUR",
         amount=amount,
-        status="1",
+        status=status,
         fields={"refund_reference_id": f"t{number}-01", "refund_reference": "ours"},
     )
 
@@ -37,6 +44,19 @@ def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Stor
     ]
     assert found[0].observed_at == NOW + timedelta(minutes=1)
     assert (found[0].reference, found[0].own_reference) == ("t2-01", "ours")
+
+
+def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
+    """A failed or unknown status proves nothing; what was taken on needs no status."""
+    with store.writing() as connection:
+        keep(connection, told(1, status="0"), at=NOW, **PLACE)
+        keep(connection, told(2, status="77"), at=NOW, **PLACE)
+        keep(connection, told(3, status=""), at=NOW, **PLACE)
+        keep(connection, told(4, kind="refund accepted", status=""), at=NOW, **PLACE)
+        wanted = ["t1", "t2", "t3", "t4"]
+        found = evidence_of(connection, transaction_ids=wanted, **PLACE)
+
+    assert [one.transaction_id for one in found] == ["t4"]
 
 
 def test_a_message_is_kept_once_and_contradictions_are_not_kept(store: Store) -> None:
