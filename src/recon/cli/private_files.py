@@ -2,14 +2,15 @@
 
 import stat
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recon.errors import ConfigurationError, UsageError
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 SAFE_MODES = frozenset({0o600, 0o400})
-Fields = TypeVar("Fields", bound=BaseModel)
+Fields = TypeVar("Fields", bound="BaseModel")
 
 
 def read_private(path: Path) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def checked(model: type[Fields], fields: dict[str, Any]) -> Fields:
     Raises:
         UsageError: naming each field that is unknown, missing or wrong.
     """
+    from pydantic import ValidationError
+
     try:
         return model.model_validate(fields)
     except ValidationError as error:
