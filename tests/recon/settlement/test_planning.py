@@ -1,7 +1,9 @@
 from dataclasses import replace
 from itertools import count
 
+from recon.limits import CurrencyLimits
 from recon.model import InstructionKind, InstructionState
+from recon.settlement.allowance import RuleAllowance
 from recon.settlement.planning import Action, Known, Plan, plan
 
 REFUND = Action(
@@ -133,3 +135,31 @@ def test_another_amount_is_another_instruction() -> None:
     made = _planned(REFUND, replace(REFUND, action_id=2, action_amount=1_000))
 
     assert [i.hold for i in made.new] == ["", ""]
+
+
+def test_a_request_id_of_an_instruction_file_stands_for_one_instruction() -> None:
+    """The same id for another order, kind or payment waits for a person who sees the first one."""
+    known = Known()
+    first = replace(REFUND, request_id="R-1", strict=True, file_name="instructions-1.csv")
+    _planned(first, known=known)
+    others = [
+        replace(first, order_no="A-2"),
+        replace(first, kind=InstructionKind.CAPTURE),
+        replace(first, transaction_id="T2"),
+    ]
+
+    assert _planned(first, known=known).new == ()
+    for other in others:
+        (made,) = _planned(other, known=known).new
+        assert (made.state, "used by instruction i1 for" in made.hold) == ("planned", True)
+
+
+def test_a_payout_is_never_approved_by_a_rule() -> None:
+    """With an allowance that bounds nothing, a payout still waits for two people."""
+    payout = replace(REFUND, kind=InstructionKind.PAYOUT, request_id="P-1", strict=True)
+    allowance = RuleAllowance(lambda _: CurrencyLimits(), approved={})
+    made = plan(
+        [payout], known=Known(), new_id=lambda: "i1", auto_approve=True, allowance=allowance
+    )
+
+    assert [(i.state, "two people" in i.hold) for i in made.new] == [("planned", True)]

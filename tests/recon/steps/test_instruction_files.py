@@ -1,0 +1,212 @@
+import csv
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile, is_zipfile
+
+import pytest
+from cryptography.fernet import Fernet
+
+from recon.model import InstructionState
+from recon.settlement.planning import RULE_APPROVER
+from recon.steps.report import Workbooks
+from recon.store import instruction_rows
+from recon.store.history import append
+from recon.store.journal import move
+from reports.workbook import write_workbook
+from reports.workbook_check import sheet_totals
+
+IBAN = "DE89370400440532013000"
+CANARIES = (
+    *(IBAN, "Ana Quill", "Quill", "4417119900", "1980-02-29", "ana@canary.test", "912345678"),
+    *("Rua das Flores 24", "https://files.canary.test/passport.png", "Lisboa Velha"),
+)
+"""Values of a payee that must rest nowhere in clear."""
+
+PAYOUT = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "kind": "payout",
+    "request_id": "P-1",
+    "currency": "EUR",
+    "amount": "250.00",
+    "reason": "supplier invoice",
+    "beneficiary.entity_type": "PERSONAL",
+    "beneficiary.first_name": "Ana",
+    "beneficiary.last_name": "Quill",
+    "beneficiary.date_of_birth": "1980-02-29",
+    "beneficiary.bank_details.iban": IBAN,
+    "beneficiary.bank_details.account_name": "Ana Quill",
+    "beneficiary.bank_details.account_currency": "EUR",
+    "beneficiary.bank_details.bank_country_code": "DE",
+    "beneficiary.additional_info.personal_id_number": "4417119900",
+    "beneficiary.additional_info.personal_email": "ana@canary.test",
+    "beneficiary.additional_info.personal_mobile_number": "912345678",
+    "beneficiary.address.street_address": "Rua das Flores 24",
+    "beneficiary.address.city": "Lisboa Velha",
+    "beneficiary.address.country_code": "PT",
+    "beneficiary.person_documents.file_type": "PASSPORT",
+    "beneficiary.person_documents.file_url": "https://files.canary.test/passport.png",
+    "payment_date": "2026-11-20",
+    "payment_method": "SWIFT",
+    "fee_paid_by": "PAYER",
+}
+
+
+def _drop(merchant: Any, *rows: dict[str, str], name: str = "instructions-1.csv") -> None:
+    names = list(dict.fromkeys(column for row in rows for column in row))
+    with (merchant.inbox / name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _refund(payment: Any, **changed: str) -> dict[str, str]:
+    return {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "kind": "refund",
+        "request_id": "R-1",
+        "order_no": payment.order_no,
+        "transaction_id": payment.transaction_id,
+        "currency": payment.currency,
+        "amount": "1.00",
+    } | changed
+
+
+def _paid(merchant: Any) -> Any:
+    return next(p for p in merchant.payments("captured") if p.currency == "EUR")
+
+
+def _refunds(merchant: Any) -> list[str]:
+    return [row["amount"] for row in merchant.effects() if row["operation"] == "refund"]
+
+
+def _rows(merchant: Any, query: str) -> list[Any]:
+    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_a_refund_of_an_instruction_file_is_sent_once(merchant: Any) -> None:
+    """The same file twice, and a copy of it under another name, move the money once."""
+    refund = _refund(_paid(merchant))
+    _drop(merchant, refund)
+    merchant.night()
+    _drop(merchant, refund, name="instructions-copy.csv")
+    merchant.night()
+
+    assert _refunds(merchant) == ["1.00"]
+
+
+def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
+    """The same request id with another amount is not sent: it waits and names the first."""
+    payment = _paid(merchant)
+    _drop(merchant, _refund(payment))
+    merchant.night()
+    _drop(merchant, _refund(payment, amount="2.00"), name="instructions-2.csv")
+    merchant.night()
+    ((hold,),) = _rows(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
+
+    assert _refunds(merchant) == ["1.00"]
+    assert "request_id R-1 was used by instruction" in hold
+
+
+def test_rows_that_cannot_be_read_are_counted_and_the_night_ties(merchant: Any) -> None:
+    """A bad row stands in the night's rejects with its line; every total still ties."""
+    payment = _paid(merchant)
+    _drop(merchant, _refund(payment), _refund(payment, request_id="R-2", amount="0.00"))
+    merchant.night()
+    rejects = _rows(merchant, 'SELECT kind, line, "column" FROM reject')
+    failed = _rows(merchant, 'SELECT id, name FROM control_total WHERE "left" != "right"')
+
+    assert rejects == [("instructions", 3, "amount")]
+    assert failed == []
+
+
+@pytest.fixture
+def sealing_merchant(merchant: Any) -> Iterator[Any]:
+    """A merchant with a key for payees' details."""
+    merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
+    return merchant
+
+
+def _approve(merchant: Any, *, by: str) -> None:
+    """As the approval of two people leaves it."""
+    (instruction_id,) = _rows(merchant, "SELECT instruction_id FROM instruction")[0]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        values = {"hold": "", "approved_by": by}
+        event = move(connection, found, to=InstructionState.APPROVED, values=values)
+        append(connection, [event], at=environment.clock())
+
+
+def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
+    """A payout of a file is planned and held, never sent by rule."""
+    _drop(sealing_merchant, PAYOUT)
+    sealing_merchant.night()
+    found = _rows(sealing_merchant, "SELECT state, hold, payee FROM instruction")
+
+    assert found == [("planned", "needs approval by two people: every payout does", "DE…3000")]
+    assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
+
+
+def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
+    """Even a journal that says a rule approved it does not move a payout."""
+    _drop(sealing_merchant, PAYOUT)
+    sealing_merchant.night()
+    _approve(sealing_merchant, by=RULE_APPROVER)
+    sealing_merchant.night()
+
+    assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
+
+
+def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant: Any) -> None:
+    """No payee is stored without the key; with it the same file is read the next night."""
+    _drop(merchant, PAYOUT)
+    merchant.night()
+    told = next(step for step in merchant.told if step.step == "ingest").sentence
+    assert "RECON_SEAL_KEY is not set" in told
+    merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
+    merchant.night()
+
+    assert _rows(merchant, "SELECT state FROM instruction") == [("planned",)]
+
+
+def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(
+    sealing_merchant: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Database, its log, workbook, reports, logs and spoken sentences: no value of a payee."""
+    merchant = sealing_merchant
+    caplog.set_level(logging.DEBUG)
+    books = Workbooks(write=write_workbook, totals=sheet_totals)
+    bad = PAYOUT | {"request_id": "P-2", "payment_date": "soon"}
+    _drop(merchant, PAYOUT, bad)
+    merchant.night(workbooks=books)
+    told = [step.sentence for step in merchant.told]
+    _approve(merchant, by="Ann Berg and Jo Hill")
+    merchant.night(workbooks=books)
+    told += [step.sentence for step in merchant.told]
+    (merchant.inbox / "instructions-1.csv").unlink()
+    sent = _rows(merchant, "SELECT kind, rows, length(body_sha256) FROM batch")
+
+    assert sent == [("payout", 1, 64)]
+    key = merchant.variables["RECON_SEAL_KEY"]
+    for place, text in _everything(merchant.folder, "\n".join([*told, caplog.text])):
+        found = [one for one in (*CANARIES, key) if one.encode() in text]
+        assert found == [], place
+
+
+def _everything(folder: Path, spoken: str) -> Iterator[tuple[str, bytes]]:
+    yield "spoken", spoken.encode()
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        yield str(path), path.read_bytes()
+        if is_zipfile(path):
+            with ZipFile(path) as archive:
+                for name in archive.namelist():
+                    yield f"{path}:{name}", archive.read(name)

@@ -1,0 +1,97 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import select
+
+from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.planning import Action, Known, plan
+from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
+from recon.store import instruction_rows
+from recon.store.engine import Store
+from recon.store.journal import StoredJournal, move
+from recon.store.runs import Run
+from recon.store.schema import batch, instruction
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+PAYOUT = Action(
+    action_id=1,
+    file_id=1,
+    file_name="instructions-1.csv",
+    line=2,
+    merchant_id="100042",
+    account_id="100042001",
+    order_no="",
+    transaction_id="",
+    kind=InstructionKind.PAYOUT,
+    currency="EUR",
+    order_amount=25_000,
+    action_amount=25_000,
+    reason="",
+    request_id="P-1",
+    occurrence=1,
+    strict=True,
+    payee="DE…3000",
+    payee_digest="d" * 64,
+    content_digest="c" * 64,
+    sealed="sealed details",
+)
+
+
+def _planned(store: Store, run: Run) -> Cleared:
+    made = plan([PAYOUT], known=Known(), new_id=lambda: "i1", auto_approve=True)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
+    return Cleared(made.new[0], Payment("", GatewayState.NONE, "", "EUR", 25_000))
+
+
+def _sealed(store: Store) -> tuple[str, str]:
+    with store.reading() as connection:
+        found = connection.execute(select(instruction.c.state, instruction.c.sealed)).one()
+    return found.state, found.sealed
+
+
+def _answered(store: Store, run: Run, outcome: Outcome) -> None:
+    cleared = _planned(store, run)
+    journal = StoredJournal(
+        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
+    )
+    prepared = Prepared(InstructionKind.PAYOUT, (cleared,), b"masked", "0" * 64, None)
+    journal.claim("b1", prepared, at=AT)
+    journal.keep_reply("b1", Reply(200, {}, b"to DE89370400440532013000", AT, b"to ..."))
+    journal.record("b1", BatchResult((RowResult(outcome),), "1", "", ""), at=AT)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome.DONE, ("confirmed", "")),
+        (Outcome.FAILED, ("rejected", "")),
+        (Outcome.UNKNOWN, ("in_doubt", "sealed details")),
+        (Outcome.NOT_SENT, ("approved", "sealed details")),
+    ],
+)
+def test_details_are_erased_when_the_payout_is_final(
+    store: Store, run: Run, outcome: Outcome, expected: tuple[str, str]
+) -> None:
+    """A final payout keeps no account; one that may still need it does."""
+    _answered(store, run, outcome)
+
+    assert _sealed(store) == expected
+
+
+def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
+    """What a person takes back is erased too."""
+    cleared = _planned(store, run)
+    with store.writing() as connection:
+        move(connection, cleared.instruction, to=InstructionState.WITHDRAWN, values={})
+
+    assert _sealed(store) == ("withdrawn", "")
+
+
+def test_a_reply_that_names_the_payee_is_kept_masked(store: Store, run: Run) -> None:
+    """The journal keeps what may be stored of a reply, and the hash of what was received."""
+    _answered(store, run, Outcome.DONE)
+    with store.reading() as connection:
+        assert connection.execute(select(batch.c.reply)).scalar_one() == b"to ..."
