@@ -29,7 +29,7 @@ STATUS_OF: Mapping[str, int] = {
 
 NOWHERE = 404
 UNAVAILABLE = 503
-STORE_TRIES_MAX = 3
+STORE_TRIES_MAX = 5
 """Two equal messages at the same instant meet on PostgreSQL; the second then counts up."""
 
 CONTRADICTION = "an earlier message about the same thing in the same state says something else"

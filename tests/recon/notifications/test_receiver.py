@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from recon.notifications.receiver import Receiver
 from recon.settings import load_settings
 from recon.store.engine import Store, open_store
 from recon.store.migrate import upgrade
+from recon.store.schema import notification
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -31,6 +33,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def receiver(tmp_path: Path, store: Store) -> Receiver:
     """The receiver of one declared account."""
+    return _receiver(tmp_path, store)
+
+
+def _receiver(tmp_path: Path, store: Store) -> Receiver:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
@@ -39,7 +45,7 @@ def receiver(tmp_path: Path, store: Store) -> Receiver:
         {
             "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
             "RECON_SIGN_KEY": "sandbox",
-            "RECON_DATABASE_URL": str(store.url),
+            "RECON_DATABASE_URL": store.url.render_as_string(hide_password=False),
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
     )
@@ -146,3 +152,21 @@ def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Stor
         connection.execute("DROP TABLE notification")
 
     assert status(receiver, form(PAYMENT)) == 503
+
+
+@pytest.mark.postgresql
+def test_equal_messages_that_meet_on_postgresql_are_kept_once(
+    tmp_path: Path, empty_postgresql_url: str
+) -> None:
+    """Whoever loses the race counts up, or is asked to send again; nothing doubles."""
+    upgrade(empty_postgresql_url)
+    opened = open_store(empty_postgresql_url)
+    receiver = _receiver(tmp_path, opened)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(16)))
+    with opened.reading() as connection:
+        times = connection.execute(select(notification.c.times)).scalars().all()
+    opened.close()
+
+    assert set(answers) <= {200, 503}
+    assert times == [answers.count(200)]
