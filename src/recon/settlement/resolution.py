@@ -90,6 +90,7 @@ def resolve(
     instruction: Instruction,
     *,
     evidence: Evidence,
+    now: datetime,
     quarantined_for: timedelta,
     refund_visible_until: datetime,
 ) -> Resolution | None:
@@ -97,29 +98,29 @@ def resolve(
     since = instruction.in_doubt_since
     if since is None:
         return None
-    positive = _positive(evidence)
-    if positive is not None:
-        return positive
+    named = _named_refund(evidence.refunds)
+    if named is not None:
+        return named
     if instruction.kind in NO_QUERY_SHOWS:
         told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
         return Resolution(InstructionState.NEEDS_HUMAN, told)
-    if evidence.waited is not None and evidence.waited < quarantined_for:
-        # A clock that was put forward must not shorten the wait.
-        return None
+    # A clock that was put forward must not shorten the wait: by today's time the doubt is younger.
+    began = since if evidence.waited is None else max(since, now - evidence.waited)
     # An answer from before the quarantine's end proves nothing: the effect may still come.
-    ripe = since + quarantined_for
+    ripe = began + quarantined_for
     searched = [one for one in evidence.refunds if one.queried_at >= ripe]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
+    if evidence.told:
+        return _hinted(evidence) if now >= ripe else None
     return _missing_refund(searched) or _by_state(
         instruction, seen=seen, refund_visible_until=refund_visible_until
     )
 
 
-def _positive(evidence: Evidence) -> Resolution | None:
-    """Evidence that names our own reference is proof at once: it needs no second answer."""
-    if evidence.told:
-        return Resolution(InstructionState.RESOLVED_APPLIED, evidence.told[-1])
-    return _named_refund(evidence.refunds)
+def _hinted(evidence: Evidence) -> Resolution:
+    """A message that names our refund: a person looks it up, nothing is sent again."""
+    told = f"{evidence.told[-1]}; its signature does not cover that: look the refund up"
+    return Resolution(InstructionState.NEEDS_HUMAN, told)
 
 
 def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:

@@ -154,6 +154,7 @@ def _resolution_of(
                 connection, item.instruction_id, uptime=environment.uptime()
             ),
         ),
+        now=environment.clock(),
         quarantined_for=quarantine(deadline),
         refund_visible_until=rules.business_calendar.due_at(
             since, grace=Grace.parse(rules.grace.refund_visible)

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -39,10 +40,16 @@ def _seen(*answers: tuple[float, GatewayState]) -> list[Seen]:
     return [Seen(state, DOUBT + timedelta(minutes=minutes)) for minutes, state in answers]
 
 
+def _last(answers: Sequence[tuple[float, object]]) -> datetime:
+    """The moment of the newest answer."""
+    return DOUBT + timedelta(minutes=max((at for at, _ in answers), default=0))
+
+
 def _state(instruction: Instruction, *answers: tuple[float, GatewayState]) -> str:
     ended = resolve(
         instruction,
         evidence=Evidence(seen=_seen(*answers)),
+        now=_last(answers),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
     )
@@ -120,10 +127,13 @@ def test_what_no_query_shows_goes_to_people_at_once(kind: InstructionKind) -> No
     assert _state(replace(CAPTURE, kind=kind, transaction_id="", order_no="")) == "needs_human"
 
 
-def _with(evidence: Evidence, *, kind: InstructionKind = InstructionKind.REFUND) -> str:
+def _with(
+    evidence: Evidence, *, kind: InstructionKind = InstructionKind.REFUND, minutes: float = 90
+) -> str:
     ended = resolve(
         replace(CAPTURE, kind=kind),
         evidence=evidence,
+        now=DOUBT + timedelta(minutes=minutes),
         quarantined_for=QUARANTINE,
         refund_visible_until=VISIBLE,
     )
@@ -146,19 +156,25 @@ def test_a_reference_that_two_searches_do_not_know_did_not_happen() -> None:
     assert _with(Evidence(refunds=_searches((16, ""), (18, "")))) == ""
 
 
-def test_a_message_with_our_reference_is_proof() -> None:
-    """What the gateway told by itself, verified, with our own reference ends the doubt."""
-    assert _with(Evidence(told=("message abc",))) == "resolved_applied"
+def test_a_message_with_our_reference_brings_a_person() -> None:
+    """The signature of a message does not cover its refund: it never ends a doubt by itself."""
+    searched = _searches((16, ""), (30, ""))
+
+    assert _with(Evidence(told=("message abc",))) == "needs_human"
+    assert _with(Evidence(told=("message abc",)), minutes=14) == ""
+    assert _with(Evidence(refunds=searched, told=("message abc",))) == "needs_human"
 
 
 def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:
-    """By the clock that nobody can set, two minutes have passed: nothing is decided."""
+    """By the clock that nobody can set both answers came within the quarantine, or after it."""
     seen = _seen((60, S.PAID), (90, S.PAID))
-    two_minutes, long_enough = timedelta(minutes=2), timedelta(minutes=90)
     capture = InstructionKind.CAPTURE
+    ended = {
+        minutes: _with(Evidence(seen=seen, waited=timedelta(minutes=minutes)), kind=capture)
+        for minutes in (2, 44, 45, 90)
+    }
 
-    assert _with(Evidence(seen=seen, waited=two_minutes), kind=capture) == ""
-    assert _with(Evidence(seen=seen, waited=long_enough), kind=capture) == "resolved_applied"
+    assert ended == {2: "", 44: "", 45: "resolved_applied", 90: "resolved_applied"}
 
 
 def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
