@@ -5,6 +5,7 @@ are `limits.toml`'s, the sums that were there before come from the journal.
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 
 from recon.limits import CurrencyLimits
@@ -32,15 +33,27 @@ Bounds = Callable[[str], CurrencyLimits]
 class RuleAllowance:
     """What the rule of the order file may still approve in one night."""
 
-    def __init__(self, bounds: Bounds, *, approved: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        approved: Mapping[str, int],
+        paid_before: AbstractSet[str] = frozenset(),
+    ) -> None:
         self._bounds = bounds
         self._approved = dict(approved)
         """Currency -> minor units that this night's rule approved already."""
+        self._paid_before = paid_before
+        """Digests of payees with a payout that took effect."""
+
+    def hold_on_payout(self, *, payee: str, payee_digest: str) -> str:
+        """Why people must approve it: always, and they see whether the payee is new."""
+        if payee_digest in self._paid_before:
+            return f"{TWO_PEOPLE}: every payout does ({payee} was paid before)"
+        return f"{TWO_PEOPLE}: every payout does, and this is the first to {payee or 'this payee'}"
 
     def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:
         """Why people must approve it; "" when the rule may, which is then counted."""
-        if kind is InstructionKind.PAYOUT:
-            return f"{TWO_PEOPLE}: every payout does"
         if kind not in MOVES_MONEY:
             return ""
         bounds = self._bounds(currency)

@@ -155,10 +155,8 @@ def plan(
         found = _same_again(action, known=known)
         if not found:
             hold = _hold(action, known=known, present=present)
-            if not hold and allowance and (auto_approve or action.kind is InstructionKind.PAYOUT):
-                hold = allowance.hold_on(
-                    action.kind, currency=action.currency, amount=action.amount
-                )
+            if not hold and allowance:
+                hold = _hold_of_limits(action, allowance=allowance, auto_approve=auto_approve)
             instruction = _instruction_of(
                 action,
                 natural_key=_natural_key(action, known=known),
@@ -217,6 +215,14 @@ def _hold(action: Action, *, known: Known, present: AbstractSet[tuple[int, str]]
                 f"{instruction_id}; withdraw one of them, or give it a request_id of its own"
             )
     return ""
+
+
+def _hold_of_limits(action: Action, *, allowance: RuleAllowance, auto_approve: bool) -> str:
+    if action.kind is InstructionKind.PAYOUT:
+        return allowance.hold_on_payout(payee=action.payee, payee_digest=action.payee_digest)
+    if not auto_approve:
+        return ""
+    return allowance.hold_on(action.kind, currency=action.currency, amount=action.amount)
 
 
 def _instruction_of(

@@ -56,6 +56,7 @@ def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> Ru
     return RuleAllowance(
         lambda currency: _bounds(run, currency=currency, environment=environment),
         approved=sending_rows.approved_by_rule(connection, run),
+        paid_before=sending_rows.paid_payees(connection, run),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select
 
-from recon.model import InstructionKind, InstructionState
+from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.allowance import MOVES_MONEY
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.sending_order import BatchPlan
@@ -93,6 +93,20 @@ def sent_between(
         instruction.c.sent_at >= start,
         instruction.c.sent_at < end,
     )
+
+
+def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
+    """Digests of the payees to whom a payout of the merchant took effect."""
+    found = connection.execute(
+        select(instruction.c.payee_digest)
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.kind == InstructionKind.PAYOUT.value,
+            instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
+        )
+        .distinct()
+    )
+    return frozenset(found.scalars())
 
 
 def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:

@@ -93,6 +93,7 @@ def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
     assert isinstance(reply, Reply)
     assert IBAN.encode() in reply.body
     assert IBAN.encode() not in reply.kept
+    assert b"250.00" in reply.kept
     assert IBAN not in repr(prepared) + repr(reply)
 
 

@@ -1,5 +1,4 @@
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -45,8 +44,9 @@ def _limited(before: dict[str, int] | None = None, **bounds: str) -> SendingAllo
     return SendingAllowance(lambda _: limits, night=sums.get("night", {}), day=sums.get("day", {}))
 
 
-def _hold(allowance: RuleAllowance, amount: int, **more: Any) -> str:
-    kind = more.get("kind", InstructionKind.REFUND)
+def _hold(
+    allowance: RuleAllowance, amount: int, kind: InstructionKind = InstructionKind.REFUND
+) -> str:
     return allowance.hold_on(kind, currency="EUR", amount=amount)
 
 
@@ -80,9 +80,18 @@ def test_what_a_rule_did_not_approve_uses_up_nothing() -> None:
     assert _hold(allowance, 10_000) == ""
 
 
-def test_every_payout_needs_two_people_whatever_is_configured() -> None:
-    """No limit in the configuration lets a rule approve a payout."""
-    assert "two people" in _hold(_rule(), 1, kind=InstructionKind.PAYOUT)
+def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
+    """No limit lets a rule approve a payout; the people see whether its payee was paid before."""
+    allowance = RuleAllowance(lambda _: CurrencyLimits(), approved={}, paid_before={"known"})
+    told = [
+        allowance.hold_on_payout(payee="DE…3000", payee_digest=digest)
+        for digest in ("known", "new")
+    ]
+
+    assert told == [
+        "needs approval by two people: every payout does (DE…3000 was paid before)",
+        "needs approval by two people: every payout does, and this is the first to DE…3000",
+    ]
 
 
 def test_a_review_moves_no_money() -> None:

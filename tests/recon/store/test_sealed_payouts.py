@@ -13,6 +13,7 @@ from recon.store.engine import Store
 from recon.store.journal import StoredJournal, move
 from recon.store.runs import Run
 from recon.store.schema import batch, instruction
+from recon.store.sending_rows import paid_payees
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 PAYOUT = Action(
@@ -79,6 +80,20 @@ def test_details_are_erased_when_the_payout_is_final(
     _answered(store, run, outcome)
 
     assert _sealed(store) == expected
+
+
+def test_a_payee_is_known_once_a_payout_took_effect(store: Store, run: Run) -> None:
+    """A payee of a payout that only waits is still a new one."""
+    _answered(store, run, Outcome.DONE)
+    with store.reading() as connection:
+        assert paid_payees(connection, run) == {"d" * 64}
+
+
+def test_a_payee_of_a_doubtful_payout_is_not_known_yet(store: Store, run: Run) -> None:
+    """Doubt is no proof that this account was ever paid."""
+    _answered(store, run, Outcome.UNKNOWN)
+    with store.reading() as connection:
+        assert paid_payees(connection, run) == frozenset()
 
 
 def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
