@@ -4,6 +4,11 @@ Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes
 are one database transaction each, with no network inside, and S has no database inside. There is
 no retry but for requests that surely did not leave. A crash at any point leaves either nothing
 sent, or rows in flight that the next start turns into doubt. Only `steps.settle` calls this.
+
+The connection is opened after the claim, not before it: the transport tells what surely did not
+leave by watching one connection from its first byte, and a socket that waits through a commit may
+be closed by then, which looks like doubt. A process that slept between claim and send is stopped
+by a clock that cannot be set instead.
 """
 
 import time
