@@ -5,6 +5,7 @@ sent; when any of them changes, the list is another one and earlier words for it
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,9 +17,8 @@ from recon.settlement.instruction import Instruction
 
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
-VALID_BUSINESS_DAYS = 1
-"""An approval holds until the end of the next business day."""
-PEOPLE_NEEDED = 2
+ASKED_BY_HAND = r"asked for by hand by (.+?): "
+"""How the hold of an instruction begins that a person asked for at the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,10 @@ def problem_of_second(
     return ""
 
 
-def requesters_of(items: Iterable[Instruction], *, marker: str = "by hand: ") -> set[str]:
+def requesters_of(items: Iterable[Instruction]) -> set[str]:
     """People who asked for an instruction themselves; order files are nobody."""
-    return {
-        item.approved_by.removeprefix(marker)
-        for item in items
-        if item.approved_by.startswith(marker)
-    }
+    asked = (re.match(ASKED_BY_HAND, item.hold) for item in items)
+    return {match[1] for match in asked if match}
 
 
 def told(sums: Mapping[str, int]) -> str:

@@ -106,4 +106,6 @@ def test_who_may_be_the_second(person: Approver, first: str, said: str) -> None:
 
 def test_whoever_asked_by_hand_is_a_requester() -> None:
     """Order files are nobody; a person who typed a command is somebody."""
-    assert requesters_of([ONE, changed("approved_by", "by hand: jo")]) == {"jo"}
+    assert requesters_of([ONE, changed("hold", "asked for by hand by jo: another person")]) == {
+        "jo"
+    }
