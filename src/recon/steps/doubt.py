@@ -13,7 +13,7 @@ from recon.business_date import Grace
 from recon.errors import Defect
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.refunds import search_refunds
-from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.model import GatewayState, InstructionKind, InstructionState, Mode
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Evidence, Resolution, Seen, quarantine, resolve
@@ -33,9 +33,11 @@ FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RE
 def sweep(
     run: Run, *, journal: StoredJournal, gateway: GatewayOfMoney, environment: Environment
 ) -> int:
-    """Close every batch that a dead sender left open; returns how many."""
+    """Close every batch that a dead sender left open; returns how many. A dry run only counts."""
     with environment.store.reading() as connection:
         open_batches = instruction_rows.open_batches(connection, run)
+    if run.mode is Mode.DRY_RUN:
+        return len(open_batches)
     for found in open_batches:
         if found["reply"] is None or not _judge_again(
             found, journal=journal, gateway=gateway, environment=environment
@@ -76,7 +78,12 @@ def _payment_of(row: Instruction) -> Payment:
 
 
 def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionState, int]:
-    """End every doubt that the evidence decides; returns how many came to which state."""
+    """End every doubt that the evidence decides; returns how many came to which state.
+
+    A dry run ends none.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return {}
     note_doubts(run, environment=environment)
     _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}

@@ -17,10 +17,11 @@ from recon.model import InstructionKind, InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.masking import masked
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
-from recon.store import sending_rows
+from recon.store import runs, sending_rows
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.engine import Store
 from recon.store.history import Event, append
+from recon.store.night_lock import lock_stands
 from recon.store.schema import attempt, batch, instruction
 
 STATE_OF: Mapping[Outcome, InstructionState] = {
@@ -47,9 +48,18 @@ class StoredJournal:
         self._account_id = account_id
 
     def halted(self) -> str:
-        """Why nobody may send; "" when money may move."""
+        """Why nothing more may be sent; "" when money may move and this run still has its place."""
         with self._store.reading() as connection:
-            return str(sending_rows.stopped(connection) or "")
+            return str(sending_rows.stopped(connection) or "") or self._lost_place(connection)
+
+    def _lost_place(self, connection: Connection) -> str:
+        """A run that was taken over, or whose lock the server dropped, must not send."""
+        if runs.is_closed(connection, self._run_id):
+            return f"run {self._run_id} was closed: another run took the account over"
+        place = {"merchant_id": self._merchant_id, "account_id": self._account_id}
+        if not lock_stands(connection, **place):
+            return "the database dropped the lock on this account: start the night again"
+        return ""
 
     def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
         """T1: approved -> in flight for every row, or nothing at all."""

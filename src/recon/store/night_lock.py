@@ -30,13 +30,42 @@ def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator
     Raises:
         NightHeldError: another process holds it.
     """
-    key = hashlib.sha256(f"{merchant_id}\x1f{account_id}".encode()).digest()
+    key = _digest_of(merchant_id, account_id)
     if store.is_sqlite:
         with _file_lock(store, name=key.hex()[:16]):
             yield
     else:
-        with _advisory_lock(store, key=int.from_bytes(key[:4], signed=True)):
+        with _advisory_lock(store, key=_number_of(key)):
             yield
+
+
+def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) -> bool:
+    """Whether the account is still held by somebody; a file lock cannot be lost.
+
+    The server drops an advisory lock with the connection that holds it, and its holder learns of
+    that only when it asks. Whose lock it is tells the run row: a taker closes the run before it.
+    """
+    if connection.dialect.name != "postgresql":
+        return True
+    number = _number_of(_digest_of(merchant_id, account_id))
+    # The server shows both halves of the key as unsigned numbers.
+    found = connection.execute(
+        text(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+            "AND classid::bigint = :space AND objid::bigint = :key AND objsubid = 2 "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ),
+        {"space": LOCK_SPACE, "key": number % 2**32},
+    )
+    return bool(found.scalar_one())
+
+
+def _digest_of(merchant_id: str, account_id: str) -> bytes:
+    return hashlib.sha256(f"{merchant_id}\x1f{account_id}".encode()).digest()
+
+
+def _number_of(digest: bytes) -> int:
+    return int.from_bytes(digest[:4], signed=True)
 
 
 @contextmanager

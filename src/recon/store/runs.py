@@ -101,6 +101,12 @@ def get(connection: Connection, run_id: str) -> Run:
     return _run_of(found)
 
 
+def is_closed(connection: Connection, run_id: str) -> bool:
+    """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
+    status = connection.execute(select(run.c.status).where(run.c.run_id == run_id)).scalar()
+    return status not in {None, "active"}
+
+
 def note_step(connection: Connection, run_id: str, *, step: str) -> None:
     """Remember the last finished step."""
     connection.execute(update(run).where(run.c.run_id == run_id).values(step=step))

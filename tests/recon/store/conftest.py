@@ -8,6 +8,7 @@ from recon.model import Mode, NightRequest
 from recon.store import runs
 from recon.store.engine import Store, open_store
 from recon.store.migrate import upgrade
+from recon.store.night_lock import account_lock
 from recon.store.runs import Run
 
 NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
@@ -28,10 +29,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def run(store: Store) -> Run:
-    """An active run of the demo account's night."""
+def run(store: Store) -> Iterator[Run]:
+    """An active run of the demo account's night, which holds its account."""
     request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
     with store.reading() as connection:
-        return runs.get(connection, "r1")
+        found = runs.get(connection, "r1")
+    with account_lock(store, merchant_id=found.merchant_id, account_id=found.account_id):
+        yield found

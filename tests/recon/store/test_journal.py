@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from recon.errors import Defect
-from recon.model import GatewayState, InstructionKind, Outcome
+from recon.model import GatewayState, InstructionKind, Mode, NightRequest, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import (
@@ -21,7 +21,7 @@ from recon.settlement.sender import (
     Sent,
     SurelyNotSent,
 )
-from recon.store import history, instruction_rows
+from recon.store import history, instruction_rows, runs
 from recon.store.engine import Store
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
@@ -212,3 +212,16 @@ def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
 
     assert events == ["approved", "in_flight", "confirmed"]
     assert problem == ""
+
+
+def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) -> None:
+    """A process that was stopped and woken finds that another run has its place."""
+    cleared = _cleared(store, run, orders=2)
+    with store.writing() as connection:
+        request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
+        runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
+    gateway = ScriptedGateway(Outcome.DONE)
+    sent = _send(store, run, cleared=cleared, gateway=gateway)
+
+    assert (_states(store), gateway.reached) == (["approved", "approved"], [])
+    assert "another run took the account over" in sent.stop_reason

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from recon.errors import NightHeldError
 from recon.store.engine import Store
-from recon.store.night_lock import account_lock
+from recon.store.night_lock import account_lock, lock_stands
 
 HOLDING = """
 import sys
@@ -63,3 +64,25 @@ def test_the_lock_is_free_after_an_error(store: Store, tmp_path: Path) -> None:
         raise ZeroDivisionError
     with account_lock(store, merchant_id="m", account_id="a"):
         assert tmp_path.exists()
+
+
+@pytest.mark.parametrize("account_id", ["a", "b", "c", "d"])
+def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_id: str) -> None:
+    """Ended from outside, the connection is gone and with it the lock; a file lock stays."""
+    place = {"merchant_id": "m", "account_id": account_id}
+    with account_lock(store, **place):
+        with store.reading() as connection:
+            held = lock_stands(connection, **place)
+        if not store.is_sqlite:
+            _end_lock_holders(store)
+        with store.reading() as connection:
+            still = lock_stands(connection, **place)
+
+    assert (held, still) == (True, store.is_sqlite)
+
+
+def _end_lock_holders(store: Store) -> None:
+    with store.writing() as connection:
+        connection.execute(
+            text("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+        )
