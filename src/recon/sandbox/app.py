@@ -14,8 +14,9 @@ from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock, real_seconds
 from recon.sandbox.control import control_routes
 from recon.sandbox.delivery import client_of, delivered
-from recon.sandbox.exchange import OPERATIONS, exchange
+from recon.sandbox.exchange import exchange
 from recon.sandbox.fault_plan import install, read_plan
+from recon.sandbox.operations import OPERATIONS
 from recon.sandbox.options import ORDERS_MAX, SandboxOptions
 from recon.sandbox.population import populate
 from recon.sandbox.request import Sandbox

@@ -8,9 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.errors import AmountError
 from recon.model import GatewayState
-from recon.money import exponent, parse_minor_units
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Payment, Told, effect_of
 from recon.sandbox.request import (
@@ -18,6 +16,7 @@ from recon.sandbox.request import (
     Call,
     Reply,
     Sandbox,
+    amount_of,
     merchant_refusal,
     signature_refusal,
 )
@@ -90,13 +89,7 @@ def _field_refusal(call: Call) -> str:
 
 
 def _amount(call: Call) -> int:
-    """Minor units, 0 when currency or amount is malformed."""
-    amount, currency = call.fields.get("amount"), call.text("currency")
-    try:
-        exponent(currency)
-        return parse_minor_units(amount, currency=currency) if isinstance(amount, str) else 0
-    except AmountError:
-        return 0
+    return amount_of(call.fields.get("amount"), currency=call.text("currency"))
 
 
 def _reuse_refusal(sandbox: Sandbox, call: Call) -> str:

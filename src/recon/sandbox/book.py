@@ -22,7 +22,10 @@ BUSY_MILLISECONDS = 5_000
 KEYS_PER_SELECT = 500
 PAYMENT_COLUMNS = ", ".join(field.name for field in fields(Payment))
 EFFECT_COLUMNS = ", ".join(field.name for field in fields(Effect))
-_TABLES = ("late_request", "draw", "request_row", "request", "effect", "payment", "note")
+_TABLES = (
+    *("paid_out", "contract", "subscription"),
+    *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
+)
 
 
 class Book:
@@ -148,10 +151,8 @@ def _open(state: Path | None) -> sqlite3.Connection:
     )
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     connection.execute("PRAGMA synchronous = NORMAL")  # survives a killed process
-    known = connection.execute("PRAGMA application_id").fetchone()[0]
-    if known == APPLICATION_ID:
-        return connection
-    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    known = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    if not known and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         connection.close()
         msg = "it is another program's database"
         raise sqlite3.DatabaseError(msg)

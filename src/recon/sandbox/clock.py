@@ -36,6 +36,11 @@ def iso(instant: int) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def iso_without_colon(instant: int) -> str:
+    """An instant as the record of a payout writes it: `2026-11-20T22:00:00+0000`."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
 def fourteen_digits(instant: int) -> str:
     """An instant as the gateway writes it: `20261120220000`, UTC."""
     return datetime.fromtimestamp(instant, UTC).strftime("%Y%m%d%H%M%S")

@@ -13,8 +13,9 @@ from recon.errors import ConfigurationError
 from recon.sandbox.by_hand import act_by_hand
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
 from recon.sandbox.download_pages import download_routes
-from recon.sandbox.exchange import OPERATIONS, run_what_is_due
+from recon.sandbox.exchange import run_what_is_due
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
+from recon.sandbox.operations import OPERATIONS
 from recon.sandbox.page import overview
 from recon.sandbox.query import row_of, state_of
 from recon.sandbox.request import Sandbox

@@ -1,32 +1,22 @@
 """One request from its bytes to its reply: faults drawn, operation run, log written, one commit."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from recon.sandbox.altered import altered
-from recon.sandbox.authorise import answer_authorise
-from recon.sandbox.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
 from recon.sandbox.by_hand import act_on_rows, plan_flips, run_flips
 from recon.sandbox.clock import real_seconds
 from recon.sandbox.earlier import earlier_reply, remember_reply
 from recon.sandbox.fault_kinds import WIRE_KINDS
 from recon.sandbox.fault_plan import draw
-from recon.sandbox.fault_rule import Fault, FaultRule, RowKey
-from recon.sandbox.query import answer_query
+from recon.sandbox.fault_rule import Fault, FaultRule
+from recon.sandbox.operations import NEVER_LATE, OPERATIONS, row_keys
 from recon.sandbox.records import LoggedRequest
 from recon.sandbox.request import Call, Reply, Sandbox, unreadable
-from recon.sandbox.signing import text_of
+from recon.sandbox.subscription_charges import charge_what_is_due
 from recon.sandbox.told import told_after, told_nothing
 from recon.sandbox.wire import parse_body
 
-Answer = Callable[[Sandbox, Call], Reply]
 NO_REPLY = Reply({}, outcome="none")
-NEVER_LATE = frozenset({"authorise", "checkout"})
-"""Operations whose request is never kept: it carries a card."""
-
-_NAMES_OF_ONE = ("order_no", "request_id", "recurring_id")
-"""What identifies a request that is its own row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +25,6 @@ class Exchange:
 
     reply: Reply
     wire_fault: FaultRule | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation of the gateway."""
-
-    answer: Answer
-    rows_key: str = ""
-    """The list of rows in its request, "" when the request is its own row."""
-
-
-def _batch(kind: BatchKind) -> Operation:
-    return Operation(partial(answer_batch, kind=kind), kind.rows_key)
-
-
-OPERATIONS: Mapping[str, Operation] = {
-    "authorise": Operation(answer_authorise),
-    "retrievalTrans": Operation(answer_query),
-    **{kind.operation: _batch(kind) for kind in (CAPTURE, CANCEL, REVIEW, REFUND)},
-}
 
 
 def exchange(sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str) -> Exchange:
@@ -80,22 +50,6 @@ def _drawn(sandbox: Sandbox, call: Call) -> list[Fault]:
     )
     can_be_late = call.operation not in NEVER_LATE
     return [fault for fault in drawn if fault.rule.kind != "late" or can_be_late]
-
-
-def row_keys(call: Call) -> list[RowKey]:
-    """The transactions and orders a request is about."""
-    rows_key = OPERATIONS[call.operation].rows_key
-    if rows_key:
-        return [_row_key(row) for row in call.rows(rows_key) or ()]
-    if call.operation == "retrievalTrans":
-        orders = [("", key) for key in call.text("orders").split(",") if key]
-        return orders + [(key, "") for key in call.text("trades").split(",") if key]
-    return [_row_key(call.fields)]
-
-
-def _row_key(fields: Mapping[str, object]) -> RowKey:
-    name = next((name for name in _NAMES_OF_ONE if fields.get(name)), "order_no")
-    return text_of(fields.get("transaction_id")), text_of(fields.get(name))
 
 
 def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault], body: bytes) -> Exchange:
@@ -193,7 +147,8 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
 
 
 def run_what_is_due(sandbox: Sandbox) -> int:
-    """Let late effects and flips whose time has come happen; returns how many."""
+    """Let charges, late effects and flips happen that are due; returns how many were late."""
+    charge_what_is_due(sandbox)
     return _run_late_requests(sandbox) + run_flips(sandbox)
 
 

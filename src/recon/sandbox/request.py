@@ -4,10 +4,13 @@ Operations are functions from a `Call` to a `Reply`; they change the book inside
 that the exchange holds open, and never see HTTP.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from recon.errors import AmountError
+from recon.money import exponent, parse_minor_units
 from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock
 from recon.sandbox.options import SandboxOptions
@@ -48,11 +51,26 @@ class Call:
 
     def rows(self, key: str) -> list[Fields] | None:
         """The rows of a batch, None when they are not a list of objects; one object is one row."""
-        given = self.fields.get(key)
+        given = _structure(self.fields.get(key))
         rows = [given] if isinstance(given, dict) else given
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             return None
         return rows
+
+    def table(self, key: str) -> Fields:
+        """An object of the request, the first where it is a list of them; absent is empty."""
+        rows = self.rows(key)
+        return rows[0] if rows else {}
+
+
+def _structure(value: Any) -> Any:
+    """A form carries objects and lists as JSON text."""
+    if not isinstance(value, str) or value[:1] not in {"{", "["}:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,24 @@ def signature_refusal(
 def echoed_signature(call: Call, *, reason: str) -> str:
     """A reply repeats the request's signature, except where that very signature was refused."""
     return "" if reason == "signature" else call.text("encryption_data")
+
+
+def amount_of(value: Any, *, currency: str) -> int:
+    """Minor units of an amount on the wire, 0 when it or its currency is malformed."""
+    try:
+        exponent(currency)
+        return parse_minor_units(value, currency=currency) if isinstance(value, str) else 0
+    except AmountError:
+        return 0
+
+
+def json_refusal(
+    sandbox: Sandbox, call: Call, *, reason: str, http_status: int = HTTP_BAD_REQUEST
+) -> Reply:
+    """The refusal of an operation that has no record to refuse by."""
+    code, text = sandbox.terms.request_refusal(reason).split(":", 1)
+    content = {"code": code, "source": call.operation, "message": text}
+    return Reply(content, http_status=http_status, outcome=str(http_status))
 
 
 def unreadable(sandbox: Sandbox, why: str) -> Reply:

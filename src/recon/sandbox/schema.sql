@@ -1,10 +1,11 @@
 -- The sandbox gateway's state. Amounts are minor units, instants seconds since 1970 (virtual clock).
-CREATE TABLE note (
+-- Run at every start: a state of an earlier version gets the tables that it lacks.
+CREATE TABLE IF NOT EXISTS note (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE payment (
+CREATE TABLE IF NOT EXISTS payment (
     transaction_id TEXT PRIMARY KEY,
     order_no TEXT NOT NULL,
     merchant_id TEXT NOT NULL,
@@ -21,9 +22,9 @@ CREATE TABLE payment (
     review_flag TEXT NOT NULL,
     reference_no TEXT NOT NULL
 );
-CREATE INDEX payment_order ON payment (order_no);
+CREATE INDEX IF NOT EXISTS payment_order ON payment (order_no);
 
-CREATE TABLE effect (
+CREATE TABLE IF NOT EXISTS effect (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
     operation TEXT NOT NULL,
     origin TEXT NOT NULL,
@@ -40,15 +41,15 @@ CREATE TABLE effect (
     request_id TEXT NOT NULL,
     request_log_id TEXT NOT NULL
 );
-CREATE INDEX effect_transaction ON effect (transaction_id);
-CREATE INDEX effect_origin ON effect (origin, operation);
-CREATE TRIGGER effect_no_update BEFORE UPDATE ON effect
+CREATE INDEX IF NOT EXISTS effect_transaction ON effect (transaction_id);
+CREATE INDEX IF NOT EXISTS effect_origin ON effect (origin, operation);
+CREATE TRIGGER IF NOT EXISTS effect_no_update BEFORE UPDATE ON effect
 BEGIN SELECT RAISE(ABORT, 'the ledger of effects is append-only'); END;
-CREATE TRIGGER effect_no_delete BEFORE DELETE ON effect
+CREATE TRIGGER IF NOT EXISTS effect_no_delete BEFORE DELETE ON effect
 WHEN (SELECT value FROM note WHERE name = 'resetting') IS NULL
 BEGIN SELECT RAISE(ABORT, 'the ledger of effects is append-only'); END;
 
-CREATE TABLE request (
+CREATE TABLE IF NOT EXISTS request (
     request_log_id TEXT PRIMARY KEY,
     received_at INTEGER NOT NULL,
     operation TEXT NOT NULL,
@@ -57,7 +58,7 @@ CREATE TABLE request (
     outcome TEXT NOT NULL,
     fault TEXT NOT NULL
 );
-CREATE TABLE request_row (
+CREATE TABLE IF NOT EXISTS request_row (
     request_log_id TEXT NOT NULL,
     position INTEGER NOT NULL,
     transaction_id TEXT NOT NULL,
@@ -66,16 +67,16 @@ CREATE TABLE request_row (
     message TEXT NOT NULL,
     PRIMARY KEY (request_log_id, position)
 ) WITHOUT ROWID;
-CREATE INDEX request_row_transaction ON request_row (transaction_id);
+CREATE INDEX IF NOT EXISTS request_row_transaction ON request_row (transaction_id);
 
-CREATE TABLE draw (
+CREATE TABLE IF NOT EXISTS draw (
     operation TEXT NOT NULL,
     row_key TEXT NOT NULL,
     attempts INTEGER NOT NULL,
     PRIMARY KEY (operation, row_key)
 ) WITHOUT ROWID;
 
-CREATE TABLE late_request (
+CREATE TABLE IF NOT EXISTS late_request (
     request_log_id TEXT PRIMARY KEY,
     operation TEXT NOT NULL,
     body TEXT NOT NULL,
@@ -83,3 +84,38 @@ CREATE TABLE late_request (
     due_at REAL NOT NULL,
     on_real_clock INTEGER NOT NULL
 );
+
+-- What payouts took out of an account, fees included; the opening balance stands in sandbox.toml.
+CREATE TABLE IF NOT EXISTS paid_out (
+    account_id TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    PRIMARY KEY (account_id, currency)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS effect_request ON effect (request_id) WHERE request_id <> '';
+
+-- A recurring contract of a shopper; each of its periods is one contract that is charged at its end.
+CREATE TABLE IF NOT EXISTS subscription (
+    recurring_id TEXT PRIMARY KEY,
+    merchant_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    order_no TEXT NOT NULL,
+    transaction_id TEXT NOT NULL,
+    contract_name TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    interval TEXT NOT NULL,
+    interval_count INTEGER NOT NULL,
+    charges_max INTEGER NOT NULL,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    state TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contract (
+    recurring_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    charged_as TEXT NOT NULL,
+    PRIMARY KEY (recurring_id, number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS contract_due ON contract (due_at) WHERE charged_as = '';

@@ -1,5 +1,6 @@
 """The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
 
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 
@@ -30,7 +31,15 @@ class Windows(_Table):
 class Fees(_Table):
     """What the sandbox charges."""
 
-    payout_flat: str
+    payout_flat: Decimal
+    """Major units of the payout's currency."""
+
+
+class Payouts(_Table):
+    """What payouts are paid from."""
+
+    balance: Decimal
+    """Of each account in each currency when it opens, major units."""
 
 
 class Refusals(_Table):
@@ -39,6 +48,9 @@ class Refusals(_Table):
     request: dict[str, str]
     row: dict[str, str]
     refund: dict[str, str]
+    subscription: dict[str, str]
+    payout: dict[str, str]
+    """`<failure_type>:<failure_reason>`."""
 
 
 class PopulationTerms(_Table):
@@ -60,6 +72,7 @@ class Terms(_Table):
     query_result_of: dict[GatewayState, str]
     windows: Windows
     fees: Fees
+    payouts: Payouts
     declined_cards: dict[str, str]
     refusals: Refusals
     population: PopulationTerms

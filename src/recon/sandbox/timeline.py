@@ -10,7 +10,7 @@ from recon.sandbox.records import Payment, on_wire
 from recon.sandbox.request import Sandbox
 
 HOME = Link("All payments", "/_sandbox/")
-STATUS_DONE = "1"
+STATUSES_DONE = frozenset({"1", "COMPLETED"})
 MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
 PAYMENT_NAMES = ("Order", "Transaction", "Account", "Amount", "", "State", "Authorised (UTC)")
 
@@ -49,7 +49,7 @@ class _Moment:
             return False
         if self.operation in MOVES_NOTHING:
             return True  # answers to a query are kept only where a fault made them lie
-        return self.statuses.count(STATUS_DONE) != len(self.true)
+        return sum(status in STATUSES_DONE for status in self.statuses) != len(self.true)
 
 
 def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:

@@ -72,7 +72,7 @@ def _count(book: Book, statement: str) -> int:
 def _double_effects(book: Book) -> int:
     """Effects of the API after the first with the same key."""
     rows = book.select(
-        "SELECT operation, transaction_id,"
+        "SELECT operation, CASE operation WHEN 'payout' THEN '' ELSE transaction_id END,"
         " CASE operation WHEN 'refund' THEN amount END,"
         " CASE operation WHEN 'refund' THEN refund_reason ELSE '' END,"
         " CASE operation WHEN 'refund' THEN refund_reference ELSE '' END,"

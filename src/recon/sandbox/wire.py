@@ -17,7 +17,7 @@ Fields = dict[str, Any]
 
 BODY_BYTES_MAX = 2_097_152
 FIELDS_MAX = 2_000
-"""Fields of a form or of an XML root."""
+"""Fields of a form, elements of an XML document."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -72,10 +72,27 @@ def _parse_xml(text: str) -> Fields:
     if docinfo.doctype:
         msg = "a document type is not accepted"
         raise ValueError(msg)
-    if len(root) > FIELDS_MAX:
+    if sum(1 for _ in root.iter()) > FIELDS_MAX:
         msg = "too many fields"
         raise ValueError(msg)
-    return {str(child.tag): child.text or "" for child in root if isinstance(child.tag, str)}
+    fields = _xml_value(root)
+    return fields if isinstance(fields, dict) else {}
+
+
+def _xml_value(element: Any) -> Any:
+    """Text, or an object when it has elements; a name that repeats is a list."""
+    children = [child for child in element if isinstance(child.tag, str)]
+    if not children:
+        return element.text or ""
+    fields: Fields = {}
+    for child in children:
+        name, value = str(child.tag), _xml_value(child)
+        if name in fields:
+            earlier = fields[name]
+            fields[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
+        else:
+            fields[name] = value
+    return fields
 
 
 def render_json(content: Mapping[str, Any]) -> bytes:

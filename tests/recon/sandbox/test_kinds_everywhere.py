@@ -9,9 +9,10 @@ from recon.sandbox.app import fill
 from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock
 from recon.sandbox.delivery import delivered
-from recon.sandbox.exchange import OPERATIONS, exchange
+from recon.sandbox.exchange import exchange
 from recon.sandbox.fault_kinds import KINDS
 from recon.sandbox.fault_plan import install, rules_in
+from recon.sandbox.operations import OPERATIONS
 from recon.sandbox.options import SandboxOptions
 from recon.sandbox.request import Sandbox
 from recon.sandbox.terms import load_terms
