@@ -25,9 +25,16 @@ PAGE_MILLISECONDS = 15_000
 """How long a page may take on a machine that does other work."""
 
 
-@pytest.fixture(scope="session")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of pages share one worker."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests of a process."""
+    """One browser for the tests of a module; its event loop must not outlive them."""
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
     with sync_playwright() as playwright:

@@ -15,6 +15,7 @@ from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
 from recon.store.schema.runs import run, run_source
 from recon.store.schema.sending import dry_batch, sending_switch
+from recon.store.schema.sign_off import sign_off
 
 __all__ = [
     "answer_file",
@@ -44,6 +45,7 @@ __all__ = [
     "run",
     "run_source",
     "sending_switch",
+    "sign_off",
     "used_code",
     "verdict",
     "wrong_code",

@@ -1,0 +1,182 @@
+"""Signing a night: a reviewer, then an approver, under one workbook; and the list of all nights.
+
+A signature binds the workbook's SHA-256. It is refused while a high break lacks an owner or a
+comment, and it counts for nothing once the night, or an earlier one, was run again.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from recon.errors import UsageError
+from recon.model import Severity, Verdict
+from recon.steps.environment import Environment
+from recon.steps.identity import Person
+from recon.store import resolution_rows, results, sign_off_rows
+from recon.store.sign_off_rows import NightRun, Signature
+
+ROLES = ("reviewer", "approver")
+"""In this order; the second must be an approver."""
+NEEDS_AN_OWNER = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
+NIGHTS_MAX = 400
+"""Nights of one list: a year and some days."""
+BREAKS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One expected night of one account."""
+
+    merchant_id: str
+    account_id: str
+    business_date: date
+    run_id: str
+    """"" when it never ran."""
+    standing: str
+    """The verdict, or that it is missing, stopped or still running."""
+    signed: tuple[Signature, ...]
+    """What counts; void signatures are not among them."""
+    void_because: str
+    """Which run made earlier signatures void."""
+    unsigned_days: int
+    """Days since the night for as long as the approver's name is missing."""
+
+
+def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
+    """Put one person's name under a night's workbook.
+
+    Raises:
+        UsageError: the person may not, the night cannot be signed, or its workbook is not the one
+            that was written.
+    """
+    if role not in ROLES:
+        msg = f"a role is one of {', '.join(ROLES)}"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        signed = _run_of(connection, run_id)
+        _refuse_person(connection, signed, role=role, person=person)
+        _refuse_night(connection, signed)
+        sign_off_rows.save(
+            connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
+        )
+        return _night_of(connection, signed, today=environment.clock().date())
+
+
+def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
+    """Every expected night of every declared account, also those that never ran.
+
+    Raises:
+        UsageError: the range is empty or too long.
+    """
+    days = (last - first).days + 1
+    if not 1 <= days <= NIGHTS_MAX:
+        msg = f"name a range of 1 to {NIGHTS_MAX} nights, not {days}"
+        raise UsageError(msg)
+    today = environment.clock().date()
+    with environment.store.reading() as connection:
+        runs = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
+        newest = {(one.merchant_id, one.account_id, one.business_date): one for one in runs}
+        return [
+            _night_of(connection, found, today=today)
+            if (found := newest.get((*account, day.isoformat())))
+            else Night(*account, day, "", "missing", (), "", (today - day).days)
+            for account in _accounts(environment)
+            for day in (first + timedelta(days=number) for number in range(days))
+        ]
+
+
+def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
+    for name in sorted(environment.settings.accounts):
+        merchant_id, account_id = name.split("/", 1)
+        yield merchant_id, account_id
+
+
+def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
+    names = sign_off_rows.signatures(connection, found.run_id)
+    since = min((one.at for one in names.values()), default=None)
+    void = sign_off_rows.replaced_by(connection, found, since=since) if since else ""
+    counting = () if void else tuple(names[role] for role in ROLES if role in names)
+    day = date.fromisoformat(found.business_date)
+    complete = any(one.role == ROLES[-1] for one in counting)
+    standing = found.verdict if found.status == "finished" else found.status
+    return Night(
+        found.merchant_id,
+        found.account_id,
+        day,
+        found.run_id,
+        standing,
+        counting,
+        f"run {void} replaced it" if void else "",
+        0 if complete else (today - day).days,
+    )
+
+
+def _run_of(connection: Any, run_id: str) -> NightRun:
+    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    found = next((one for one in runs if one.run_id == run_id), None)
+    if found is None or found.status != "finished":
+        msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
+        raise UsageError(msg)
+    later = sign_off_rows.replaced_by(connection, found, since=found.started_at)
+    if later:
+        msg = f"run {run_id} was replaced by run {later}: sign that night's newest workbook"
+        raise UsageError(msg)
+    return found
+
+
+def _refuse_person(connection: Any, signed: NightRun, *, role: str, person: Person) -> None:
+    names = sign_off_rows.signatures(connection, signed.run_id)
+    if role in names:
+        msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
+        raise UsageError(msg)
+    if role == "approver" and "reviewer" not in names:
+        msg = "the reviewer signs first"
+        raise UsageError(msg)
+    if role == "approver" and person.declared.role != "approver":
+        msg = f"{person.declared.name} is a {person.declared.role}; an approver signs last"
+        raise UsageError(msg)
+    if any(one.by == person.declared.name for one in names.values()):
+        msg = f"{person.declared.name} signed as reviewer; somebody else signs as approver"
+        raise UsageError(msg)
+
+
+def _refuse_night(connection: Any, signed: NightRun) -> None:
+    if signed.verdict == Verdict.NOT_PROVEN:
+        msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
+        raise UsageError(msg)
+    path = Path(signed.workbook)
+    if not path.is_file() or _sha256(path) != signed.workbook_sha256:
+        msg = (
+            f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
+            f"write it again (`recon report --run {signed.run_id}`) and look at that one"
+        )
+        raise UsageError(msg)
+    open_breaks = _without_owner(connection, signed)
+    if open_breaks:
+        shown = ", ".join(open_breaks[:BREAKS_SHOWN_MAX])
+        msg = (
+            f"{len(open_breaks)} breaks of severity high or above have no owner or no comment "
+            f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
+        )
+        raise UsageError(msg)
+
+
+def _without_owner(connection: Any, signed: NightRun) -> list[str]:
+    """Grave breaks that nobody looks after."""
+    result = results.load(connection, signed.run_id)
+    if result is None:
+        return []
+    kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
+    grave = result.breaks[result.breaks["severity"].isin(NEEDS_AN_OWNER)]
+    return [
+        str(key)
+        for key in grave["break_id"]
+        if not (key in kept and kept[key].answer.owner and kept[key].answer.comment)
+    ]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

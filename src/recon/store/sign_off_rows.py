@@ -1,0 +1,98 @@
+"""Signatures under nights in the database, and every run that could replace one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, select
+
+from recon.store.approval_rows import Word
+from recon.store.history import Event, append
+from recon.store.schema import run, sign_off
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One person's name under one workbook."""
+
+    role: str
+    by: str
+    authenticated: bool
+    at: datetime
+    workbook_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """One live run of a night, as the list of nights needs it."""
+
+    run_id: str
+    merchant_id: str
+    account_id: str
+    business_date: str
+    status: str
+    verdict: str
+    started_at: datetime
+    workbook: str
+    workbook_sha256: str
+
+
+def save(
+    connection: Connection, run_id: str, *, role: str, word: Word, workbook_sha256: str
+) -> None:
+    """Put a name under a workbook, with its event."""
+    connection.execute(
+        insert(sign_off).values(
+            run_id=run_id,
+            role=role,
+            signed_by=word.by,
+            authenticated=word.authenticated,
+            signed_at=word.at,
+            workbook_sha256=workbook_sha256,
+        )
+    )
+    told = {"role": role, "by": word.told, "workbook_sha256": workbook_sha256}
+    append(connection, [Event("sign-off", run_id, "signed", told)], at=word.at)
+
+
+def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
+    """The names under a run's workbook, by role."""
+    found = connection.execute(select(sign_off).where(sign_off.c.run_id == run_id)).mappings()
+    return {
+        row["role"]: Signature(
+            row["role"],
+            row["signed_by"],
+            row["authenticated"],
+            row["signed_at"],
+            row["workbook_sha256"],
+        )
+        for row in found
+    }
+
+
+def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
+    """Live runs of the nights from `first` to `last`, oldest start first."""
+    names = NightRun.__dataclass_fields__
+    found = connection.execute(
+        select(*(run.c[name] for name in names))
+        .where(run.c.business_date >= first, run.c.business_date <= last, run.c.mode == "live")
+        .order_by(run.c.started_at)
+    ).mappings()
+    return [NightRun(**row) for row in found]
+
+
+def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) -> str:
+    """The run that made a signature void: a later one of this night, or of an earlier one."""
+    found = connection.execute(
+        select(run.c.run_id)
+        .where(
+            run.c.merchant_id == signed.merchant_id,
+            run.c.account_id == signed.account_id,
+            run.c.business_date <= signed.business_date,
+            run.c.status == "finished",
+            run.c.mode == "live",
+            run.c.started_at > since,
+        )
+        .order_by(run.c.started_at)
+        .limit(1)
+    ).scalar_one_or_none()
+    return found or ""
