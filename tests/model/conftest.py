@@ -1,0 +1,43 @@
+"""Worlds in memory-backed folders, each from the same migrated database."""
+
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from protocol_world import ACCOUNT, MERCHANT, World, settings_of
+
+from recon.settings import AccountSettings
+from recon.store.migrate import upgrade
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
+"""Where there is one; commits are many here and disks are slow."""
+
+
+@pytest.fixture(scope="session")
+def world_of() -> Iterator[Callable[[int], World]]:
+    """A maker of worlds; the one before is thrown away."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
+        folder = Path(name)
+        template = folder / "template.sqlite"
+        upgrade(f"sqlite:///{template}")
+        with closing(sqlite3.connect(template)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        place = folder / "world"
+        account = AccountSettings(inbox=place, reports=place)
+        settings = settings_of(place).model_copy(
+            update={"accounts": {f"{MERCHANT}/{ACCOUNT}": account}}
+        )
+
+        def make(seed: int) -> World:
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            return World.of(place, template=template, settings=settings, seed=seed)
+
+        yield make

@@ -1,0 +1,197 @@
+"""A gateway with its own truth at the sender's seam: it does as scripted, and forgets nothing.
+
+Requests and replies are the client's real bytes, judged by the real code; only the socket is gone.
+It takes any row at any time, also a second time: what protects the money must be on our side.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from recon.gateway_adapter.money import GatewayOfMoney
+from recon.gateway_adapter.queries import KeyAnswers
+from recon.model import Answer, InstructionKind
+from recon.settlement.eligibility import Cleared
+from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
+
+EFFECTS = ("now", "none", "late")
+SILENT = ("reset", "silence", "http_500", "garbage", "truncated", "wrong_signature")
+"""Ways in which nothing usable comes back, whatever happened."""
+TWISTED = ("missing_row", "doubled_row", "contradiction", "foreign_row", "other_amount", "code_9")
+"""Readable replies that are wrong in one row."""
+ANSWERS = ("good", *SILENT, *TWISTED, "not_sent")
+LATE = timedelta(minutes=10)
+"""Less than the quarantine; what comes later than that nobody can tell from nothing."""
+PAYMENT = 1_000
+"""Minor units of every payment."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the gateway does with one request."""
+
+    effect: str = "now"
+    answer: str = "good"
+
+    @property
+    def is_honest(self) -> bool:
+        """A gateway that says what did not happen is beyond any protocol."""
+        if self.answer == "not_sent":
+            return self.effect == "none"
+        return self.effect != "late" or self.answer in SILENT
+
+
+GOOD = Script()
+SCRIPTS = tuple(script for e in EFFECTS for a in ANSWERS if (script := Script(e, a)).is_honest)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Money that moved: the row of a request, by the hash of its bytes; "" when by hand."""
+
+    body_sha256: str
+    position: int
+    kind: str
+    transaction_id: str
+    amount: int
+    at: timedelta
+
+
+@dataclass
+class PlayedGateway:
+    """The gateway; `elapsed` is true time, which no test can set back."""
+
+    real: GatewayOfMoney
+    elapsed: Callable[[], timedelta]
+    now: Callable[[], datetime]
+    reach: Callable[[str], None]
+    """Told before and after a request takes effect; may end the process."""
+    authorised: tuple[str, ...] = ()
+    captured: tuple[str, ...] = ()
+    lag: timedelta = timedelta(0)
+    deaf: bool = False
+    """The query fails."""
+    scripts: list[Script] = field(default_factory=list)
+    requests: int = 0
+    happened: list[Effect] = field(default_factory=list)
+
+    def problem(self, cleared: Cleared) -> str:
+        """As the real one."""
+        return self.real.problem(cleared)
+
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+        """As the real one."""
+        return self.real.prepare(kind, rows)
+
+    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+        """As the real one."""
+        return self.real.judge(prepared, reply)
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        """One request, done and answered as the next script says."""
+        script = self.scripts.pop(0) if self.scripts else GOOD
+        self.requests += 1
+        self.reach("before effect")
+        document = json.loads(prepared.request.body)  # type: ignore[attr-defined]
+        rows = document[f"{prepared.kind}_orders"]
+        if script.effect != "none":
+            self._take(prepared, rows, after=LATE if script.effect == "late" else timedelta(0))
+        self.reach("after effect")
+        if script.answer == "not_sent":
+            return SurelyNotSent("refused to connect")
+        if script.answer in {"reset", "silence"}:
+            return NoReply(f"the connection ended in a {script.answer}")
+        return self._reply(document, prepared=prepared, script=script)
+
+    def by_hand(self, transaction_id: str, *, amount: int) -> None:
+        """Somebody refunds in the portal."""
+        self.happened.append(Effect("", 0, "refund", transaction_id, amount, self.elapsed()))
+
+    def effects(self) -> list[Effect]:
+        """What truly happened by now."""
+        return [one for one in self.happened if one.at <= self.elapsed()]
+
+    async def ask(self, keys: Sequence[str], **_: object) -> KeyAnswers:
+        """The query, as far behind as `lag` says."""
+        if self.deaf:
+            return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, "no answer")), ())
+        shown = [self._row(key) for key in keys]
+        return KeyAnswers(dict.fromkeys(keys, (Answer.FOUND, "")), tuple(shown))
+
+    def _take(self, prepared: Prepared, rows: Sequence[Any], *, after: timedelta) -> None:
+        for position, row in enumerate(rows):
+            amount = row.get("refund_amount", row["amount"])
+            self.happened.append(
+                Effect(
+                    prepared.body_sha256,
+                    position,
+                    prepared.kind.value,
+                    row["transaction_id"],
+                    int(amount.replace(".", "")),
+                    self.elapsed() + after,
+                )
+            )
+
+    def _reply(self, document: Any, *, prepared: Prepared, script: Script) -> Reply:
+        kind = prepared.kind.value
+        rows = document[f"{kind}_orders"]
+        for row in rows:
+            row[f"{kind}_status"] = "1" if script.effect == "now" else "0"
+            if kind == "refund":
+                row["refund_reference_id"] = f"{row['transaction_id']}-01"
+        _twist(document, rows, kind=kind, answer=script.answer)
+        document |= {"return_status": "1", "return_message": "OK"}
+        body = json.dumps(document).encode()
+        if script.answer == "truncated":
+            body = body[: len(body) // 2]
+        if script.answer == "garbage":
+            body = b"<html>welcome</html>"
+        return Reply(500 if script.answer == "http_500" else 200, {}, body, self.now())
+
+    def _row(self, transaction_id: str) -> dict[str, Any]:
+        return {
+            "order_no": transaction_id,
+            "transaction_id": transaction_id,
+            "currency": "EUR",
+            "amount": PAYMENT,
+            "payment_status": self._status(transaction_id),
+            "query_result": "1",
+            "reference_no": "",
+            "transaction_date": None,
+            "detail": "{}",
+        }
+
+    def _status(self, transaction_id: str) -> str:
+        visible = [
+            one
+            for one in self.happened
+            if one.transaction_id == transaction_id and one.at + self.lag <= self.elapsed()
+        ]
+        kinds = {one.kind for one in visible}
+        if "cancel" in kinds:
+            return "5000"
+        refunded = sum(one.amount for one in visible if one.kind == "refund")
+        if refunded:
+            return "4100" if refunded >= PAYMENT else "4000"
+        return "3000" if "capture" in kinds or transaction_id in self.captured else "2000"
+
+
+def _twist(document: dict[str, Any], rows: list[Any], *, kind: str, answer: str) -> None:
+    """Make one row of the reply wrong."""
+    first = rows[0]
+    if answer == "wrong_signature":
+        document["encryption_data"] = "0" * 64
+    if answer == "missing_row":
+        rows.pop(0)
+    if answer == "doubled_row":
+        rows.append(dict(first))
+    if answer == "contradiction":
+        rows.append(first | {f"{kind}_status": "0" if first[f"{kind}_status"] == "1" else "1"})
+    if answer == "foreign_row":
+        rows.append(first | {"transaction_id": "T-of-nobody"})
+    if answer == "other_amount":
+        first["amount"] = "99.99"
+    if answer == "code_9":
+        first[f"{kind}_status"] = "9"
