@@ -1,5 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from recon.store import sign_off_rows
 from recon.store.approval_rows import Word
 from recon.store.engine import Store
@@ -18,7 +20,8 @@ def test_a_signature_binds_the_workbooks_hash(store: Store, run: Run) -> None:
     assert (found["reviewer"].by, found["reviewer"].workbook_sha256) == ("Anna", "ab")
 
 
-def test_only_a_later_finished_run_replaces(store: Store, run: Run) -> None:
+@pytest.mark.usefixtures("run")
+def test_only_a_later_finished_run_replaces(store: Store) -> None:
     """A run that is still working replaces nothing."""
     with store.reading() as connection:
         (live,) = sign_off_rows.live_runs(connection, first="2026-01-01", last="2026-12-31")
