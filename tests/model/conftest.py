@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from protocol_world import ACCOUNT, MERCHANT, World, settings_of
+from protocol_world import ACCOUNT, MERCHANT, FragileStore, World, settings_of
 
 from recon.settings import AccountSettings
 from recon.store.migrate import upgrade
@@ -35,9 +35,11 @@ def world_of() -> Iterator[Callable[[int], World]]:
             update={"accounts": {f"{MERCHANT}/{ACCOUNT}": account}}
         )
 
+        store = FragileStore(place / "recon.sqlite")
+
         def make(seed: int) -> World:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
-            return World.of(place, template=template, settings=settings, seed=seed)
+            return World.of(store, template=template, settings=settings, seed=seed)
 
         yield make

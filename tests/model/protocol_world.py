@@ -58,17 +58,17 @@ class Crash(BaseException):
 class FragileStore(Store):
     """A database whose user may be gone before or after any commit."""
 
-    def __init__(self, path: Path, *, reach: Callable[[str], None]) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(parse_url(f"sqlite:///{path}"))
-        self._reach = reach
+        self.reach: Callable[[str], None] = str
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """As the real one, with a point on either side of the commit."""
         with super().writing() as connection:
             yield connection
-            self._reach("before commit")
-        self._reach("after commit")
+            self.reach("before commit")
+        self.reach("after commit")
 
 
 def settings_of(folder: Path) -> Settings:
@@ -93,7 +93,8 @@ def settings_of(folder: Path) -> Settings:
 class World:
     """Everything there is, and the means to disturb it."""
 
-    folder: Path
+    store: FragileStore
+    """Closed between processes; its compiled statements are kept, for speed."""
     settings: Settings
     real: GatewayOfMoney
     seed: int = 0
@@ -112,11 +113,12 @@ class World:
     """The chain as it stood at the last look."""
 
     @classmethod
-    def of(cls, folder: Path, *, template: Path, settings: Settings, seed: int = 0) -> Self:
+    def of(cls, store: FragileStore, *, template: Path, settings: Settings, seed: int = 0) -> Self:
         """A new world in an empty folder, from a database that has its tables."""
-        shutil.copyfile(template, folder / "recon.sqlite")
+        assert store.path is not None
+        shutil.copyfile(template, store.path)
         real = GatewayOfMoney.of(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
-        return cls(folder, settings, real, seed)
+        return cls(store, settings, real, seed)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -132,7 +134,8 @@ class World:
     @property
     def path(self) -> Path:
         """The database."""
-        return self.folder / "recon.sqlite"
+        assert self.store.path is not None
+        return self.store.path
 
     def clock(self) -> datetime:
         """The clock on the wall; each look takes a moment."""
@@ -152,11 +155,11 @@ class World:
     @contextmanager
     def environment(self) -> Iterator[Environment]:
         """A process that just started."""
-        store = FragileStore(self.path, reach=self.reach)
+        self.store.reach = self.reach
         try:
             yield Environment(
                 settings=self.settings,
-                store=store,
+                store=self.store,
                 clock=self.clock,
                 new_id=id_source(self.chance),
                 randomness=self.chance,
@@ -165,7 +168,7 @@ class World:
                 uptime=self.uptime,
             )
         finally:
-            store.close()
+            self.store.close()
 
     def instruct(self, kind: InstructionKind, transaction_id: str, *, amount: int) -> None:
         """A merchant asks for something, approved by rule."""
@@ -251,18 +254,21 @@ class World:
                 self.decide()
                 return
 
+    def states(self) -> dict[str, str]:
+        """Every instruction's state."""
+        with closing(sqlite3.connect(self.path)) as journal:
+            return dict(journal.execute("SELECT instruction_id, state FROM instruction").fetchall())
+
     def open_states(self) -> set[str]:
         """States in which evidence still has something to decide."""
-        with closing(sqlite3.connect(self.path)) as journal:
-            found = journal.execute("SELECT DISTINCT state FROM instruction").fetchall()
-        return {state for (state,) in found} & {"in_flight", "in_doubt"}
+        return set(self.states().values()) & {"in_flight", "in_doubt"}
 
     def problems(self, *, ended: bool = False) -> list[str]:
         """What the checker says of the journal now."""
+        kept = len(self.states())
+        if kept != self.instructed:
+            return [f"I6: {self.instructed} were instructed, the journal has {kept}"]
         with closing(sqlite3.connect(self.path)) as journal:
-            kept = journal.execute("SELECT count(*) FROM instruction").fetchone()[0]
-            if kept != self.instructed:
-                return [f"I6: {self.instructed} were instructed, the journal has {kept}"]
             lost = shrunk(self.seen, journal)
             self.seen = hashes(journal)
             return [*lost, *violations(journal, self.gateway.effects(), ended=ended)]

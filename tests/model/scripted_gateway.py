@@ -16,7 +16,8 @@ from recon.model import Answer, InstructionKind
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
 
-EFFECTS = ("now", "none", "late")
+EFFECTS = ("now", "none", "late", "half")
+"""`half`: every other row takes effect, the rest are refused."""
 SILENT = ("reset", "silence", "http_500", "garbage", "truncated", "wrong_signature")
 """Ways in which nothing usable comes back, whatever happened."""
 TWISTED = ("missing_row", "doubled_row", "contradiction", "foreign_row", "other_amount", "code_9")
@@ -96,8 +97,7 @@ class PlayedGateway:
         self.reach("before effect")
         document = json.loads(prepared.request.body)  # type: ignore[attr-defined]
         rows = document[f"{prepared.kind}_orders"]
-        if script.effect != "none":
-            self._take(prepared, rows, after=LATE if script.effect == "late" else timedelta(0))
+        self._take(prepared, rows, script=script)
         self.reach("after effect")
         if script.answer == "not_sent":
             return SurelyNotSent("refused to connect")
@@ -120,8 +120,11 @@ class PlayedGateway:
         shown = [self._row(key) for key in keys]
         return KeyAnswers(dict.fromkeys(keys, (Answer.FOUND, "")), tuple(shown))
 
-    def _take(self, prepared: Prepared, rows: Sequence[Any], *, after: timedelta) -> None:
+    def _take(self, prepared: Prepared, rows: Sequence[Any], *, script: Script) -> None:
+        after = LATE if script.effect == "late" else timedelta(0)
         for position, row in enumerate(rows):
+            if not takes(script, position):
+                continue
             amount = row.get("refund_amount", row["amount"])
             self.happened.append(
                 Effect(
@@ -137,8 +140,8 @@ class PlayedGateway:
     def _reply(self, document: Any, *, prepared: Prepared, script: Script) -> Reply:
         kind = prepared.kind.value
         rows = document[f"{kind}_orders"]
-        for row in rows:
-            row[f"{kind}_status"] = "1" if script.effect == "now" else "0"
+        for position, row in enumerate(rows):
+            row[f"{kind}_status"] = "1" if takes(script, position) else "0"
             if kind == "refund":
                 row["refund_reference_id"] = f"{row['transaction_id']}-01"
         _twist(document, rows, kind=kind, answer=script.answer)
@@ -176,6 +179,11 @@ class PlayedGateway:
         if refunded:
             return "4100" if refunded >= PAYMENT else "4000"
         return "3000" if "capture" in kinds or transaction_id in self.captured else "2000"
+
+
+def takes(script: Script, position: int) -> bool:
+    """Whether this row of a request takes effect, now or later."""
+    return script.effect in {"now", "late"} or (script.effect == "half" and position % 2 == 0)
 
 
 def _twist(document: dict[str, Any], rows: list[Any], *, kind: str, answer: str) -> None:

@@ -5,9 +5,9 @@ without one the rows go to doubt. Doubts end only by later answers of the gatewa
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from recon.business_date import Grace
 from recon.errors import Defect
@@ -16,13 +16,22 @@ from recon.gateway_adapter.refunds import search_refunds
 from recon.model import GatewayState, InstructionKind, InstructionState, Mode
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import Evidence, Resolution, Seen, quarantine, resolve
+from recon.settlement.resolution import (
+    Evidence,
+    Resolution,
+    SearchedRefund,
+    Seen,
+    quarantine,
+    resolve,
+)
 from recon.settlement.sender import Reply
 from recon.steps.environment import Environment
 from recon.store import answers, evidence_rows, instruction_rows, notification_rows
 from recon.store.history import append
 from recon.store.journal import StoredJournal, move
 from recon.store.runs import Run
+
+_Answer = TypeVar("_Answer", Seen, SearchedRefund)
 
 PROFILE_WITH_SEARCH = "extended"
 """The profile whose gateway can be asked for refunds by our own reference."""
@@ -151,17 +160,20 @@ def _resolution_of(
         return None
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    now = environment.clock()
+    seen = _seen(connection, item, run=run, since=since, now=now, environment=environment)
+    searches = evidence_rows.searches(connection, item.instruction_id)
     return resolve(
         item,
         evidence=Evidence(
-            seen=_seen(connection, item, run=run, since=since, environment=environment),
-            refunds=evidence_rows.searches(connection, item.instruction_id),
+            seen=seen,
+            refunds=_steadily_dated(searches, now=now),
             told=_told(connection, item, run=run),
             waited=evidence_rows.waited(
                 connection, item.instruction_id, uptime=environment.uptime()
             ),
         ),
-        now=environment.clock(),
+        now=now,
         quarantined_for=quarantine(deadline),
         refund_visible_until=rules.business_calendar.due_at(
             since, grace=Grace.parse(rules.grace.refund_visible)
@@ -170,19 +182,39 @@ def _resolution_of(
 
 
 def _seen(
-    connection: Any, item: Instruction, *, run: Run, since: datetime, environment: Environment
+    connection: Any,
+    item: Instruction,
+    *,
+    run: Run,
+    since: datetime,
+    now: datetime,
+    environment: Environment,
 ) -> list[Seen]:
     """Answers since the doubt: the payment's state, or that it was not shown at all."""
     rules = environment.settings.rules
     found = answers.seen_since(connection, run, order_no=item.order_no, since=since)
     shown = [
         Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-        for row in found
+        for row in sorted(found, key=lambda row: int(row["observation_id"]))
         if row["transaction_id"] == item.transaction_id
     ]
     missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
-    gone = [Seen(GatewayState.NONE, at) for at in missing]
-    return sorted((*shown, *gone), key=lambda one: one.queried_at)
+    gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
+    return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda one: one.queried_at)
+
+
+def _steadily_dated(found: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
+    """Answers in the order they came, less those dated after a later one, or after now.
+
+    The clock was put back after such an answer: how young the doubt was then is not known.
+    """
+    kept: list[_Answer] = []
+    latest = now
+    for answer in reversed(found):
+        if answer.queried_at <= latest:
+            kept.append(answer)
+            latest = answer.queried_at
+    return kept[::-1]
 
 
 def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:

@@ -56,11 +56,11 @@ def save_search(
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
-    """All searches for a refund, oldest first."""
+    """All searches for a refund as they came, whatever the clock said."""
     found = connection.execute(
         select(refund_search.c.refund_reference_id, refund_search.c.queried_at)
         .where(refund_search.c.instruction_id == instruction_id)
-        .order_by(refund_search.c.queried_at, refund_search.c.search_id)
+        .order_by(refund_search.c.search_id)
     )
     return [SearchedRefund(row.refund_reference_id, row.queried_at) for row in found]
 

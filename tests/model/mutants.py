@@ -1,0 +1,319 @@
+"""Protocols that are wrong in one place each: what a tired person might write one day.
+
+A mutant is a change of the real code while a schedule is played. Each must be found; one that is
+not tells that the schedules or the checker are too weak.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from recon.gateway_adapter.money import GatewayOfMoney
+from recon.model import InstructionState, Outcome
+from recon.settlement import eligibility, resolution, sender
+from recon.settlement.resolution import Resolution
+from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
+from recon.steps import doubt, settle
+from recon.store import history, journal
+from recon.store.journal import StoredJournal
+from recon.store.schema import instruction
+
+Change = Callable[[pytest.MonkeyPatch], None]
+
+
+def _doubt_is_released(patch: pytest.MonkeyPatch) -> None:
+    """A time-out counts as not sent."""
+    patch.setattr(StoredJournal, "doubt", StoredJournal.release)
+
+
+def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
+    """No reply is taken for a request that did not leave."""
+    real = Sender._send_once
+
+    async def once(self: Any, batch_id: str, prepared: Any) -> bool:
+        send = self._gateway.send
+
+        async def widened(request: Any) -> Any:
+            answer = await send(request)
+            return SurelyNotSent(answer.reason) if isinstance(answer, NoReply) else answer
+
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(self._gateway, "send", widened)
+            return await real(self, batch_id, prepared)
+
+    patch.setattr(Sender, "_send_once", once)
+
+
+def _failure_is_final(patch: pytest.MonkeyPatch) -> None:
+    """What is not known is called failed."""
+    patch.setitem(journal.STATE_OF, Outcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
+
+
+def _unknown_is_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """What is not known is called done."""
+    patch.setitem(journal.STATE_OF, Outcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
+
+
+def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:
+    """The request leaves before it is written down."""
+    real = StoredJournal.claim
+
+    def claim(self: Any, batch_id: str, prepared: Any, *, at: Any) -> None:
+        self._late = (batch_id, prepared, at)
+
+    def settled(name: str) -> Callable[..., None]:
+        after = getattr(StoredJournal, name)
+
+        def wrapped(self: Any, batch_id: str, *args: Any, **kwargs: Any) -> None:
+            late = getattr(self, "_late", None)
+            if late is not None and late[0] == batch_id:
+                self._late = None
+                real(self, late[0], late[1], at=late[2])
+            after(self, batch_id, *args, **kwargs)
+
+        return wrapped
+
+    for name in ("release", "doubt", "keep_reply"):
+        patch.setattr(StoredJournal, name, settled(name))
+    patch.setattr(StoredJournal, "claim", claim)
+
+
+def _sweep_releases(patch: pytest.MonkeyPatch) -> None:
+    """A batch whose sender is gone is thought not to have left."""
+
+    def sweep(run: Any, *, journal: Any, gateway: Any, environment: Any) -> int:
+        del gateway
+        with environment.store.reading() as connection:
+            found = doubt.instruction_rows.open_batches(connection, run)
+        for one in found:
+            journal.release(one["batch_id"], reason="gone", at=environment.clock())
+        return len(found)
+
+    patch.setattr(doubt, "sweep", sweep)
+
+
+def _sweep_sleeps(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at what an earlier run left open."""
+    patch.setattr(doubt, "sweep", lambda *_, **__: 0)
+
+
+def _kept_reply_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """A reply that was kept counts as good news without being read."""
+
+    def judge_again(found: Any, *, journal: Any, gateway: Any, environment: Any) -> bool:
+        del gateway
+        rows = tuple(RowResult(Outcome.DONE) for _ in range(found["rows"]))
+        journal.record(found["batch_id"], BatchResult(rows, "1", "", ""), at=environment.clock())
+        return True
+
+    patch.setattr(doubt, "_judge_again", judge_again)
+
+
+def _no_quarantine(patch: pytest.MonkeyPatch) -> None:
+    """Answers count from the first moment."""
+    patch.setattr(doubt, "quarantine", lambda _deadline: timedelta(0))
+
+
+def _one_answer_is_enough_at_once(patch: pytest.MonkeyPatch) -> None:
+    """The newest answer decides, however young."""
+    patch.setattr(resolution, "_agreed", lambda seen: seen[-1])
+    patch.setattr(doubt, "quarantine", lambda _deadline: timedelta(0))
+
+
+def _refund_by_state(patch: pytest.MonkeyPatch) -> None:
+    """A payment that shows a refund proves ours."""
+    patch.setattr(
+        resolution,
+        "_refund",
+        lambda *_, **__: Resolution(InstructionState.RESOLVED_APPLIED, "it shows a refund"),
+    )
+
+
+def _old_refund_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A refund that is not seen after a while did not happen."""
+
+    def refund(agreed: Any, *, until: Any) -> Resolution:
+        del agreed, until
+        return Resolution(InstructionState.RESOLVED_NOT_APPLIED, "not seen")
+
+    patch.setattr(resolution, "_refund", refund)
+
+
+def _not_applied_is_sent_again(patch: pytest.MonkeyPatch) -> None:
+    """What one early answer does not show is approved anew, in the same night."""
+
+    def resolve_doubts(run: Any, *, environment: Any) -> dict[Any, int]:
+        with environment.store.writing() as connection:
+            items = doubt.instruction_rows.of_account(
+                connection, run, states=(InstructionState.IN_DOUBT,)
+            )
+            for item in items:
+                connection.execute(
+                    update(instruction)
+                    .where(instruction.c.instruction_id == item.instruction_id)
+                    .values(state=InstructionState.APPROVED.value)
+                )
+                event = history.Event("instruction", item.instruction_id, "approved", {})
+                history.append(connection, [event], at=environment.clock())
+        return {}
+
+    patch.setattr(doubt, "resolve_doubts", resolve_doubts)
+
+
+def _bounds_forget_doubt(patch: pytest.MonkeyPatch) -> None:
+    """Only what is confirmed counts; what may still happen does not."""
+    patch.setattr(eligibility, "_nothing_open", lambda *_: "")
+    real = eligibility._refund
+
+    def refund(item: Any, payment: Any, others: Any) -> str:
+        return real(item, payment, [one for one in others if not one.is_open])
+
+    patch.setitem(eligibility._JUDGES, item_kind("refund"), refund)  # type: ignore[arg-type]
+
+
+def _history_is_skipped(patch: pytest.MonkeyPatch) -> None:
+    """Outcomes are written without their events."""
+
+    def append(connection: Any, _events: Any, *, at: Any) -> Any:
+        del at
+        return history.head(connection)
+
+    patch.setattr(journal, "append", append)
+
+
+def _claim_event_is_skipped(patch: pytest.MonkeyPatch) -> None:
+    """Planning is written down, sending is not."""
+    real = journal.append
+
+    def append(connection: Any, events: Any, *, at: Any) -> Any:
+        kept = [one for one in events if one.event != InstructionState.IN_FLIGHT.value]
+        return real(connection, kept, at=at)
+
+    patch.setattr(journal, "append", append)
+
+
+def _judge(change: Callable[[Any, BatchResult], BatchResult]) -> Change:
+    """A judge that changes what the real one found."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        real = GatewayOfMoney.judge
+
+        def judge(self: Any, prepared: Any, reply: Reply) -> BatchResult:
+            return change(reply, real(self, prepared, reply))
+
+        patch.setattr(GatewayOfMoney, "judge", judge)
+
+    return apply
+
+
+def _all(outcome: Outcome) -> Callable[[Any, BatchResult], BatchResult]:
+    """Every row that is unknown becomes this."""
+
+    def change(_reply: Any, result: BatchResult) -> BatchResult:
+        rows = tuple(
+            replace(row, outcome=outcome) if row.outcome is Outcome.UNKNOWN else row
+            for row in result.rows
+        )
+        return replace(result, rows=rows)
+
+    return change
+
+
+def _success_is_enough(_reply: Any, result: BatchResult) -> BatchResult:
+    """HTTP 200 means that it was done."""
+    rows = tuple(replace(row, outcome=Outcome.DONE) for row in result.rows)
+    return replace(result, rows=rows)
+
+
+def _http_500_is_final(reply: Any, result: BatchResult) -> BatchResult:
+    """A server that stumbled did nothing."""
+    outcome = Outcome.NOT_SENT
+    rows = tuple(replace(row, outcome=outcome) for row in result.rows)
+    return replace(result, rows=rows) if reply.status >= 500 else result
+
+
+def _rows_by_position(patch: pytest.MonkeyPatch) -> None:
+    """Outcomes are written to the rows in another order than they were sent."""
+    real = StoredJournal.record
+
+    def record(self: Any, batch_id: str, result: BatchResult, *, at: Any) -> None:
+        real(self, batch_id, replace(result, rows=result.rows[::-1]), at=at)
+
+    patch.setattr(StoredJournal, "record", record)
+
+
+def _claim_takes_anything(patch: pytest.MonkeyPatch) -> None:
+    """What is in doubt may be claimed again, and settle hands it over."""
+    real = settle.instruction_rows.of_account
+
+    def of_account(connection: Any, run: Any, *, states: Any) -> Any:
+        wanted = tuple(states)
+        if wanted == (InstructionState.APPROVED,):
+            connection.exec_driver_sql("PRAGMA query_only = 0")
+            connection.execute(
+                update(instruction)
+                .where(instruction.c.state == InstructionState.IN_DOUBT.value)
+                .values(state=InstructionState.APPROVED.value)
+            )
+        return real(connection, run, states=wanted)
+
+    patch.setattr(settle.instruction_rows, "of_account", of_account)
+
+
+def _quarantine_by_the_wall(patch: pytest.MonkeyPatch) -> None:
+    """A clock that was put forward ends the wait."""
+    patch.setattr(doubt.evidence_rows, "waited", lambda *_, **__: None)
+
+
+def _halves_are_whole(patch: pytest.MonkeyPatch) -> None:
+    """Answers that differ still decide."""
+    patch.setattr(resolution, "_agreed", lambda seen: seen[0])
+
+
+def _any_date_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """Answers from before a clock was put back count by their dates."""
+    patch.setattr(doubt, "_steadily_dated", lambda found, *, now: found)  # noqa: ARG005
+
+
+def _not_sent_wide(patch: pytest.MonkeyPatch) -> None:
+    """A reply that cannot be read counts as one that did not leave."""
+    _judge(_all(Outcome.NOT_SENT))(patch)
+
+
+def item_kind(name: str) -> Any:
+    """The kind of that name."""
+    return sender.InstructionKind(name)
+
+
+MUTANTS: Mapping[str, Change] = {
+    "a doubt is released": _doubt_is_released,
+    "silence is sent again": _silence_is_sent_again,
+    "unknown is called failed": _failure_is_final,
+    "unknown is called done": _unknown_is_confirmed,
+    "sent before it is written down": _claim_is_not_committed,
+    "the sweep releases": _sweep_releases,
+    "the sweep sleeps": _sweep_sleeps,
+    "a kept reply is believed": _kept_reply_is_believed,
+    "no quarantine": _no_quarantine,
+    "one early answer is enough": _one_answer_is_enough_at_once,
+    "a refund is proven by the state": _refund_by_state,
+    "an unseen refund did not happen": _old_refund_is_forgotten,
+    "doubts are approved anew": _not_applied_is_sent_again,
+    "bounds forget doubts": _bounds_forget_doubt,
+    "no history of outcomes": _history_is_skipped,
+    "no history of claims": _claim_event_is_skipped,
+    "an unreadable reply is a refusal": _judge(_all(Outcome.REJECTED)),
+    "an unreadable reply is a success": _judge(_all(Outcome.DONE)),
+    "an unreadable reply was not sent": _not_sent_wide,
+    "any reply is a success": _judge(_success_is_enough),
+    "HTTP 500 did nothing": _judge(_http_500_is_final),
+    "outcomes in another order": _rows_by_position,
+    "claims take doubts too": _claim_takes_anything,
+    "quarantine by the clock on the wall": _quarantine_by_the_wall,
+    "answers dated in the future count": _any_date_is_believed,
+    "differing answers decide": _halves_are_whole,
+}
