@@ -16,12 +16,14 @@ from recon.sandbox.control import control_routes
 from recon.sandbox.delivery import client_of, delivered
 from recon.sandbox.exchange import exchange
 from recon.sandbox.fault_plan import install, read_plan
+from recon.sandbox.incoming import reached_at, read_body
 from recon.sandbox.operations import OPERATIONS
 from recon.sandbox.options import ORDERS_MAX, SandboxOptions
+from recon.sandbox.pay_routes import pay_routes
 from recon.sandbox.population import populate
 from recon.sandbox.request import Sandbox
 from recon.sandbox.terms import Terms, load_terms
-from recon.sandbox.wire import BODY_BYTES_MAX, render_json
+from recon.sandbox.wire import render_json
 
 HTTP_TOO_LARGE = 413
 
@@ -36,6 +38,7 @@ def create_app(options: SandboxOptions) -> Starlette:
     routes = [
         Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in OPERATIONS
     ]
+    routes += pay_routes(sandbox)
     app = Starlette(routes=[*routes, *control_routes(sandbox, repopulate=repopulate)])
     app.state.sandbox = sandbox
     app.state.transports = {}
@@ -121,17 +124,13 @@ def _endpoint(sandbox: Sandbox, operation: str) -> Callable[[Request], Awaitable
         if body is None:
             content = {"code": "I0001", "source": "request", "message": "the body is too large"}
             return Response(render_json(content), status_code=HTTP_TOO_LARGE)
-        client = client_of(request)
-        return delivered(exchange(sandbox, operation=operation, body=body, client_ip=client))
+        played = exchange(
+            sandbox,
+            operation=operation,
+            body=body,
+            client_ip=client_of(request),
+            base_url=reached_at(request),
+        )
+        return delivered(played)
 
     return answer
-
-
-async def read_body(request: Request) -> bytes | None:
-    """The whole body, None when it is larger than the gateway takes."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            return None
-    return bytes(body)

@@ -12,6 +12,7 @@ from recon.errors import AmountError
 from recon.model import GatewayState
 from recon.money import parse_minor_units
 from recon.sandbox.clock import DAY_SECONDS
+from recon.sandbox.payment_course import after_review
 from recon.sandbox.records import Effect, Payment, Told, effect_of
 from recon.sandbox.request import (
     Call,
@@ -206,7 +207,10 @@ def _judge_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -
     reason = _own_amount_refusal(payment, row)
     if reason:
         return reason
-    sandbox.book.write_payments([replace(payment, review_flag=flag)])
+    payment = replace(payment, review_flag=flag)
+    sandbox.book.write_payments([payment])
+    if payment.state is GatewayState.IN_REVIEW:
+        after_review(sandbox, call, payment)
     return _effect(payment, operation="review", amount=None, call=call)
 
 

@@ -23,7 +23,7 @@ KEYS_PER_SELECT = 500
 PAYMENT_COLUMNS = ", ".join(field.name for field in fields(Payment))
 EFFECT_COLUMNS = ", ".join(field.name for field in fields(Effect))
 _TABLES = (
-    *("paid_out", "contract", "subscription"),
+    *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
 )
 

@@ -11,10 +11,11 @@ from email.utils import formatdate
 from typing import Any, cast
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from recon.sandbox.checkout_page import render_checkout
 from recon.sandbox.clock import real_seconds
 from recon.sandbox.exchange import Exchange
 from recon.sandbox.fault_rule import FaultRule
@@ -22,7 +23,13 @@ from recon.sandbox.outage import Outage
 from recon.sandbox.request import Reply
 from recon.sandbox.wire import render_json, render_xml
 
-MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
+MEDIA_TYPES = {
+    "json": "application/json",
+    "xml": "application/xml",
+    "html": "text/html",
+    "see_other": "text/html",
+}
+HTTP_SEE_OTHER = 303
 LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on with 0 seconds: closing sends RST."""
 
@@ -76,10 +83,13 @@ def delivered(played: Exchange) -> Response:
 
 
 def _whole(reply: Reply) -> Response:
-    render = render_xml if reply.form == "xml" else render_json
-    return Response(
-        render(reply.content), status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form]
-    )
+    if reply.form == "see_other":
+        return RedirectResponse(reply.address, status_code=HTTP_SEE_OTHER)
+    if reply.form == "html":
+        body = render_checkout(reply.content, action=reply.address)
+    else:
+        body = (render_xml if reply.form == "xml" else render_json)(reply.content)
+    return Response(body, status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form])
 
 
 def _status(rule: FaultRule) -> Response:

@@ -27,13 +27,16 @@ class Exchange:
     wire_fault: FaultRule | None = None
 
 
-def exchange(sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str) -> Exchange:
+def exchange(
+    sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str, base_url: str = ""
+) -> Exchange:
     """Answer one request; everything it changes is committed when this returns."""
     run_what_is_due(sandbox)
     fields, why = parse_body(body)
     with sandbox.book.transaction():
         log_id = f"RL{sandbox.book.next_number('requests'):08d}"
         call = Call(operation, fields or {}, client_ip, log_id, sandbox.clock.now())
+        call = replace(call, base_url=base_url)
         faults = _drawn(sandbox, call)
         if fields is None:
             played = _wire_faulted(faults, unreadable(sandbox, why))

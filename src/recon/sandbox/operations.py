@@ -6,6 +6,7 @@ from functools import partial
 
 from recon.sandbox.authorise import answer_authorise
 from recon.sandbox.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
+from recon.sandbox.checkout import answer_checkout
 from recon.sandbox.fault_rule import RowKey
 from recon.sandbox.payout import answer_payout
 from recon.sandbox.query import answer_query
@@ -39,6 +40,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "retrievalTrans": Operation(answer_query),
     **{kind.operation: _batch(kind) for kind in (CAPTURE, CANCEL, REVIEW, REFUND)},
     "cancelsubscription": Operation(answer_cancel_subscription),
+    "checkout": Operation(answer_checkout),
     "payout": Operation(answer_payout),
 }
 

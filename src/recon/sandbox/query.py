@@ -1,10 +1,12 @@
 """The order query (`retrievalTrans`): what the gateway shows of each key it is asked for."""
 
+from dataclasses import replace
 from typing import Any
 
 from recon.model import GatewayState
 from recon.sandbox.batch import is_expired
 from recon.sandbox.clock import fourteen_digits
+from recon.sandbox.payment_risk import NO_RISK, risk_facts
 from recon.sandbox.records import Payment
 from recon.sandbox.request import (
     Call,
@@ -37,12 +39,23 @@ _COLUMNS = {"orders": "order_no", "trades": "transaction_id"}
 
 
 def answer_query(sandbox: Sandbox, call: Call) -> Reply:
-    """The state of up to 100 orders; a key that is not known gets a row that says so."""
+    """The state of up to 100 orders; a key that is not known gets a row that says so.
+
+    What is known of risk stands beside the rows, as the document shows it, when the reply is about
+    one payment, else in the rows themselves.
+    """
     keys = _keys(call)
     reason = _refusal(sandbox, call, keys=keys)
     if reason:
         return _reply(sandbox, call, reason=reason)
-    return _reply(sandbox, call, rows=_rows(sandbox, call, keys=keys))
+    rows = _rows(sandbox, call, keys=keys)
+    risks = risk_facts(sandbox, [row["transaction_id"] for row in rows])
+    if len(rows) == 1:
+        risk = risks.get(rows[0]["transaction_id"], NO_RISK)
+        reply = _reply(sandbox, call, rows=rows)
+        return replace(reply, content={**reply.content, **risk})
+    known = [{**row, **risks.get(row["transaction_id"], {})} for row in rows]
+    return _reply(sandbox, call, rows=known)
 
 
 def _keys(call: Call) -> list[str]:
@@ -82,9 +95,7 @@ def _reply(
         "return_message": sandbox.terms.request_refusal(reason) if reason else "OK",
         "encryption_data": echoed_signature(call, reason=reason),
         ROWS_KEY: rows or [],
-        "antifraud_provider": "",
-        "fraud_check_result": [],
-        "is3ds": "",
+        **NO_RISK,
     }
     return Reply(content, rows_key=ROWS_KEY, outcome=status)
 

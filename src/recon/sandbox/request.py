@@ -44,6 +44,8 @@ class Call:
     now: int
     skipped: frozenset[int] = frozenset()
     """Indexes of rows that a fault loses before they take effect."""
+    base_url: str = ""
+    """Where this gateway was reached, without the version."""
 
     def text(self, name: str) -> str:
         """A field as text; absent is empty."""
@@ -78,12 +80,14 @@ class Reply:
     """What an operation answers."""
 
     content: Mapping[str, Any]
-    form: Literal["json", "xml"] = "json"
+    form: Literal["json", "xml", "html", "see_other"] = "json"
     http_status: int = HTTP_OK
     rows_key: str = ""
     """Under which key of the content the rows stand, "" when there are none."""
     told: tuple[Told, ...] = field(default=())
     outcome: str = ""
+    address: str = ""
+    """Where a page or a redirect leads."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -119,3 +119,21 @@ CREATE TABLE IF NOT EXISTS contract (
     PRIMARY KEY (recurring_id, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS contract_due ON contract (due_at) WHERE charged_as = '';
+
+-- How a payment was asked for and what its shopper still has to do, as JSON; never a card number.
+CREATE TABLE IF NOT EXISTS payment_detail (
+    transaction_id TEXT PRIMARY KEY,
+    page_key TEXT NOT NULL,
+    detail TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS payment_detail_page ON payment_detail (page_key)
+WHERE page_key <> '';
+
+-- Saved cards: ten digits and a month, enough to pay again in the sandbox.
+CREATE TABLE IF NOT EXISTS token (
+    token_id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    card TEXT NOT NULL,
+    expires TEXT NOT NULL,
+    risk_score INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,6 +43,33 @@ class Payouts(_Table):
     """Of each account in each currency when it opens, major units."""
 
 
+class ThreeDs(_Table):
+    """3-D Secure as the test cards' bank does it."""
+
+    otp: str
+    """The one-time code that is right."""
+    tries: int = Field(ge=1, le=10)
+    cards: dict[str, Literal["frictionless", "challenge", "failed"]]
+
+
+class Risk(_Table):
+    """What the anti-fraud provider says."""
+
+    provider: str
+    score: int
+    """Of every card that is not listed."""
+    review_from: int
+    reject_from: int
+    cards: dict[str, int]
+
+
+class ReviewFlags(_Table):
+    """What a review_flag does to a payment in review; another flag leaves it there."""
+
+    accept: str
+    reject: str
+
+
 class Refusals(_Table):
     """Reasons as `<code>:<text>`, by our own short name."""
 
@@ -74,6 +102,11 @@ class Terms(_Table):
     fees: Fees
     payouts: Payouts
     declined_cards: dict[str, str]
+    threeds: ThreeDs
+    risk: Risk
+    review: ReviewFlags
+    results: dict[str, str]
+    """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
     refusals: Refusals
     population: PopulationTerms
 

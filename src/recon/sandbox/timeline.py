@@ -12,6 +12,9 @@ from recon.sandbox.request import Sandbox
 HOME = Link("All payments", "/_sandbox/")
 STATUSES_DONE = frozenset({"1", "COMPLETED"})
 MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
+COMPANIONS = frozenset({("authorise", "capture"), ("pay", "capture"), ("review", "authorise")})
+"""Operations with the effect that they have beside their own: one answer tells of both."""
+
 PAYMENT_NAMES = ("Order", "Transaction", "Account", "Amount", "", "State", "Authorised (UTC)")
 
 _TOLD = (
@@ -41,6 +44,8 @@ class _Moment:
     statuses: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     true: list[str] = field(default_factory=list)
+    companions: int = 0
+    """Effects that came with another one of the same row."""
 
     @property
     def differs(self) -> bool:
@@ -49,7 +54,8 @@ class _Moment:
             return False
         if self.operation in MOVES_NOTHING:
             return True  # answers to a query are kept only where a fault made them lie
-        return sum(status in STATUSES_DONE for status in self.statuses) != len(self.true)
+        done = sum(status in STATUSES_DONE for status in self.statuses)
+        return done != len(self.true) - self.companions
 
 
 def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
@@ -117,6 +123,7 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
         true = _effect(operation, amount, currency=currency, reference=reference)
         if log_id in calls:
             calls[log_id].true.append(true)
+            calls[log_id].companions += (calls[log_id].operation, operation) in COMPANIONS
         else:
             others.append(_Moment(at, behind, _ORIGINS.get(origin, origin), true=[true]))
     return sorted([*calls.values(), *others], key=lambda moment: (moment.at, moment.behind))

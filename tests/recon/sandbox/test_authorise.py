@@ -1,19 +1,12 @@
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from lxml import etree
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.authorise import luhn_holds, masked
-
-
-def elements(reply: httpx.Response) -> dict[str, str]:
-    """The elements under `respon`."""
-    root = etree.fromstring(reply.content)
-    assert root.tag == "respon"
-    return {child.tag: child.text or "" for child in root}
+from tests.recon.sandbox.conftest import Caller, elements
 
 
 def test_a_card_payment_is_authorised_and_found(gateway: Any) -> None:
@@ -104,17 +97,8 @@ def test_card_refusals_are_xml_with_status_0(
     assert gateway.effects() == []
 
 
-@pytest.mark.parametrize(("merchant", "status"), [("100042", 400), ("1", 404)])
-def test_a_payment_without_a_card_is_refused(gateway: Any, merchant: str, status: int) -> None:
-    """Other payment methods are not offered: JSON, and 404 for an unknown merchant."""
-    reply = gateway.authorise(card="", merchant_id=merchant)
-    assert reply.status_code == status
-    assert set(reply.json()) == {"code", "source", "message"}
-    assert gateway.effects() == []
-
-
-def test_a_saved_card_alone_does_not_stand_in_for_the_card(gateway: Any) -> None:
-    """All twelve signed fields are required of a card payment, also of one with a token."""
+def test_a_token_that_nobody_saved_does_not_stand_in_for_the_card(gateway: Any) -> None:
+    """The twelve signed fields are required of a card payment, but for a saved card's own."""
     result = elements(gateway.authorise(card="", token_id="t1"))
     assert result["result_info"].startswith("I0002:")
 
@@ -153,9 +137,138 @@ def test_capture_mode_auto_captures_at_once() -> None:
     assert truth.count('"amount": "500.00"') == 2
 
 
-def test_luhn_and_mask() -> None:
-    """The check digit is looked at; of a card number only ten digits are ever shown."""
-    assert luhn_holds("4111111111111111")
-    assert not luhn_holds("4111111111111121")
-    assert masked("4111 1111 1111 1111") == "411111***1111"
-    assert masked("not a card") == ""
+NO_CARD = dict.fromkeys(("card", "expiration_year", "expiration_month", "security_code"), "")
+
+
+def test_a_saved_card_pays_again_without_its_number(gateway: Any) -> None:
+    """token_flag YES gives a token_id; with it alone the next order is paid, by the same card."""
+    first = elements(gateway.authorise(token_flag="YES"))
+    again = NO_CARD | {"order_no": "web-2", "token_id": first["token_id"]}
+    second = elements(gateway.authorise(**again))
+    assert len(first["token_id"]) == 32
+    assert (second["order_status"], second["card"]) == ("1", "411111***1111")
+    assert second["token_id"] == first["token_id"]
+    assert [effect["order_no"] for effect in gateway.effects()] == ["web-1", "web-2"]
+
+
+def test_a_saved_card_belongs_to_its_account_and_expires(gateway: Any) -> None:
+    """Another account does not know the token, and after its last month the card is declined."""
+    saved = elements(gateway.authorise(token_flag="YES", expiration_year="27"))["token_id"]
+    again = NO_CARD | {"order_no": "web-2", "token_id": saved}
+    other = elements(gateway.authorise(**again, account_id="100042002"))
+    assert other["result_info"].startswith("I0002:")
+    gateway.pass_days(200)
+    late = elements(gateway.authorise(**again))
+    assert late["result_info"].startswith("R0006:")
+    assert len(gateway.effects()) == 1
+
+
+def test_nothing_is_saved_unasked(gateway: Any) -> None:
+    """Without token_flag YES, and for a card that was declined, there is no token."""
+    assert elements(gateway.authorise())["token_id"] == ""
+    declined = gateway.authorise(card="4000000000000002", order_no="web-2", token_flag="YES")
+    assert elements(declined)["token_id"] == ""
+
+
+def test_instalments_and_note_come_back(gateway: Any) -> None:
+    """The reply repeats what was chosen, and leaves out what was not."""
+    result = elements(gateway.authorise(installments="3", installments_id="p-3", note="gift"))
+    assert (result["installments"], result["installments_id"]) == ("3", "p-3")
+    assert result["note"] == "gift"
+    assert "installments" not in elements(gateway.authorise(order_no="web-2"))
+
+
+MPI = {"eci": "05", "cavv": "AAABBJg0VhI0VniQEjRWAAAAAAA=", "xid": "", "dsTransID": "d-1"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "threeds"),
+    [
+        ({}, "1", ""),
+        ({"open3d": "no3DS", "card": "4000008400001280"}, "1", ""),
+        ({"open3d": "do3DS"}, "1", "frictionless"),
+        ({"open3d": "do3DS", "card": "4000008400001280"}, "0", "failed"),
+        ({"additional_information": [{"mpi_info": MPI}]}, "1", "external"),
+        ({"additional_information": [{"mpi_info": MPI | {"eci": "07"}}]}, "0", "failed"),
+        ({"additional_information": [{"mpi_info": MPI | {"cavv": ""}}]}, "0", "failed"),
+        ({"open3d": "do3DS", "additional_information": [{"mpi_info": {}}]}, "1", "frictionless"),
+    ],
+)
+def test_3d_secure_as_the_test_cards_bank_does_it(
+    gateway: Any, changed: dict[str, Any], status: str, threeds: str
+) -> None:
+    """Frictionless, failed, made elsewhere, proven or not; the query says whether it was used."""
+    result = elements(gateway.authorise(**changed))
+    assert (result["order_status"], result["threeds_result"]) == (status, threeds)
+    assert len(gateway.effects()) == int(status)
+    assert gateway.query(orders="web-1").json()["is3ds"] == ("1" if threeds else "0")
+
+
+def test_a_challenge_waits_for_the_shopper(gateway: Any) -> None:
+    """Order_status -2, an issuer_url, no effect; the query shows it pending, the order is taken."""
+    reply = gateway.authorise(open3d="do3DS", card="4000000000003220")
+    result = elements(reply)
+    assert (result["order_status"], result["threeds_result"]) == ("-2", "challenge")
+    assert result["issuer_url"].startswith(f"{gateway.base_url}/v1/pay/")
+    assert gateway.status("web-1") == "1000"
+    assert gateway.effects() == []
+    assert elements(gateway.authorise())["result_info"].startswith("I0061:")
+
+
+def test_a_high_risk_waits_for_review_and_the_highest_is_declined(gateway: Any) -> None:
+    """The score decides: 10 passes, 75 waits in state in_review, 95 is declined."""
+    passed = elements(gateway.authorise())
+    assert (passed["risk_action"], passed["risk_score"]) == ("ACCEPT", "10")
+    waiting = elements(gateway.authorise(order_no="web-2", card="4000000000009235"))
+    assert (waiting["order_status"], waiting["risk_action"]) == ("-2", "REVIEW")
+    assert gateway.status("web-2") == "1500"
+    declined = elements(gateway.authorise(order_no="web-3", card="4100000000000019"))
+    assert (declined["order_status"], declined["risk_action"]) == ("0", "REJECT")
+    assert [effect["order_no"] for effect in gateway.effects()] == ["web-1"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "status", "happened"),
+    [("1", "2000", ["authorise", "review"]), ("0", "6000", ["review"]), ("7", "1500", ["review"])],
+)
+def test_review_flag_ends_a_review(
+    gateway: Any, flag: str, status: str, happened: list[str]
+) -> None:
+    """1 lets the payment take effect, 0 declines it, another flag is only noted."""
+    result = elements(gateway.authorise(card="4000000000009235"))
+    row = {name: result[name] for name in ("transaction_id", "order_no", "currency", "amount")}
+    answer = gateway.row("review", row | {"review_flag": flag})
+    assert answer["review_status"] == "1"
+    assert gateway.status("web-1") == status
+    assert [effect["operation"] for effect in gateway.effects()] == happened
+    assert set(gateway.invariants().values()) == {0}
+    story = gateway.http.get(f"/_sandbox/transactions/{result['transaction_id']}").text
+    assert "The client was told the truth, every time." in story
+
+
+def test_the_query_shows_risk_beside_one_payment_and_in_the_rows_of_several(gateway: Any) -> None:
+    """The document shows these fields once a reply; with two payments each row has its own."""
+    gateway.authorise(open3d="do3DS")
+    gateway.authorise(order_no="web-2", card="4000000000009235")
+    one = gateway.query(orders="web-2").json()
+    assert one["antifraud_provider"] == "sandbox"
+    assert one["fraud_check_result"] == [{"check_items": "risk_score", "status": "review"}]
+    assert "is3ds" not in one["orders_list"][0]
+    both = gateway.query(orders="web-1,web-2").json()
+    assert both["fraud_check_result"] == []
+    assert [row["is3ds"] for row in both["orders_list"]] == ["1", "0"]
+
+
+def test_no_card_number_stays_in_a_state_file(tmp_path: Path) -> None:
+    """Neither the number nor its code is in the database, also of a saved or challenged card."""
+    state = tmp_path / "sandbox.sqlite"
+    with serving(SandboxOptions(orders=0, state=state)) as sandbox:
+        caller = Caller(sandbox.base_url)
+        with caller.http:
+            caller.authorise(token_flag="YES", security_code="7531")
+            caller.authorise(order_no="web-2", open3d="do3DS", card="4000000000003220")
+            caller.faults({"operation": "authorise", "kind": "replayed_reply", "nth": 2})
+            caller.authorise(order_no="web-3", security_code="7531")
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"web-3" in kept
+    assert not any(secret in kept for secret in (b"4111111111111111", b"4000000000003220", b"7531"))
