@@ -1,0 +1,91 @@
+"""Any order of asking, sending, crashing, waiting and deciding; what fails shrinks to its core."""
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from protocol_world import CAPTURED, World
+from scripted_gateway import SCRIPTS
+
+from recon.model import InstructionKind
+
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "25"))
+STEPS = int(os.environ.get("CHAOS_STEPS", "12"))
+ALONE = (InstructionKind.CAPTURE, InstructionKind.CANCEL)
+
+
+class Protocol(RuleBasedStateMachine):
+    """One world; every rule is something that a night, a person or the weather may do."""
+
+    make: ClassVar[Callable[[int], World]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = type(self).make(0)
+
+    @rule(kind=st.sampled_from(ALONE))
+    def ask(self, kind: InstructionKind) -> None:
+        """A whole capture or cancel of a payment that nobody touched."""
+        if self.world.fresh:
+            self.world.instruct(kind, self.world.fresh.pop(), amount=1_000)
+
+    @rule(place=st.sampled_from(CAPTURED), amount=st.sampled_from((250, 400, 1_000)))
+    def ask_back(self, place: str, amount: int) -> None:
+        """A refund, whole or in part."""
+        self.world.instruct(InstructionKind.REFUND, place, amount=amount)
+
+    @rule(
+        scripts=st.lists(st.sampled_from(SCRIPTS), max_size=3),
+        crash_at=st.one_of(st.just(0), st.integers(1, 60)),
+    )
+    def send(self, scripts: list[object], crash_at: int) -> None:
+        """A night."""
+        self.world.night(scripts=scripts, crash_at=crash_at)  # type: ignore[arg-type]
+
+    @rule(minutes=st.sampled_from((1, 6, 20, 1_440)))
+    def wait(self, minutes: int) -> None:
+        """Nothing runs."""
+        self.world.pass_time(timedelta(minutes=minutes))
+
+    @rule(minutes=st.sampled_from((0, -10, 60, 1_440)))
+    def set_clock(self, minutes: int) -> None:
+        """Somebody puts the clock on the wall away from the truth, or right again."""
+        self.world.wall_error = timedelta(minutes=minutes)
+
+    @rule(place=st.sampled_from(CAPTURED))
+    def refund_by_hand(self, place: str) -> None:
+        """In the portal, past us."""
+        self.world.gateway.by_hand(place, amount=100)
+
+    @rule()
+    def decide(self) -> None:
+        """Two people end what waits for them; they wait until nothing can come late."""
+        self.world.pass_time(timedelta(minutes=20))
+        self.world.decide()
+
+    @invariant()
+    def journal_is_true(self) -> None:
+        """As far as anything is known."""
+        assert self.world.problems() == []
+
+    def teardown(self) -> None:
+        """Quiet nights end everything that evidence decides."""
+        self.world.wall_error = max(self.world.wall_error, timedelta(0))
+        self.world.quiet()
+        assert self.world.problems(ended=True) == []
+
+
+def test_no_order_of_events_makes_the_journal_untrue(
+    world_of: Callable[[int], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing twice, nothing lost, nothing believed that did not happen."""
+    monkeypatch.setattr(Protocol, "make", staticmethod(world_of), raising=False)
+
+    run_state_machine_as_test(
+        Protocol, settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
+    )
