@@ -23,6 +23,7 @@ class Protocol(RuleBasedStateMachine):
     """One world; every rule is something that a night, a person or the weather may do."""
 
     make: ClassVar[Callable[[int], World]]
+    ended_true: ClassVar[int] = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,6 +79,7 @@ class Protocol(RuleBasedStateMachine):
         self.world.wall_error = max(self.world.wall_error, timedelta(0))
         self.world.quiet()
         assert self.world.problems(ended=True) == []
+        type(self).ended_true += 1
 
 
 def test_no_order_of_events_makes_the_journal_untrue(
@@ -85,7 +87,10 @@ def test_no_order_of_events_makes_the_journal_untrue(
 ) -> None:
     """Nothing twice, nothing lost, nothing believed that did not happen."""
     monkeypatch.setattr(Protocol, "make", staticmethod(world_of), raising=False)
+    monkeypatch.setattr(Protocol, "ended_true", 0)
 
     run_state_machine_as_test(
         Protocol, settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
     )
+
+    assert Protocol.ended_true >= EXAMPLES
