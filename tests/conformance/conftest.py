@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
@@ -28,11 +29,13 @@ from recon.gateway_client import (
     QueryClient,
     QueryLimits,
     Row,
+    SignatureState,
     prepare,
     prepare_payment,
     read_batch_reply,
     read_payment_reply,
 )
+from recon.gateway_client.signing import reply_signature, sign
 from recon.sandbox import SandboxOptions, serving
 from recon.settings import GATEWAY_FILES, load_tables
 from tests.recon.sandbox.conftest import Caller
@@ -107,6 +110,17 @@ class Target:
         """The same client with another key."""
         return replace(self, credentials=replace(self.credentials, sign_key=SecretStr(key)))
 
+    def of_account(self, account_id: str) -> "Target":
+        """The same client for another account."""
+        return replace(self, credentials=replace(self.credentials, account_id=account_id))
+
+    def believing(self, statuses: Sequence[int]) -> "Target":
+        """The same client where some HTTP 4xx are known to be given before processing only."""
+        words = self.interface.status_map
+        refusals = words.refusals.model_copy(update={"before_processing_http": frozenset(statuses)})
+        changed = {"status_map": words.model_copy(update={"refusals": refusals})}
+        return replace(self, interface=self.interface.model_copy(update=changed))
+
     def _transport(self) -> MoneyTransport:
         return MoneyTransport(base_url=self.base_url, clock=_now, deadline_seconds=20)
 
@@ -136,6 +150,17 @@ def sandbox(own_gateway: Caller | None) -> Iterator[Caller]:
         pytest.skip("runs against our own sandbox only: elsewhere it would move money")
     yield own_gateway
     begin_again(own_gateway)
+
+
+def way_back(location: str, *, target: Target) -> dict[str, str]:
+    """What a shopper's browser carries to the merchant, its signature checked by the client."""
+    pairs = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
+    expected = sign(
+        "payment_reply", fields=pairs, credentials=target.credentials, interface=target.interface
+    )
+    given = pairs.pop("encryption_data", "")
+    assert reply_signature(given, expected=(expected,), policy="enforce") is SignatureState.VALID
+    return pairs
 
 
 def begin_again(gateway: Caller) -> None:

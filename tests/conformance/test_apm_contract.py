@@ -1,0 +1,108 @@
+"""Contract 2, payment by another method, by the real client against the sandbox."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import ApmPayment, InvalidPaymentError, Outcome, SignatureState
+from tests.conformance.conftest import way_back
+
+ORDER = "conformance-apm"
+RETURN_URL = "https://shop.example/done?basket=7"
+
+
+def apm_payment(**changes: Any) -> ApmPayment:
+    """A payment at the shopper's own bank."""
+    fields: dict[str, Any] = {
+        "order_no": ORDER,
+        "currency": "EUR",
+        "amount": Decimal("10.00"),
+        "return_url": RETURN_URL,
+        "payment_method": "ideal",
+        "person": {"document_number": "4417119900", "birth_date": "1980-02-29"},
+    }
+    return ApmPayment.model_validate(fields | changes)
+
+
+def status(target: Any) -> str:
+    """The payment_status that the query shows of the one attempt."""
+    (record,) = target.ask(order_nos=[ORDER]).found
+    return str(record.payment_status)
+
+
+def test_a_payment_waits_on_the_issuers_page(sandbox: Any, target: Any) -> None:
+    """Signed XML with the page's address, and no effect; the query shows it pending."""
+    reply = target.pay(apm_payment())
+    assert (reply.outcome, reply.signature) == (Outcome.PENDING, SignatureState.VALID)
+    assert reply.record.issuer_url.startswith(sandbox.base_url)
+    assert (reply.findings, reply.refusal) == ((), "")
+    assert sandbox.effects() == []
+    assert status(target) == "1000"
+
+
+@pytest.mark.parametrize(
+    ("action", "order_status", "effects", "after"),
+    [("pay", "1", ["authorise_apm", "capture"], "3000"), ("cancel", "0", [], "6000")],
+)
+def test_what_the_payer_does_there_is_what_the_query_shows(
+    sandbox: Any, target: Any, *, action: str, order_status: str, effects: list[str], after: str
+) -> None:
+    """Paid is authorised and captured at once; given up has no effect; both lead back, signed."""
+    page = target.pay(apm_payment()).record.issuer_url
+    left = sandbox.http.post(page, data={"action": action})
+    back = way_back(left.headers["location"], target=target)
+    assert (back["order_status"], back["basket"]) == (order_status, "7")
+    assert (back["order_no"], back["amount"], back["currency"]) == (ORDER, "10.00", "EUR")
+    assert [effect["operation"] for effect in sandbox.effects()] == effects
+    assert status(target) == after
+
+
+def test_an_order_that_was_given_up_may_be_tried_again(sandbox: Any, target: Any) -> None:
+    """While it waits the number is taken; after the shopper went away it is free."""
+    page = target.pay(apm_payment()).record.issuer_url
+    taken = target.pay(apm_payment())
+    assert (taken.code, taken.refusal) == ("I0061", "invalid_input")
+    assert taken.outcome is not Outcome.PENDING
+    sandbox.http.post(page, data={"action": "cancel"})
+    assert target.pay(apm_payment()).outcome is Outcome.PENDING
+
+
+@pytest.mark.parametrize(
+    ("final", "outcome"), [((), Outcome.UNKNOWN), ((400, 404), Outcome.REJECTED)]
+)
+def test_an_account_nobody_knows_is_not_found(
+    sandbox: Any, target: Any, final: tuple[int, ...], outcome: Outcome
+) -> None:
+    """HTTP 404 is in doubt, and rejected where the configuration says that it is final."""
+    configured = target.believing(final).of_account("100042999")
+    reply = configured.pay(apm_payment())
+    assert (reply.outcome, reply.refusal) == (outcome, "not_found")
+    assert reply.http_status == 404
+    assert sandbox.effects() == []
+
+
+def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
+    """Rejected by its code, and nothing more may be sent."""
+    reply = target.signing_with("not the key").pay(apm_payment())
+    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert reply.stop_reason
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"payment_method": ""}, "payment_method"),
+        ({"return_url": ""}, "return_url"),
+        ({"amount": Decimal(0)}, "amount"),
+    ],
+)
+def test_what_cannot_be_paid_is_not_sent(
+    sandbox: Any, target: Any, changed: dict[str, Any], field: str
+) -> None:
+    """No method, no way back, no amount: refused on our side, by field."""
+    calls = sandbox.http.get("/_sandbox/health").json()["requests"]
+    with pytest.raises(InvalidPaymentError, match=field):
+        target.pay(apm_payment(**changed))
+    assert sandbox.http.get("/_sandbox/health").json()["requests"] == calls

@@ -1,0 +1,97 @@
+"""Contract 3, the hosted page, by the real client against the sandbox."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import HostedPayment, InvalidPaymentError, Outcome, PaymentReply
+from tests.conformance.conftest import way_back
+
+ORDER = "conformance-hosted"
+CARD = {
+    "card": "4111111111111111",
+    "expiration_month": "05",
+    "expiration_year": "2030",
+    "security_code": "123",
+    "action": "pay",
+}
+
+
+def hosted_payment(**changes: Any) -> HostedPayment:
+    """A payment whose card the gateway asks for."""
+    fields: dict[str, Any] = {
+        "order_no": ORDER,
+        "currency": "EUR",
+        "amount": Decimal("10.00"),
+        "return_url": "https://shop.example/done?basket=7",
+        "first_name": 'Ann "<b>" & Lee',
+    }
+    return HostedPayment.model_validate(fields | changes)
+
+
+def card_page(sandbox: Any, reply: PaymentReply) -> str:
+    """Where a browser that submits the page's form is led."""
+    assert reply.form is not None
+    sent_on = sandbox.http.post(reply.form.action, data=reply.form.inputs)
+    assert sent_on.status_code == 303
+    return str(sent_on.headers["location"])
+
+
+def status(target: Any) -> str:
+    """The payment_status that the query shows of the one attempt."""
+    (record,) = target.ask(order_nos=[ORDER]).found
+    return str(record.payment_status)
+
+
+def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox: Any, target: Any) -> None:
+    """Pending, with the form to hand on: aliases and allParams say what was asked for."""
+    reply = target.pay(hosted_payment())
+    assert (reply.outcome, reply.findings) == (Outcome.PENDING, ())
+    inputs = reply.form.inputs
+    assert (inputs["merNo"], inputs["orderNo"], inputs["orderAmount"]) == ("100042", ORDER, "10.00")
+    assert inputs["gbc_id"]
+    assert reply.form.parameters["first_name"] == 'Ann "<b>" & Lee'
+    assert "Lee" not in repr(reply)
+    assert sandbox.effects() == []
+    assert status(target) == "1000"
+
+
+def test_a_card_on_the_gateways_page_pays(sandbox: Any, target: Any) -> None:
+    """Authorised once, sent back signed, shown by the query; our side never had the card."""
+    page = card_page(sandbox, target.pay(hosted_payment()))
+    back = way_back(sandbox.http.post(page, data=CARD).headers["location"], target=target)
+    (effect,) = sandbox.effects()
+    assert (effect["operation"], effect["amount"]) == ("authorise", "10.00")
+    assert (back["order_status"], back["transaction_id"]) == ("1", effect["transaction_id"])
+    assert status(target) == "2000"
+
+
+@pytest.mark.parametrize(
+    "given", [CARD | {"card": "4000000000000002"}, {"action": "cancel"}], ids=["declined", "left"]
+)
+def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(
+    sandbox: Any, target: Any, given: dict[str, str]
+) -> None:
+    """The bank's no, and a shopper who goes away: order_status 0, the order is free again."""
+    page = card_page(sandbox, target.pay(hosted_payment()))
+    back = way_back(sandbox.http.post(page, data=given).headers["location"], target=target)
+    assert back["order_status"] == "0"
+    assert (status(target), sandbox.effects()) == ("6000", [])
+    assert target.pay(hosted_payment()).outcome is Outcome.PENDING
+
+
+def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
+    """Rejected by its code, and nothing more may be sent."""
+    reply = target.signing_with("not the key").pay(hosted_payment())
+    assert (reply.outcome, reply.code) == (Outcome.REJECTED, "I0013")
+    assert reply.stop_reason
+    assert sandbox.effects() == []
+
+
+def test_what_cannot_be_paid_is_not_sent(sandbox: Any, target: Any) -> None:
+    """Without a way back the shopper would be stranded: refused on our side, by field."""
+    calls = sandbox.http.get("/_sandbox/health").json()["requests"]
+    with pytest.raises(InvalidPaymentError, match="return_url"):
+        target.pay(hosted_payment(return_url=""))
+    assert sandbox.http.get("/_sandbox/health").json()["requests"] == calls

@@ -1,0 +1,102 @@
+"""Contract 10, payout, by the real client against the sandbox."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import InvalidBatchError, Outcome, PayoutRow, SignatureState
+
+REQUEST_ID = "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11"
+IBAN = "DE89370400440532013000"
+
+
+def payout_row(**changes: Any) -> PayoutRow:
+    """A payout to a person with a bank account."""
+    fields: dict[str, Any] = {
+        "request_id": REQUEST_ID,
+        "payment_amount": "250.10",
+        "payment_currency": "EUR",
+        "fee_paid_by": "PAYER",
+        "beneficiary": {
+            "entity_type": "PERSONAL",
+            "first_name": "Ann",
+            "last_name": "Lee",
+            "date_of_birth": "1980-02-29",
+            "bank_details": {"iban": IBAN, "bank_country_code": "DE"},
+        },
+        "payer": {"company_name": "Contoso", "entity_type": "COMPANY"},
+    }
+    return PayoutRow.model_validate(fields | changes)
+
+
+def paid(target: Any, **changes: Any) -> Any:
+    """The reply to one payout and its one row."""
+    reply = target.move("payout", [payout_row(**changes)])
+    (row,) = reply.rows
+    return reply, row
+
+
+@pytest.mark.parametrize(
+    ("payer", "pays", "receives"),
+    [("PAYER", "255.10", "250.10"), ("BENEFICIARY", "250.10", "245.10")],
+)
+def test_a_payout_is_one_effect_and_says_who_paid_the_fee(
+    sandbox: Any, target: Any, payer: str, pays: str, receives: str
+) -> None:
+    """Done, verified, amounts as decimals; neither person nor account shows in the reply."""
+    reply, row = paid(target, fee_paid_by=payer)
+    assert (row.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert reply.findings == ()
+    record = row.payout
+    assert (record.amount_payer_pays, record.amount_beneficiary_receives) == (
+        Decimal(pays),
+        Decimal(receives),
+    )
+    assert (record.fee_amount, record.fee_currency) == (Decimal("5.00"), "EUR")
+    (effect,) = sandbox.effects()
+    assert (effect["operation"], effect["request_id"]) == ("payout", REQUEST_ID)
+    assert (effect["amount"], effect["transaction_id"]) == ("250.10", row.transaction_id)
+    assert IBAN not in repr(reply)
+
+
+@pytest.mark.parametrize(
+    ("changes", "failure"),
+    [
+        ({"payment_amount": "2000000.00"}, "INSUFFICIENT_FUNDS"),
+        ({"payment_amount": "4.00", "fee_paid_by": "BENEFICIARY"}, "AMOUNT_TOO_SMALL"),
+    ],
+)
+def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
+    sandbox: Any, target: Any, changes: dict[str, str], failure: str
+) -> None:
+    """FAILED with a failure_type is believed: no effect, and the run may go on."""
+    reply, row = paid(target, **changes)
+    assert (row.outcome, row.payout.failure_type) == (Outcome.FAILED, failure)
+    assert row.payout.failure_reason
+    assert not reply.stop_sending
+    assert sandbox.effects() == []
+
+
+def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> None:
+    """Under the profile extended the second one is refused; one effect, no double."""
+    paid(target)
+    _, second = paid(target)
+    assert second.outcome in {Outcome.REJECTED, Outcome.UNKNOWN}
+    assert len(sandbox.effects()) == 1
+    assert sandbox.invariants()["double_effects"] == 0
+
+
+def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
+    """Rejected, sending stops, no money leaves."""
+    reply, row = paid(target.signing_with("not the key"))
+    assert (row.outcome, reply.stop_sending) == (Outcome.REJECTED, True)
+    assert sandbox.effects() == []
+
+
+def test_two_payouts_are_never_one_request(sandbox: Any, target: Any) -> None:
+    """A batch of a payout has one row: a second is stopped on our side."""
+    other = payout_row(request_id="7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a12")
+    with pytest.raises(InvalidBatchError):
+        target.move("payout", [payout_row(), other])
+    assert sandbox.effects() == []

@@ -1,0 +1,76 @@
+"""Contract 9, the end of a subscription, by the real client against the sandbox."""
+
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import CancelSubscriptionRow, Outcome, SignatureState
+from tests.conformance.test_card_contract import card_payment
+
+PLAN = {"contract_name": "Gold plan", "interval": "day", "interval_count": "10"}
+
+
+def subscribed(target: Any) -> str:
+    """The recurring_id of a subscription that a payment by card made."""
+    reply = target.pay(card_payment(subscription=PLAN))
+    assert reply.record.contract_name == "Gold plan"
+    return str(reply.record.recurring_id)
+
+
+def ended(target: Any, recurring_id: str, *, contract_name: str = "Gold plan") -> Any:
+    """The reply to the end of a subscription."""
+    row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
+    return target.move("cancelsubscription", [row])
+
+
+def charges(sandbox: Any) -> int:
+    """How often the clock charged a subscription."""
+    return sum(e["operation"] == "capture" for e in sandbox.effects(origin="gateway"))
+
+
+def ends(sandbox: Any) -> int:
+    """How often a subscription truly ended."""
+    return sum(e["operation"] == "cancelsubscription" for e in sandbox.effects())
+
+
+def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox: Any, target: Any) -> None:
+    """Done, verified, one effect; the period that runs is charged at its end and no other is."""
+    recurring_id = subscribed(target)
+    sandbox.pass_days(11)
+    assert charges(sandbox) == 1
+    reply = ended(target, recurring_id)
+    assert [row.outcome for row in reply.rows] == [Outcome.DONE]
+    assert (reply.signature, reply.findings) == (SignatureState.VALID, ())
+    assert ends(sandbox) == 1
+    sandbox.pass_days(100)
+    assert charges(sandbox) == 2
+
+
+def test_a_second_end_is_a_plain_refusal_without_effect(sandbox: Any, target: Any) -> None:
+    """Failed with code and text; the run may go on."""
+    recurring_id = subscribed(target)
+    ended(target, recurring_id)
+    reply = ended(target, recurring_id)
+    (row,) = reply.rows
+    assert (row.outcome, reply.stop_sending) == (Outcome.FAILED, False)
+    assert row.code
+    assert row.message
+    assert ends(sandbox) == 1
+
+
+@pytest.mark.parametrize("wrong", ["recurring_id", "contract_name"])
+def test_both_names_have_to_agree(sandbox: Any, target: Any, wrong: str) -> None:
+    """A contract under another name, or a name of another contract, is not ended."""
+    named = {"recurring_id": subscribed(target), "contract_name": "Gold plan"} | {wrong: "other"}
+    (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows
+    assert row.outcome is Outcome.FAILED
+    assert ends(sandbox) == 0
+
+
+def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
+    """Rejected, sending stops, the subscription goes on."""
+    recurring_id = subscribed(target)
+    reply = ended(target.signing_with("not the key"), recurring_id)
+    assert [row.outcome for row in reply.rows] == [Outcome.REJECTED]
+    assert reply.stop_sending
+    assert ends(sandbox) == 0
