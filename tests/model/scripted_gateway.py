@@ -163,6 +163,7 @@ class PlayedGateway:
             "query_result": "1",
             "reference_no": "",
             "transaction_date": None,
+            "queried_at": self.now(),
             "detail": "{}",
         }
 

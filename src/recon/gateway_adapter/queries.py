@@ -164,6 +164,7 @@ def _row(record: OrderRecord, *, rules: Rules) -> Mapping[str, Any] | str:
         "query_result": record.query_result,
         "reference_no": record.reference_no,
         "transaction_date": _instant(record.transaction_date, zone=rules.gateway.timezone),
+        "queried_at": record.queried_at,
         "detail": json.dumps(told, sort_keys=True)[:DETAIL_CHARACTERS_MAX],
     }
 

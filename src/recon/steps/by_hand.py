@@ -164,7 +164,7 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             run,
             phase=answers.BASELINE,
             answers=found.answers,
-            observations=[{**item, "queried_at": now} for item in found.observations],
+            observations=found.observations,
             at=now,
         )
     return _baseline(found, order_no=request.order_no, environment=environment)

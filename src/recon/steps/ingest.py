@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
@@ -69,7 +71,7 @@ def _ingest_file(
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
     with environment.store.writing() as connection:
-        if order_rows.known_file(connection, run, sha256=read.source_file.sha256) is not None:
+        if _is_known(connection, run, source=read.source_file):
             return None, ""
         order_rows.save_file(
             connection,
@@ -97,7 +99,7 @@ def _ingest_instructions(
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
     with environment.store.writing() as connection:
-        if order_rows.known_file(connection, run, sha256=read.source_file.sha256) is not None:
+        if _is_known(connection, run, source=read.source_file):
             return None, ""
         order_rows.save_instruction_file(
             connection,
@@ -129,7 +131,7 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
     reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
     nothing = frame_of([], columns=ORDER_COLUMNS)
     with environment.store.writing() as connection:
-        if order_rows.known_file(connection, run, sha256=source.sha256) is not None:
+        if _is_known(connection, run, source=source):
             return
         order_rows.save_file(
             connection,
@@ -139,6 +141,11 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
             source=source,
             at=environment.clock(),
         )
+
+
+def _is_known(connection: Connection, run: Run, *, source: SourceFile) -> bool:
+    known = order_rows.known_file(connection, run, name=source.name, sha256=source.sha256)
+    return known is not None
 
 
 def _sentence(figures: dict[str, int], *, refused: Sequence[str]) -> str:

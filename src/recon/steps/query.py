@@ -123,6 +123,8 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
     silent_after = 0
     for start in range(0, len(keys), KEYS_PER_SAVE_MAX):
         part = keys[start : start + KEYS_PER_SAVE_MAX]
+        # An answer without a payment has no time of its own: not later than this is sure.
+        asked_at = environment.clock()
         if silent_after:
             found = _not_asked(part, asked=silent_after)
         else:
@@ -143,10 +145,8 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
                 run,
                 phase=phase,
                 answers=found.answers,
-                observations=[
-                    {**item, "queried_at": environment.clock()} for item in found.observations
-                ],
-                at=environment.clock(),
+                observations=found.observations,
+                at=asked_at,
             )
 
 

@@ -62,17 +62,16 @@ def ask_siblings(run: Run, *, orders: Iterable[str], environment: Environment) -
         except ConfigurationError:
             # The other account's trouble is its own night's to tell, not this one's.
             continue
-        rows = [{**row, "queried_at": environment.clock()} for row in told.observations]
         with environment.store.writing() as connection:
             answers.save_of_sibling(
                 connection,
                 run,
                 account_id=account_id,
                 answers=told.answers,
-                observations=rows,
+                observations=told.observations,
                 at=environment.clock(),
             )
-        found += len(rows)
+        found += len(told.observations)
     return found
 
 

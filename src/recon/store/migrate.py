@@ -6,7 +6,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
 from recon.errors import ConfigurationError, StoreError
@@ -28,7 +28,9 @@ def upgrade(database_url: str) -> str:
         configuration = _configuration()
         with store.writing() as connection:
             _refuse_foreign(connection)
+            _refuse_orphans(connection, is_sqlite=store.is_sqlite)
         with store.writer.connect() as connection:
+            _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
             configuration.attributes["connection"] = connection
             command.upgrade(configuration, "head")
             connection.commit()
@@ -39,6 +41,24 @@ def upgrade(database_url: str) -> str:
     finally:
         store.close()
     return newest_revision()
+
+
+def _let_tables_be_rebuilt(connection: Connection, *, is_sqlite: bool) -> None:
+    """SQLite changes a table by building it anew, which its own foreign keys would not allow."""
+    driver = connection.connection.dbapi_connection
+    if is_sqlite and driver is not None:
+        # Only outside a transaction; the connection ends with this upgrade.
+        driver.cursor().execute("PRAGMA foreign_keys = OFF")
+
+
+def _refuse_orphans(connection: Connection, *, is_sqlite: bool) -> None:
+    """A damaged database is not built anew: the foreign keys must hold before they are off."""
+    if is_sqlite and (orphan := connection.execute(text("PRAGMA foreign_key_check")).first()):
+        msg = (
+            f"the database cannot be migrated: a row of {orphan[0]} refers to no row of "
+            f"{orphan[2]}; nothing was changed: restore the newest backup and try again"
+        )
+        raise StoreError(msg)
 
 
 def _refuse_foreign(connection: Connection) -> None:

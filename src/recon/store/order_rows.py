@@ -45,17 +45,26 @@ class _Current:
     cells: dict[str, Any] | None = None
 
 
-def known_file(connection: Connection, run: Run, *, sha256: str) -> SourceFile | None:
-    """The file of this account with this content, if it was read before."""
-    found = connection.execute(
-        select(order_file).where(
+def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
+    """The file of this account with this content, if that is what stands now.
+
+    Content that came back after a newer version of the same name is a new version again; under a
+    new name it is known while another name has it as its newest version.
+    """
+    newest = (
+        select(func.max(order_file.c.file_id))
+        .where(
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
-            order_file.c.sha256 == sha256,
         )
-    ).mappings()
-    first = found.first()
-    return None if first is None else _source_file(first)
+        .group_by(order_file.c.name)
+    )
+    found = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest)))
+    by_name = {row["name"]: row for row in found.mappings()}
+    if name in by_name:
+        same_name = by_name[name]
+        return _source_file(same_name) if same_name["sha256"] == sha256 else None
+    return next((_source_file(row) for row in by_name.values() if row["sha256"] == sha256), None)
 
 
 def save_file(

@@ -30,7 +30,7 @@ def _told(*records: OrderRecord) -> QueryAnswers:
 
 
 def test_every_key_gets_its_answer_and_payment() -> None:
-    """Found, not found and failed stay apart; a payment becomes a row in minor units."""
+    """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
     found = answers_of(_told(RECORD), rules=Rules())
 
     assert found.answers == {
@@ -41,6 +41,7 @@ def test_every_key_gets_its_answer_and_payment() -> None:
     (row,) = found.observations
     assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
     assert '"risk": "low"' in row["detail"]
+    assert row["queried_at"] == RECORD.queried_at
 
 
 @pytest.mark.parametrize(

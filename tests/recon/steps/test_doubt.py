@@ -1,6 +1,9 @@
 from typing import Any
 
+import pytest
+
 from recon.model import Mode
+from recon.store.journal import StoredJournal
 
 
 def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
@@ -20,3 +23,28 @@ def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
 
     assert dry == {"in_doubt": 2}
     assert merchant.instruction_states() == {"resolved_applied": 2}
+
+
+def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply kept before a crash stays unjudged in a dry run, whatever it would let pass."""
+    paid = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredJournal, "record", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            merchant.night()
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write('reply_signatures = "warn"\n')
+    merchant.night(mode=Mode.DRY_RUN)
+    dry = merchant.instruction_states()
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write("allow_unverified_replies = true\n")
+    merchant.night()
+
+    assert dry == {"in_flight": 1}
+    assert merchant.instruction_states() == {"confirmed": 1}
+
+
+def _crash(*_: object, **__: object) -> None:
+    """Killed between keeping a reply and judging it."""
+    raise KeyboardInterrupt

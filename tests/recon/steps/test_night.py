@@ -408,3 +408,21 @@ def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> N
 
     assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN
     assert _workbook(merchant)["verdict"] == "NOT PROVEN"
+
+
+def test_a_file_put_back_after_a_newer_one_is_asked_again(merchant: Any) -> None:
+    """A, then B without the capture, then A again: the capture goes out, and goes out once."""
+    first, second = merchant.payments("authorised")[:2]
+    asked = merchant.order(first, status="paid", action="capture")
+    merchant.drop("orders.csv", asked)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.drop("orders.csv", merchant.order(first), merchant.order(second))
+    merchant.night()
+    between = merchant.effects()
+    merchant.drop("orders.csv", asked)
+    merchant.night()
+    merchant.night()
+
+    assert between == []
+    assert [row["transaction_id"] for row in merchant.effects()] == [first.transaction_id]
+    assert merchant.instruction_states() == {"confirmed": 1}

@@ -1,12 +1,16 @@
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from recon.errors import StoreError
-from recon.store.engine import Store, open_store
-from recon.store.migrate import check_revision, newest_revision, upgrade
+from recon.store.engine import Store, open_store, parse_url
+from recon.store.migrate import MIGRATIONS, check_revision, newest_revision, upgrade
 from recon.store.schema import run
 
 
@@ -32,4 +36,57 @@ def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -
 
     with pytest.raises(StoreError, match="recon db upgrade"):
         check_revision(store)
+    store.close()
+
+
+def test_files_and_their_rows_outlive_a_table_that_is_built_anew(tmp_path: Path) -> None:
+    """A database of an earlier version keeps its rows, and its foreign keys hold afterwards."""
+    path = tmp_path / "r.sqlite"
+    _upgrade_to("0007", f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        earlier.execute(
+            "INSERT INTO order_file (file_id, merchant_id, account_id, business_date, run_id, name,"
+            " version, sha256, size_bytes, rows_read, rows_accepted, rows_rejected, rows_skipped,"
+            " rows_unassigned, rows_new, rows_repeat, rows_superseding, read_at) VALUES"
+            " (7, 'm', 'a', '2026-11-20', 'r', 'o.csv', 1, 'x', 1, 1, 0, 1, 0, 0, 0, 0, 0, '')"
+        )
+        earlier.execute(
+            "INSERT INTO reject (file_id, run_id, kind, source, line, [column], reason, value,"
+            " merchant_id, account_id, order_no)"
+            " VALUES (7, 'r', 'orders', 'o.csv', 2, 'amount', '', '', '', '', '')"
+        )
+    upgrade(f"sqlite:///{path}")
+
+    with closing(sqlite3.connect(path)) as now:
+        now.execute("PRAGMA foreign_keys = ON")
+        joined = "SELECT f.sha256, r.line FROM reject r JOIN order_file f USING (file_id)"
+        assert now.execute(joined).fetchall() == [("x", 2)]
+        with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+            now.execute("UPDATE reject SET file_id = 8")
+
+
+def test_rows_that_refer_to_nothing_stop_the_upgrade(tmp_path: Path) -> None:
+    """A damaged database is not migrated silently: the sentence names both tables."""
+    path = tmp_path / "r.sqlite"
+    _upgrade_to("0007", f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        earlier.execute(
+            "INSERT INTO reject (file_id, run_id, kind, source, line, [column], reason, value,"
+            " merchant_id, account_id, order_no) VALUES (8, '', '', '', 2, '', '', '', '', '', '')"
+        )
+
+    with pytest.raises(StoreError, match="a row of reject refers to no row of order_file"):
+        upgrade(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as now:
+        assert now.execute("SELECT version_num FROM alembic_version").fetchall() == [("0007",)]
+
+
+def _upgrade_to(revision: str, url: str) -> None:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(MIGRATIONS))
+    store = Store(parse_url(url))
+    with store.writer.connect() as connection:
+        configuration.attributes["connection"] = connection
+        command.upgrade(configuration, revision)
+        connection.commit()
     store.close()

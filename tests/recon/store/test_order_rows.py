@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,10 @@ ORDER = {
 }
 
 
+def _sha256(*rows: dict[str, Any], rejects: tuple[Reject, ...] = ()) -> str:
+    return hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
+
+
 def _load(
     store: Store,
     run: Run,
@@ -30,7 +35,7 @@ def _load(
     rejects: tuple[Reject, ...] = (),
 ) -> LoadCounts:
     frame = frame_of(rows, columns=ORDER_COLUMNS)
-    sha256 = f"{name}-{rows}-{rejects}"[:200]
+    sha256 = _sha256(*rows, rejects=rejects)
     source = SourceFile(
         SourceKind.ORDERS, name, sha256, 1, len(rows) + len(rejects), len(rows), len(rejects), 0
     )
@@ -102,10 +107,26 @@ def test_a_known_file_is_recognised_by_content(store: Store, run: Run) -> None:
     _load(store, run, ORDER)
     with store.reading() as connection:
         files = order_rows.files_of_night(connection, run)
-        sha256 = files[0][0].sha256
+        place = {"name": files[0][0].name, "sha256": files[0][0].sha256}
 
-        assert order_rows.known_file(connection, run, sha256=sha256) == files[0][0]
-        assert order_rows.known_file(connection, run, sha256="other") is None
+        assert order_rows.known_file(connection, run, **place) == files[0][0]
+        assert order_rows.known_file(connection, run, **place | {"name": "b.csv"}) == files[0][0]
+        assert order_rows.known_file(connection, run, **place | {"sha256": "other"}) is None
+
+
+def test_content_that_came_back_is_a_new_version(store: Store, run: Run) -> None:
+    """After A and B, A again is not known but version 3, and its rows stand again."""
+    for amount in (10_000, 9_000):
+        _load(store, run, {**ORDER, "amount": amount})
+    first = {"name": "orders.csv", "sha256": _sha256(ORDER)}
+    with store.reading() as connection:
+        assert order_rows.known_file(connection, run, **first) is None
+        assert order_rows.known_file(connection, run, **first | {"name": "b.csv"}) is None
+    _load(store, run, ORDER)
+
+    assert _current(store, run) == [("A-1", 10_000, "orders.csv")]
+    with store.reading() as connection:
+        assert order_rows.known_file(connection, run, **first) is not None
 
 
 def test_rejects_of_the_newest_version_count(store: Store, run: Run) -> None:

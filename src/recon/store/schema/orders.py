@@ -24,7 +24,7 @@ from recon.store.columns import (
     text_column,
 )
 
-# One row per order file content of a merchant's inbox.
+# One row per version of an order file of a merchant's inbox.
 order_file = Table(
     "order_file",
     metadata,
@@ -46,7 +46,6 @@ order_file = Table(
     count_column("rows_superseding"),
     at_column("read_at", nullable=False),
     Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
-    UniqueConstraint("merchant_id", "account_id", "sha256"),
     UniqueConstraint("merchant_id", "account_id", "name", "version"),
 )
 
