@@ -20,6 +20,8 @@ QUARANTINE_MIN = timedelta(minutes=15)
 QUARANTINE_DEADLINES = 3
 """Quarantine is at least this many gateway deadlines."""
 ANSWERS_APART_MIN = timedelta(minutes=5)
+UNSEEN_MAX = timedelta(days=3)
+"""A doubt whose payment no answer has shown for so long is for people."""
 
 _S = GatewayState
 _K = InstructionKind
@@ -112,9 +114,20 @@ def resolve(
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
     if evidence.told:
         return _hinted(evidence) if now >= ripe else None
-    return _missing_refund(searched) or _by_state(
-        instruction, seen=seen, refund_visible_until=refund_visible_until
+    return (
+        _missing_refund(searched)
+        or _by_state(instruction, seen=seen, refund_visible_until=refund_visible_until)
+        or _unseen(seen, since=ripe, now=now)
     )
+
+
+def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resolution | None:
+    """No usable answer, or none about this payment, for too long: nobody waits for ever."""
+    last = max((one.queried_at for one in seen), default=since)
+    if now - last < UNSEEN_MAX:
+        return None
+    told = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
+    return Resolution(InstructionState.NEEDS_HUMAN, told)
 
 
 def _hinted(evidence: Evidence) -> Resolution:

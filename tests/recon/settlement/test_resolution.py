@@ -182,3 +182,23 @@ def test_a_payment_that_is_no_longer_shown_goes_to_a_person() -> None:
     gone = _seen((16, S.NONE), (30, S.NONE))
 
     assert _with(Evidence(seen=gone), kind=InstructionKind.CAPTURE) == "needs_human"
+
+
+@pytest.mark.parametrize("kind", [InstructionKind.CAPTURE, InstructionKind.REFUND])
+def test_a_payment_that_no_answer_shows_goes_to_people_after_a_bound(kind: InstructionKind) -> None:
+    """With no answer about the payment for three days after the quarantine, people look."""
+
+    def after(days: float, *answers: tuple[float, GatewayState]) -> str:
+        ended = resolve(
+            replace(CAPTURE, kind=kind),
+            evidence=Evidence(seen=_seen(*answers)),
+            now=DOUBT + QUARANTINE + timedelta(days=days),
+            quarantined_for=QUARANTINE,
+            refund_visible_until=VISIBLE,
+        )
+        return "" if ended is None else ended.evidence
+
+    assert after(2.99) == ""
+    assert after(3).startswith("the gateway has not shown this payment since 2026-11-21 02:15")
+    assert after(3, (60, S.PAID)) == ""
+    assert after(4, (60, S.PAID)).startswith("the gateway has not shown this payment since")
