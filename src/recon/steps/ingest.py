@@ -7,8 +7,7 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-
-from sqlalchemy import Connection
+from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.matching.sources import ORDER_COLUMNS, frame_of
@@ -143,7 +142,7 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
         )
 
 
-def _is_known(connection: Connection, run: Run, *, source: SourceFile) -> bool:
+def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:
     known = order_rows.known_file(connection, run, name=source.name, sha256=source.sha256)
     return known is not None
 
