@@ -21,11 +21,9 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(sqlite_url: str) -> Iterator[Store]:
     """An empty database."""
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    opened = open_store(url)
+    opened = open_store(sqlite_url)
     yield opened
     opened.close()
 

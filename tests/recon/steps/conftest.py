@@ -21,7 +21,6 @@ from recon.settings import load_tables
 from recon.steps import night
 from recon.steps.environment import Environment, environment_of
 from recon.steps.report import SheetTotals, Workbooks
-from recon.store.migrate import upgrade
 
 MERCHANT = "100042"
 ACCOUNT = "100042001"
@@ -221,7 +220,7 @@ def _file_amount(text: str, currency: str) -> str:
 
 
 @pytest.fixture
-def merchant(tmp_path: Path) -> Iterator[Merchant]:
+def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
     """A merchant with an empty inbox, an empty ledger and a sandbox gateway of 300 orders."""
     for name in ("config", "inbox", "reports"):
         (tmp_path / name).mkdir()
@@ -230,13 +229,11 @@ def merchant(tmp_path: Path) -> Iterator[Merchant]:
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
     _write_config(tmp_path, ledger=ledger)
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
     with serving(SandboxOptions(orders=300)) as sandbox:
         variables = {
             "RECON_GATEWAY_BASE_URL": sandbox.base_url,
             "RECON_SIGN_KEY": "sandbox",
-            "RECON_DATABASE_URL": url,
+            "RECON_DATABASE_URL": sqlite_url,
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
         yield Merchant(tmp_path, sandbox, variables)

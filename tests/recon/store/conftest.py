@@ -1,6 +1,5 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +15,13 @@ AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """An empty, migrated database of each kind."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+        url = request.getfixturevalue("sqlite_url")
     else:
         url = request.getfixturevalue("empty_postgresql_url")
-    upgrade(url)
+        upgrade(url)
     opened = open_store(url)
     yield opened
     opened.close()
