@@ -83,7 +83,7 @@ class Target:
     def move(self, operation: str, rows: Sequence[Row]) -> BatchReply:
         """Send one batch and read its reply."""
         prepared = prepare(operation, rows, credentials=self.credentials, interface=self.interface)
-        raw = asyncio.run(self._transport().send(prepared))
+        raw = asyncio.run(self.transport().send(prepared))
         return read_batch_reply(
             prepared,
             raw,
@@ -97,7 +97,7 @@ class Target:
         prepared = prepare_payment(
             payment, credentials=self.credentials, interface=self.interface, today=TODAY
         )
-        raw = asyncio.run(self._transport().send(prepared))
+        raw = asyncio.run(self.transport().send(prepared))
         return read_payment_reply(
             prepared,
             raw,
@@ -121,7 +121,8 @@ class Target:
         changed = {"status_map": words.model_copy(update={"refusals": refusals})}
         return replace(self, interface=self.interface.model_copy(update=changed))
 
-    def _transport(self) -> MoneyTransport:
+    def transport(self) -> MoneyTransport:
+        """The way of money requests to this gateway."""
         return MoneyTransport(base_url=self.base_url, clock=_now, deadline_seconds=20)
 
 

@@ -21,6 +21,18 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; wh
 tr.bad td { background: #fdf0ee } p.bad { color: var(--bad); font-weight: 600 }
 input, button { font: inherit; padding: .3rem .5rem } nav a { margin-right: 1rem }
 .soft { color: var(--soft) } a { color: #0b57a4 }
+.shopper { max-width: 26rem; margin: 1rem auto; padding: 0 1rem 1rem }
+.shopper .amount { font-size: 1.6rem; font-weight: 600; margin: .2rem 0 }
+.shopper form, .shopper form p { display: flex; flex-wrap: wrap; align-items: end; gap: .7rem;
+       margin: 1rem 0 } .shopper form p { flex: 1 1 100%; margin: .3rem 0 }
+.shopper label { display: block; flex: 1 1 100%; color: var(--soft) }
+.shopper label.short { flex: 1 1 4.5rem }
+.shopper input, .shopper button { box-sizing: border-box; width: 100%; padding: .5rem .6rem;
+       border: 1px solid #8a94a3; border-radius: 4px; background: #fff; color: var(--ink) }
+.shopper button { flex: 1 1 6rem; width: auto; cursor: pointer }
+.shopper #pay { background: #0b57a4; border-color: #0b57a4; color: #fff; font-weight: 600 }
+.shopper .sandbox { background: #fff7e0; border: 1px solid #e6cf8b; border-radius: 4px;
+       padding: .4rem .6rem; font-size: .9rem } .shopper details { font-size: .9rem }
 """
 
 
@@ -47,13 +59,14 @@ def to_transaction(transaction_id: str) -> Link:
     return Link(transaction_id, f"/_sandbox/transactions/{quote(transaction_id, safe='')}")
 
 
-def document(title: str, *content: str) -> str:
-    """A whole page."""
+def document(title: str, *content: str, name: str = "") -> str:
+    """A whole page; `name` is one of the style's classes for it."""
+    body = f'<body class="{name}">' if name else "<body>"
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1>{''.join(content)}</body></html>"
+        f"{body}<h1>{escape(title)}</h1>{''.join(content)}</body></html>"
     )
 
 

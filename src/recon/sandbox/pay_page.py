@@ -22,6 +22,7 @@ HTTP_NOT_FOUND = 404
 HTTP_UNPROCESSABLE = 422
 CANCEL = "cancel"
 WRONG_CODE = "The code is wrong."
+ONE_LEFT = " You can try once more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def shown(sandbox: Sandbox, page_key: str) -> Visit:
         return Visit(unknown_page(), HTTP_NOT_FOUND)
     payment, detail = found
     if detail.stage:
-        return Visit(pay_page(payment, detail))
+        return Visit(pay_page(payment, detail, terms=sandbox.terms))
     return Visit(done_page(payment, back=way_back(sandbox, payment, detail, url=detail.return_url)))
 
 
@@ -56,7 +57,8 @@ def submitted(sandbox: Sandbox, page_key: str, *, fields: Fields, client_ip: str
         (payment, detail), problem = _answered(sandbox, call, *found)
         _log(sandbox, call, payment, detail)
     if problem:
-        return Visit(pay_page(payment, detail, problem=problem), HTTP_UNPROCESSABLE)
+        page = pay_page(payment, detail, terms=sandbox.terms, problem=problem)
+        return Visit(page, HTTP_UNPROCESSABLE)
     gave_up = fields.get("action") == CANCEL and detail.cancel_url
     url = detail.cancel_url if gave_up else detail.return_url
     back = "" if detail.stage else way_back(sandbox, payment, detail, url=url)
@@ -82,7 +84,7 @@ def _answered(sandbox: Sandbox, call: Call, payment: Payment, detail: Detail) ->
         {name: call.text(name) for name in CARD_FIELDS}, terms=sandbox.terms, now=call.now
     )
     if isinstance(card, str):
-        return (payment, detail), sandbox.terms.request_refusal(card).partition(":")[2]
+        return (payment, detail), _sentence(sandbox.terms.request_refusal(card))
     payer = threeds_result(card, open3d=detail.open3d, mpi_info={})
     detail = replace(detail, stage="", threeds_result=payer)
     return by_card(sandbox, call, payment, detail=detail, card=card), ""
@@ -98,8 +100,14 @@ def _confirmed(
     detail = replace(detail, tries=detail.tries + 1)
     if detail.tries < threeds.tries:
         write_detail(sandbox.book, detail)
-        return (payment, detail), WRONG_CODE
+        last = detail.tries + 1 == threeds.tries
+        return (payment, detail), WRONG_CODE + (ONE_LEFT if last else "")
     return failed(sandbox, payment, detail=detail, info=sandbox.terms.results["threeds"]), ""
+
+
+def _sentence(refusal: str) -> str:
+    """The text of a `<code>:<text>` as a shopper reads it."""
+    return f"{refusal.partition(':')[2]}. Nothing was taken; try again."
 
 
 def _log(sandbox: Sandbox, call: Call, payment: Payment, detail: Detail) -> None:

@@ -208,4 +208,4 @@ def test_a_hosted_payment_may_be_challenged(gateway: Any) -> None:
     assert 'id="otp"' in gateway.http.get(page).text
     gateway.http.post(page, data={"otp": "123456", "action": "pay"})
     assert [effect["operation"] for effect in gateway.effects()] == ["authorise"]
-    assert "It is authorised." in gateway.http.get(page).text
+    assert "The payment is authorised" in gateway.http.get(page).text

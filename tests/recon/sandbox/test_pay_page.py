@@ -39,7 +39,7 @@ def test_a_wrong_code_may_be_tried_three_times(gateway: Any) -> None:
     assert [answer.status_code for answer in answers] == [422, 422, 303]
     assert "The code is wrong." in answers[0].text
     right = gateway.http.post(page, data={"otp": "123456", "action": "pay"})
-    assert "It is failed." in right.text
+    assert "The payment was not made; nothing was taken." in right.text
     assert gateway.effects() == []
     assert gateway.status("web-1") == "6000"
 
@@ -53,7 +53,7 @@ def test_who_gives_up_goes_to_the_cancel_url(gateway: Any) -> None:
     other = challenged(gateway, order_no="web-2")
     stays = gateway.http.post(other, data={"action": "cancel"})
     assert other.endswith(stays.headers["location"])
-    assert "It is failed." in gateway.http.get(other).text
+    assert "The payment was not made; nothing was taken." in gateway.http.get(other).text
 
 
 def test_a_return_url_that_is_no_web_address_is_not_followed(gateway: Any) -> None:
