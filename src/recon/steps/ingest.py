@@ -21,6 +21,7 @@ from recon.order_file import (
 from recon.settlement.sealing import Seal
 from recon.steps.environment import Environment
 from recon.store import order_rows, runs
+from recon.store.engine import Turn
 from recon.store.runs import Run
 
 STEP = "ingest"
@@ -69,7 +70,7 @@ def _ingest_file(
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
-    with environment.store.writing() as connection:
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
             return None, ""
         order_rows.save_file(
@@ -97,7 +98,7 @@ def _ingest_instructions(
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
-    with environment.store.writing() as connection:
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
             return None, ""
         order_rows.save_instruction_file(
@@ -129,7 +130,7 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
     )
     reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
     nothing = frame_of([], columns=ORDER_COLUMNS)
-    with environment.store.writing() as connection:
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=source):
             return
         order_rows.save_file(

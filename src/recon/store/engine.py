@@ -2,11 +2,14 @@
 
 SQLite: WAL, synchronous FULL, foreign keys, `BEGIN IMMEDIATE` for writers (the driver's default
 loses updates without an error). PostgreSQL: refused while `fsync` or `synchronous_commit` is off,
-for acknowledged commits would then be lost. Both databases run the same statements.
+for acknowledged commits would then be lost. Both databases run the same statements, and on both
+writers come one after the other: SQLite has one writer anyway, on PostgreSQL each waits for its
+turn before it looks at anything, so that what it reads is what its predecessor left.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ from recon.errors import ConfigurationError, StoreError, StoreLockedError
 BUSY_TIMEOUT_MS = 10_000
 """How long a SQLite writer waits for another before it says so."""
 CONNECT_TIMEOUT_SECONDS = 10
+TURN_TIMEOUT_SECONDS = 60
+"""How long a PostgreSQL writer waits for its turn before it says so."""
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a commit is on the disk before a request leaves
@@ -26,6 +31,15 @@ SQLITE_PRAGMAS = {
     "trusted_schema": 0,
     "busy_timeout": BUSY_TIMEOUT_MS,
 }
+
+
+class Turn(IntEnum):
+    """What a writer of PostgreSQL waits for; the number is the key of an advisory lock."""
+
+    JOURNAL = 7_260_003
+    ORDERS = 7_260_004
+    """For whole order files: they take long, touch no other table and add nothing to the history,
+    so that nobody's money waits for them."""
 
 
 class Store:
@@ -37,9 +51,13 @@ class Store:
         self._writer = (
             _sqlite_engine(url, begin="BEGIN IMMEDIATE")
             if self.is_sqlite
-            else _postgresql_engine(url)
+            else _postgresql_engine(url, isolation_level="READ COMMITTED")
         )
-        self._reader = _sqlite_engine(url, begin="BEGIN") if self.is_sqlite else self._writer
+        self._reader = (
+            _sqlite_engine(url, begin="BEGIN")
+            if self.is_sqlite
+            else _postgresql_engine(url, isolation_level="REPEATABLE READ")
+        )
 
     @property
     def writer(self) -> Engine:
@@ -52,9 +70,18 @@ class Store:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """One transaction that may write; committed at the end, rolled back on any error."""
+    def writing(self, *, turn: Turn = Turn.JOURNAL) -> Iterator[Connection]:
+        """One transaction that may write; committed at the end, rolled back on any error.
+
+        No other writer of the same turn is at work meanwhile.
+        """
         with _translated(), self._writer.begin() as connection:
+            if not self.is_sqlite:
+                # Given back with the transaction, however it ends.
+                connection.exec_driver_sql(
+                    f"SET LOCAL lock_timeout = '{TURN_TIMEOUT_SECONDS}s'; "
+                    f"SELECT pg_advisory_xact_lock({turn.value})"
+                )
             yield connection
 
     @contextmanager
@@ -133,7 +160,11 @@ def _check_postgresql(connection: Connection) -> None:
             msg = f"PostgreSQL has {setting} off: acknowledged commits can be lost; turn it on"
             raise StoreError(msg)
     if connection.execute(text("SHOW transaction_read_only")).scalar() == "on":
-        msg = "PostgreSQL is read-only (a standby, or default_transaction_read_only is on)"
+        msg = (
+            "PostgreSQL is read-only (a standby, or default_transaction_read_only is on): nothing "
+            "was sent; name the primary in RECON_DATABASE_URL, or turn the setting off, and start "
+            "again"
+        )
         raise StoreError(msg)
 
 
@@ -154,10 +185,10 @@ def _sqlite_engine(url: URL, *, begin: str) -> Engine:
     return engine
 
 
-def _postgresql_engine(url: URL) -> Engine:
+def _postgresql_engine(url: URL, *, isolation_level: str) -> Engine:
     return create_engine(
         url,
-        isolation_level="REPEATABLE READ",
+        isolation_level=isolation_level,
         pool_pre_ping=True,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
     )
@@ -170,9 +201,10 @@ def _translated() -> Iterator[None]:
         yield
     except OperationalError as error:
         cause = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
-        if "locked" in cause or "busy" in cause:
+        if "locked" in cause or "busy" in cause or "lock timeout" in cause:
+            waited = TURN_TIMEOUT_SECONDS if "timeout" in cause else BUSY_TIMEOUT_MS // 1000
             msg = (
-                f"the database is locked by another process (waited {BUSY_TIMEOUT_MS // 1000} s); "
+                f"the database is locked by another process (waited {waited} s); "
                 "nothing of this step was written: end the other process and start again"
             )
             raise StoreLockedError(msg) from error

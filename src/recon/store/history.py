@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, or_, select, text
+from sqlalchemy import Connection, func, insert, or_, select
 
 from recon.store.schema import history, instruction
 
 GENESIS = "0" * 64
 LINKS_AT_ONCE = 5_000
 """Links that are held in memory while the chain is walked."""
-LOCK_KEY = 7_260_001
-"""PostgreSQL advisory lock under which the chain grows, one writer at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,10 @@ class Head:
 
 
 def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> Head:
-    """Add events to the chain within the caller's transaction; returns the new head."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK_KEY})
+    """Add events to the chain within the caller's transaction; returns the new head.
+
+    The caller's turn (`Store.writing`) makes the chain grow by one writer at a time.
+    """
     last = head(connection)
     rows = []
     for event in events:

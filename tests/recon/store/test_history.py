@@ -1,3 +1,4 @@
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -78,3 +79,26 @@ def test_an_event_exists_only_with_its_transaction(store: Store) -> None:
         fail_after_the_event()
     with store.reading() as connection:
         assert history.head(connection).sequence == 0
+
+
+def test_writers_that_come_at_once_make_one_chain(store: Store) -> None:
+    """Events of several writers stand one after the other, none is refused and none lost."""
+    refused: list[str] = []
+
+    def write(who: int) -> None:
+        for number in range(10):
+            try:
+                with store.writing() as connection:
+                    history.append(connection, [Event("run", f"r{who}", "x", {"n": number})], at=AT)
+            except StoreError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with store.reading() as connection:
+        last, problem = history.verify(connection)
+
+    assert (refused, last.sequence, problem) == ([], 30, "")

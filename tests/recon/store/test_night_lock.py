@@ -83,6 +83,9 @@ def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_i
 
 def _end_lock_holders(store: Store) -> None:
     # With a time-out the call waits until the backend is gone; without, it only sends a signal.
-    ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+    ended = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' "
+        "AND pid <> pg_backend_pid()"
+    )
     with store.writing() as connection:
         connection.execute(text(ended))

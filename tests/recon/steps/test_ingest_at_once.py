@@ -1,0 +1,68 @@
+import threading
+import time
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from recon.model import Mode, NightRequest
+from recon.steps.ingest import ingest
+from recon.store import order_rows, runs
+from recon.store.migrate import upgrade
+from recon.store.schema import order_row
+
+ACCOUNTS = ("100042001", "100042002")
+LOOKED_FOR_SECONDS = 0.2
+"""Long enough for the other account to look, too, if nothing holds it back."""
+
+
+@pytest.mark.postgresql
+def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
+    merchant: Any, empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orders of both accounts in one file: whoever comes second finds them all repeated."""
+    upgrade(empty_postgresql_url)
+    _declare_both(merchant)
+    paid = merchant.payments("captured")[:20]
+    rows = [merchant.order(one, account_id=ACCOUNTS[n % 2]) for n, one in enumerate(paid)]
+    merchant.drop("orders.csv", *rows)
+    real = order_rows.known_file
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        time.sleep(LOOKED_FOR_SECONDS)
+        return found
+
+    monkeypatch.setattr(order_rows, "known_file", slowly)
+    threads = [
+        threading.Thread(target=_ingest, args=(merchant, empty_postgresql_url, account))
+        for account in ACCOUNTS
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with (
+        merchant.environment(RECON_DATABASE_URL=empty_postgresql_url) as environment,
+        environment.store.reading() as connection,
+    ):
+        orders = connection.execute(
+            select(order_row.c.order_no, func.count()).group_by(order_row.c.order_no)
+        ).all()
+    assert {tuple(row) for row in orders} == {(one.order_no, 1) for one in paid}
+
+
+def _ingest(merchant: Any, url: str, account: str) -> None:
+    with merchant.environment(RECON_DATABASE_URL=url, seed=int(account)) as environment:
+        request = NightRequest("100042", account, "2026-11-20", Mode.LIVE)
+        now = merchant.clock()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=f"run-{account}", as_of=now, now=now)
+        ingest(f"run-{account}", environment=environment)
+
+
+def _declare_both(merchant: Any) -> None:
+    declared = merchant.folder / "config" / "merchants.toml"
+    told = declared.read_text()
+    declared.write_text(told + "\n" + told.replace(ACCOUNTS[0], ACCOUNTS[1]))
