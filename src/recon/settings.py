@@ -79,6 +79,8 @@ class GatewaySettings(BaseModel):
     read_attempts: int = Field(default=4, ge=1, le=10)
     capture_multiple: bool = False
     """Whether an authorisation may be captured in parts, together never more than it."""
+    capture_replan: bool = False
+    """Whether a capture that surely did not happen is planned once more by a later run."""
     review_flags: frozenset[str] = frozenset({"1"})
     """The flags that a review may set; the document shows no other than "1"."""
     ca_file: Path | None = None

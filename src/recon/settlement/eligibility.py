@@ -27,6 +27,8 @@ class Payment:
     amount: int
     dated: datetime | None = None
     """When it was made, in UTC; the oldest authorisation lapses first."""
+    closed_because: str = ""
+    """Not empty: a case of this payment lets nothing more be sent for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ def _choose(instruction: Instruction, *, payments: Sequence[Payment]) -> Payment
 def _fits_payment(
     instruction: Instruction, payment: Payment, _others: Sequence[Instruction]
 ) -> str:
+    if payment.closed_because:
+        return payment.closed_because
     if payment.currency != instruction.currency:
         return f"the payment is in {payment.currency}, the instruction in {instruction.currency}"
     if payment.state is GatewayState.UNMAPPED:

@@ -7,7 +7,7 @@ waits for another person's approval and for the next night, since nobody moves m
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -24,7 +24,7 @@ from recon.settlement.planning import Action, Plan, plan
 from recon.settlement.sender import Sender
 from recon.steps.environment import Environment
 from recon.steps.sending import sending_stopped
-from recon.store import answers, instruction_rows
+from recon.store import answers, case_rows, instruction_rows
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
 from recon.store.outcome_rows import outcome_of
@@ -167,10 +167,13 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             observations=found.observations,
             at=now,
         )
-    return _baseline(found, order_no=request.order_no, environment=environment)
+        closed = case_rows.closed_payments(connection, run)
+    return _baseline(found, order_no=request.order_no, closed=closed, environment=environment)
 
 
-def _baseline(found: KeyAnswers, *, order_no: str, environment: Environment) -> Baseline:
+def _baseline(
+    found: KeyAnswers, *, order_no: str, closed: Mapping[str, str], environment: Environment
+) -> Baseline:
     rules = environment.settings.rules
     payments = tuple(
         Payment(
@@ -179,6 +182,7 @@ def _baseline(found: KeyAnswers, *, order_no: str, environment: Environment) -> 
             payment_status=row["payment_status"],
             currency=row["currency"],
             amount=row["amount"],
+            closed_because=closed.get(row["transaction_id"], ""),
         )
         for row in found.observations
     )

@@ -13,6 +13,7 @@ from recon.steps.environment import Environment
 from recon.store import (
     approval_rows,
     attention_rows,
+    case_rows,
     instruction_rows,
     resolution_rows,
     runs,
@@ -58,16 +59,17 @@ class _Beside:
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
-    """What needs a person: what lapses, then money in doubt, then what waits, oldest first."""
+    """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
     with environment.store.reading() as connection:
         rows = instruction_rows.unfinished_rows(connection, run)
         beside = _beside(connection, run, rows=rows, environment=environment)
+        cases = tuple(_cases(connection, run, verdicts=beside.verdicts))
         others = (*_held_nights(connection, run), *_write_offs(connection, run))
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
     told = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
     told.sort(key=lambda one: not one.lapses)
-    return (*told, *others)[:ATTENTION_MAX]
+    return (*cases, *told, *others)[:ATTENTION_MAX]
 
 
 def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Environment) -> _Beside:
@@ -83,6 +85,27 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
         },
         ends={wanted: since + valid for wanted, since in dated.items()},
     )
+
+
+def _cases(connection: Any, run: Run, *, verdicts: Mapping[str, str]) -> Iterator[Attention]:
+    """Final instructions whose opposite the gateway shows; their payments are closed meanwhile."""
+    for row in case_rows.open_cases(connection, run):
+        wanted = row["instruction_id"]
+        first = f" {verdicts[wanted]}: a second must." if wanted in verdicts else ""
+        yield Attention(
+            what=f"{row['kind']} contradicted",
+            order_no=row["order_no"],
+            transaction_id=row["transaction_id"],
+            currency=row["currency"],
+            amount=row["amount"],
+            since=row["noted_at"],
+            next_step=(
+                f"{row['told'][:1].upper()}{row['told'][1:]}.{first} Nothing more is sent for "
+                "this payment: look it up in the portal; two people record what is true "
+                "(`recon resolve`)."
+            ),
+            instruction_id=wanted,
+        )
 
 
 def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:

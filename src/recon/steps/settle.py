@@ -7,7 +7,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.errors import ConfigurationError
@@ -24,15 +24,17 @@ from recon.settlement.eligibility import (
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER, plan
+from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt
 from recon.steps.approve import lapse
+from recon.steps.contradictions import note_contradictions
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head
 from recon.steps.sending import halted, rule_allowance, sending_allowance
-from recon.store import answers, instruction_rows, runs, sending_rows
+from recon.store import answers, case_rows, instruction_rows, runs, sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
@@ -69,6 +71,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     )
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
+    contradicted = note_contradictions(run, environment=environment)
     lapse(environment)
     planned = _plan(run, environment=environment)
     gate = halted(gate_of(run, environment=environment), environment=environment)
@@ -95,6 +98,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "sent": sent.rows,
         "swept": swept,
         "resolved": sum(resolved.values()),
+        "contradicted": contradicted,
         "stopped": sent.stop_reason or gate.closed_because,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
@@ -126,15 +130,37 @@ def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:
 def _plan(run: Run, *, environment: Environment) -> int:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
+        allowance = rule_allowance(connection, run, environment=environment)
+        by_rule = account.auto_approve and not by_people_only(connection, run)
         made = plan(
             instruction_rows.unplanned_actions(connection, run),
             known=instruction_rows.known(connection, run),
             new_id=environment.new_id,
-            auto_approve=account.auto_approve and not by_people_only(connection, run),
-            allowance=rule_allowance(connection, run, environment=environment),
+            auto_approve=by_rule,
+            allowance=allowance,
         )
+        again = plan_again(
+            _captures_to_repeat(connection, run, environment=environment),
+            known_keys=instruction_rows.second_keys(connection, run),
+            new_id=environment.new_id,
+            auto_approve=by_rule,
+            allowance=allowance,
+        )
+        made = replace(made, new=made.new + again)
         instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
     return len(made.new)
+
+
+def _captures_to_repeat(
+    connection: Any, run: Run, *, environment: Environment
+) -> list[Instruction]:
+    """Captures that surely did not happen, still asked for; none unless that is switched on."""
+    if not environment.settings.gateway.capture_replan:
+        return []
+    not_applied = (InstructionState.RESOLVED_NOT_APPLIED,)
+    gone = instruction_rows.replaced(connection, run, states=not_applied)
+    ended = instruction_rows.ended_captures(connection, run)
+    return [one for one in ended if one.instruction_id not in gone]
 
 
 def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
@@ -206,6 +232,7 @@ def _baselines(
 ) -> Mapping[str, Baseline]:
     """What the baseline query showed of each order."""
     rules = environment.settings.rules
+    closed = case_rows.closed_payments(connection, run)
     payments: dict[str, list[Payment]] = {}
     for row in answers.observations_of(connection, run):
         if row["phase"] == answers.BASELINE and row["order_no"] in order_nos:
@@ -217,6 +244,7 @@ def _baselines(
                     currency=row["currency"],
                     amount=row["amount"],
                     dated=row["transaction_date"],
+                    closed_because=closed.get(row["transaction_id"], ""),
                 )
             )
     return {

@@ -9,7 +9,7 @@ from recon.model import InstructionState, Verdict
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
-from recon.store import approval_rows, instruction_rows, resolution_rows, runs
+from recon.store import approval_rows, case_rows, instruction_rows, resolution_rows, runs
 from recon.store.history import append
 from recon.store.journal import move
 
@@ -27,6 +27,8 @@ def resolve(
 ) -> tuple[Instruction, bool]:
     """One person's verdict; the instruction, and whether it is decided now.
 
+    A final instruction that the gateway contradicts keeps its state: the verdict closes its case.
+
     Raises:
         UsageError: no such verdict, no evidence, the instruction is not in doubt, or the first
             person says it again.
@@ -39,7 +41,8 @@ def resolve(
         raise UsageError(msg)
     with environment.store.writing() as connection:
         found = instruction_rows.of_id(connection, instruction_id)
-        if found is None or found.state not in UNDECIDED:
+        has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
+        if found is None or (found.state not in UNDECIDED and not has_case):
             is_now = f"is {found.state}" if found else "does not exist"
             msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
             raise UsageError(msg)
@@ -54,9 +57,13 @@ def resolve(
             f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; "
             f"{evidence.strip()}"
         )
-        values = {"message": told[:400], "hold": "", "outcome_at": person.word.at}
-        event = move(connection, found, to=STATES[said], values=values)
-        append(connection, [event], at=person.word.at)
+        if has_case:
+            at = person.word.at
+            case_rows.close_case(connection, instruction_id, said=said, told=told, at=at)
+        else:
+            values = {"message": told[:400], "hold": "", "outcome_at": person.word.at}
+            event = move(connection, found, to=STATES[said], values=values)
+            append(connection, [event], at=person.word.at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return found, True
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     and_,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -97,7 +98,8 @@ def known(connection: Connection, run: Run) -> Known:
             order_file.c.name,
         )
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
-        .where(*_of(run))
+        # A second capture is never what an order file means: its file knows the first.
+        .where(*_of(run), instruction.c.again_for == "")
         .order_by(instruction.c.planned_at, instruction.c.natural_key)
     )
     result = Known()
@@ -135,7 +137,8 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
             "instruction",
             item.instruction_id,
             item.state.value,
-            {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold},
+            {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold}
+            | ({"again_for": item.again_for} if item.again_for else {}),
         )
         for item in plan.new
     ]
@@ -204,8 +207,13 @@ def _where_in(
         yield from instructions_where(connection, *_of(run), column.in_(part))
 
 
-def replaced(connection: Connection, run: Run) -> set[str]:
-    """Approved instructions that the newest version of their order file no longer asks for."""
+def replaced(
+    connection: Connection,
+    run: Run,
+    *,
+    states: Iterable[InstructionState] = (InstructionState.APPROVED,),
+) -> set[str]:
+    """Instructions in `states` that the newest version of their file no longer asks for."""
     newest = (
         select(func.max(order_file.c.file_id))
         .where(
@@ -219,7 +227,10 @@ def replaced(connection: Connection, run: Run) -> set[str]:
         select(order_action.c.action_id)
         .where(
             order_action.c.file_id == newest,
-            order_action.c.instruction_id == instruction.c.instruction_id,
+            or_(
+                order_action.c.instruction_id == instruction.c.instruction_id,
+                order_action.c.instruction_id == func.nullif(instruction.c.again_for, ""),
+            ),
         )
         .exists()
     )
@@ -228,10 +239,30 @@ def replaced(connection: Connection, run: Run) -> set[str]:
         .join(origin, origin.c.file_id == instruction.c.file_id)
         .where(
             *_of(run),
-            instruction.c.state == InstructionState.APPROVED.value,
+            instruction.c.state.in_([state.value for state in states]),
             origin.c.file_id != newest,
             ~still_asked,
         )
+    )
+    return set(found.scalars())
+
+
+def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
+    """Captures of order files whose doubt ended as not applied before this run began."""
+    return instructions_where(
+        connection,
+        *_of(run),
+        instruction.c.kind == InstructionKind.CAPTURE.value,
+        instruction.c.state == InstructionState.RESOLVED_NOT_APPLIED.value,
+        instruction.c.file_id.is_not(None),
+        instruction.c.outcome_at < run.started_at,
+    )
+
+
+def second_keys(connection: Connection, run: Run) -> set[str]:
+    """Natural keys of captures that were planned a second time."""
+    found = connection.execute(
+        select(instruction.c.natural_key).where(*_of(run), instruction.c.again_for != "")
     )
     return set(found.scalars())
 

@@ -76,6 +76,7 @@ def test_nothing_is_sent_without_an_answer(answer: Answer) -> None:
         (CAPTURE, replace(AUTHORISED, currency="USD"), "is in USD"),
         (CAPTURE, replace(AUTHORISED, amount=9_999), "larger than the payment"),
         (CAPTURE, replace(AUTHORISED, state=GatewayState.UNMAPPED), "not mapped"),
+        (CAPTURE, replace(AUTHORISED, closed_because="there is a case"), "there is a case"),
         (replace(CANCEL, amount=9_000), AUTHORISED, "own amount"),
         (replace(CAPTURE, transaction_id="T9"), AUTHORISED, "T9"),
     ],

@@ -45,6 +45,29 @@ def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.Monke
     assert merchant.instruction_states() == {"confirmed": 1}
 
 
+def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(merchant: Any) -> None:
+    """In a later run, as a new instruction, and only while its file still asks for it."""
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write("capture_replan = true\n")
+    wanted, dropped = merchant.payments("authorised")[:2]
+    for name, paid in (("a.csv", wanted), ("b.csv", dropped)):
+        merchant.drop(name, merchant.order(paid, status="paid", action="capture"))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    for day in ("2026-11-21", "2026-11-22"):
+        merchant.wait(hours=24)
+        merchant.night(date=day)
+    ended = merchant.instruction_states()
+    merchant.drop("b.csv", merchant.order(dropped))
+    for _ in range(2):
+        merchant.night(date="2026-11-22")
+
+    assert ended == {"resolved_not_applied": 2}
+    assert [row["transaction_id"] for row in merchant.effects()] == [wanted.transaction_id]
+    assert merchant.instruction_states() == {"resolved_not_applied": 2, "confirmed": 1}
+
+
 def _crash(*_: object, **__: object) -> None:
     """Killed between keeping a reply and judging it."""
     raise KeyboardInterrupt

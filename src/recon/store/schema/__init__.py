@@ -6,6 +6,7 @@ here; `history` is append-only and hash-chained (see `history`).
 
 from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
+from recon.store.schema.cases import contradiction
 from recon.store.schema.evidence import doubt_clock, refund_search
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
@@ -23,6 +24,7 @@ __all__ = [
     "attempt",
     "batch",
     "break_answer",
+    "contradiction",
     "control_total",
     "doubt_clock",
     "dry_batch",

@@ -63,6 +63,7 @@ instruction = Table(
     text_column("contract_name"),
     text_column("payee", 40),  # as people may see it
     text_column("payee_digest", 64),
+    text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
     text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; kept for ever
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is final
     UniqueConstraint("natural_key"),

@@ -1,0 +1,117 @@
+"""What the gateway shows after the end of an instruction, against what the journal believes.
+
+A final state is never changed. Two answers, far enough apart and after the quarantine, that show
+the opposite make a case for two people, and nothing more is sent for that payment until they have
+closed it. So does a number that the gateway gave to a refund between two of ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recon.model import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
+from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import ANSWERS_APART_MIN, Seen
+
+_S = GatewayState
+_K = InstructionKind
+_MONEY_CAME = frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK})
+_AGAINST_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
+    _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED, _S.CANCELLED, _S.FAILED}),
+    _K.CANCEL: frozenset({_S.AUTHORISED, *_MONEY_CAME}),
+}
+_AGAINST_NOT_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
+    _K.CAPTURE: _MONEY_CAME,
+    _K.CANCEL: frozenset({_S.CANCELLED}),
+    _K.REFUND: frozenset({_S.PARTIALLY_REFUNDED, _S.REFUNDED}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An instruction in a final state, with what its row knows beside."""
+
+    instruction: Instruction
+    sent_at: datetime | None
+    ended_at: datetime
+    refund_reference_id: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """The journal believes that the money moved."""
+        return self.instruction.state in CONFIRMED_STATES
+
+
+def against(ended: Ended, *, others: Sequence[Instruction]) -> frozenset[GatewayState]:
+    """States of the payment that say the opposite of what the journal believes.
+
+    Args:
+        ended: A capture, cancel or refund that was confirmed, or whose doubt was ended.
+        others: The other instructions of its payment; one that moved explains what is shown.
+    """
+    kind = ended.instruction.kind
+    if ended.is_done:
+        return _AGAINST_DONE.get(kind, frozenset())
+    if ended.instruction.state is not InstructionState.RESOLVED_NOT_APPLIED:
+        return frozenset()
+    if any(one.kind is kind and one.may_have_moved for one in others):
+        return frozenset()
+    return _AGAINST_NOT_DONE.get(kind, frozenset())
+
+
+def shown_against(
+    ended: Ended,
+    *,
+    seen: Sequence[Seen],
+    others: Sequence[Instruction],
+    quarantined_for: timedelta,
+) -> str:
+    """The contradiction in words, "" while there is none.
+
+    Args:
+        ended: As above.
+        seen: Answers about its payment, oldest first.
+        others: As above.
+        quarantined_for: After the end; younger answers may lag behind.
+    """
+    opposite = against(ended, others=others)
+    ripe = ended.ended_at + quarantined_for
+    steady: list[Seen] = []
+    for answer in reversed(seen):
+        if answer.state not in opposite or answer.queried_at < ripe:
+            break
+        steady.append(answer)
+    if len(steady) < 2 or steady[0].queried_at - steady[-1].queried_at < ANSWERS_APART_MIN:  # noqa: PLR2004 - two answers
+        return ""
+    return (
+        f"the journal has it as {ended.instruction.state}, but since "
+        f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
+    )
+
+
+def number_skipped(ended: Ended, *, later: Sequence[Ended], earlier: Sequence[Ended]) -> str:
+    """That the gateway counted a refund which the journal calls not applied; "" when not.
+
+    Args:
+        ended: A refund of the payment.
+        later: Refunds of the same payment that were sent after it.
+        earlier: Those that were sent before it.
+    """
+    instruction = ended.instruction
+    is_refund = instruction.kind is InstructionKind.REFUND
+    if not is_refund or instruction.state is not InstructionState.RESOLVED_NOT_APPLIED:
+        return ""
+    after = [number for one in later if (number := refund_number(one))]
+    before = max((refund_number(one) for one in earlier), default=0)
+    if not after or min(after) <= before + 1:
+        return ""
+    return (
+        f"the journal has it as {instruction.state}, but the gateway numbered the next refund of "
+        f"this payment -{min(after):02} after -{before:02}: one between them took effect"
+    )
+
+
+def refund_number(ended: Ended) -> int:
+    """The two digits that end the gateway's id of a refund; 0 when it has none."""
+    _, dash, digits = ended.refund_reference_id.rpartition("-")
+    return int(digits) if dash and digits.isascii() and digits.isdigit() else 0

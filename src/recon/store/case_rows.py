@@ -1,0 +1,129 @@
+"""Cases about final instructions: opened by evidence, closed by two people, never forgotten."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
+from recon.settlement.contradiction import Ended
+from recon.settlement.instruction import Instruction
+from recon.store.answers import BASELINE
+from recon.store.columns import REASON_CHARACTERS
+from recon.store.history import Event, append
+from recon.store.journal import instruction_of
+from recon.store.runs import Run
+from recon.store.schema import contradiction, instruction, observation
+
+ENTITY = "case"
+APPLIED = "applied"
+FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
+KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
+
+
+def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
+    """Final instructions without a case whose payment this run asked for, with its status."""
+    found = connection.execute(
+        select(instruction, observation.c.payment_status.label("shown"))
+        .join(
+            observation,
+            (observation.c.run_id == run.run_id)
+            & (observation.c.phase == BASELINE)
+            & (observation.c.account_id == instruction.c.account_id)
+            & (observation.c.transaction_id == instruction.c.transaction_id),
+        )
+        .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            instruction.c.state.in_([state.value for state in FINAL]),
+            instruction.c.kind.in_([kind.value for kind in KINDS]),
+            instruction.c.outcome_at.is_not(None),
+            contradiction.c.instruction_id.is_(None),
+        )
+        .order_by(instruction.c.sent_at, instruction.c.instruction_id)
+    ).mappings()
+    return [
+        (
+            Ended(
+                instruction_of(row), row["sent_at"], row["outcome_at"], row["refund_reference_id"]
+            ),
+            row["shown"],
+        )
+        for row in found
+    ]
+
+
+def open_case(connection: Connection, item: Instruction, *, told: str, at: datetime) -> None:
+    """Keep what contradicts an instruction; its state stays as it is."""
+    connection.execute(
+        insert(contradiction).values(
+            instruction_id=item.instruction_id,
+            merchant_id=item.merchant_id,
+            account_id=item.account_id,
+            transaction_id=item.transaction_id,
+            believed=item.state.value,
+            told=told[:REASON_CHARACTERS],
+            noted_at=at,
+        )
+    )
+    append(connection, [Event(ENTITY, item.instruction_id, "opened", {"told": told})], at=at)
+
+
+def close_case(
+    connection: Connection, instruction_id: str, *, said: str, told: str, at: datetime
+) -> None:
+    """Two people said what is true of it."""
+    connection.execute(
+        update(contradiction)
+        .where(contradiction.c.instruction_id == instruction_id)
+        .values(verdict=said, closed_at=at)
+    )
+    append(connection, [Event(ENTITY, instruction_id, "closed", {"told": told})], at=at)
+
+
+def has_open_case(connection: Connection, instruction_id: str) -> bool:
+    """Whether people still have to look at it."""
+    query = select(contradiction.c.instruction_id).where(
+        contradiction.c.instruction_id == instruction_id, contradiction.c.closed_at.is_(None)
+    )
+    return connection.execute(query).first() is not None
+
+
+def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
+    """Open cases of the account with their instructions' order, kind and money, oldest first."""
+    found = connection.execute(
+        select(
+            contradiction,
+            *(instruction.c[name] for name in ("kind", "order_no", "currency", "amount")),
+        )
+        .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
+        .where(*_of(run), contradiction.c.closed_at.is_(None))
+        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
+    ).mappings()
+    return [dict(row) for row in found]
+
+
+def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
+    """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong."""
+    found = connection.execute(select(contradiction).where(*_of(run)))
+    return dict(_reasons(found.mappings()))
+
+
+def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    for row in rows:
+        wanted = row["instruction_id"]
+        if row["closed_at"] is None:
+            told = f"instruction {wanted} of the same payment has an open case: {row['told']}"
+            yield row["transaction_id"], told
+        elif (row["verdict"] == APPLIED) != (row["believed"] in CONFIRMED_STATES):
+            told = f"two people found that instruction {wanted} of the same payment was in truth "
+            yield row["transaction_id"], f"{told}{row['verdict']}: go on in the portal"
+
+
+def _of(run: Run) -> tuple[Any, ...]:
+    return (
+        contradiction.c.merchant_id == run.merchant_id,
+        contradiction.c.account_id == run.account_id,
+    )

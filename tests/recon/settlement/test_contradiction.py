@@ -1,0 +1,134 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.settlement.contradiction import Ended, number_skipped, refund_number, shown_against
+from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import Seen
+
+ENDED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+QUARANTINE = timedelta(minutes=15)
+CAPTURE = Instruction(
+    instruction_id="i1",
+    natural_key="k1",
+    merchant_id="100042",
+    account_id="100042001",
+    kind=InstructionKind.CAPTURE,
+    order_no="A-1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=10_000,
+    payment_amount=10_000,
+    reason="",
+    request_id="",
+    file_id=1,
+    line=2,
+    state=InstructionState.CONFIRMED,
+    hold="",
+    attempts=1,
+    baseline_status="2000",
+    approved_by="rule",
+    in_doubt_since=None,
+)
+REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=100)
+S, K, J = GatewayState, InstructionKind, InstructionState
+
+
+def _told(
+    item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
+) -> str:
+    return shown_against(
+        Ended(item, ENDED, ENDED),
+        seen=[Seen(state, ENDED + timedelta(minutes=minutes)) for minutes, state in answers],
+        others=others,
+        quarantined_for=QUARANTINE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "shown", "is_case"),
+    [
+        (K.CAPTURE, J.CONFIRMED, S.AUTHORISED, True),
+        (K.CAPTURE, J.RESOLVED_APPLIED, S.EXPIRED, True),
+        (K.CAPTURE, J.CONFIRMED, S.REFUNDED, False),
+        (K.CAPTURE, J.CONFIRMED, S.UNMAPPED, False),
+        (K.CAPTURE, J.RESOLVED_NOT_APPLIED, S.PAID, True),
+        (K.CAPTURE, J.RESOLVED_NOT_APPLIED, S.AUTHORISED, False),
+        (K.CAPTURE, J.REJECTED, S.PAID, False),
+        (K.CANCEL, J.CONFIRMED, S.PAID, True),
+        (K.CANCEL, J.CONFIRMED, S.CANCELLED, False),
+        (K.CANCEL, J.RESOLVED_NOT_APPLIED, S.CANCELLED, True),
+        (K.REFUND, J.RESOLVED_NOT_APPLIED, S.PARTIALLY_REFUNDED, True),
+        (K.REFUND, J.RESOLVED_NOT_APPLIED, S.PAID, False),
+        (K.REFUND, J.CONFIRMED, S.PAID, False),
+    ],
+)
+def test_the_opposite_in_two_answers_is_a_case(
+    kind: InstructionKind, state: InstructionState, shown: GatewayState, *, is_case: bool
+) -> None:
+    """What the journal believes against what the payment shows, kind by kind."""
+    item = replace(CAPTURE, kind=kind, state=state)
+
+    assert bool(_told(item, (20, shown), (30, shown))) == is_case
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(30, S.AUTHORISED)],
+        [(26, S.AUTHORISED), (30, S.AUTHORISED)],
+        [(14, S.AUTHORISED), (20, S.AUTHORISED)],
+        [(20, S.AUTHORISED), (25, S.PAID), (30, S.AUTHORISED)],
+        [(20, S.AUTHORISED), (30, S.AUTHORISED), (40, S.PAID)],
+    ],
+)
+def test_a_lagging_or_single_answer_contradicts_nothing(
+    answers: list[tuple[float, GatewayState]],
+) -> None:
+    """One answer, answers too near, too early, or not the newest make no case."""
+    assert _told(CAPTURE, *answers) == ""
+
+
+def test_another_instruction_that_moved_explains_what_is_shown() -> None:
+    """A capture that came to nothing is not contradicted by the effect of its second."""
+    first = replace(CAPTURE, state=J.RESOLVED_NOT_APPLIED)
+    second = replace(CAPTURE, instruction_id="i2", again_for="i1")
+
+    assert _told(first, (20, S.PAID), (30, S.PAID), others=(second,)) == ""
+
+
+def _numbered(number: int, state: InstructionState = J.CONFIRMED) -> Ended:
+    reference = f"T1-{number:02}" if number else ""
+    return Ended(replace(REFUND, state=state), ENDED, ENDED, reference)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "is_case"),
+    [([1], [3], True), ([1], [2], False), ([], [2], True), ([], [1], False), ([1], [], False)],
+)
+def test_a_number_between_two_refunds_tells_of_one_called_not_applied(
+    earlier: list[int], later: list[int], *, is_case: bool
+) -> None:
+    """-01 and then -03: what the journal calls not applied may be -02."""
+    told = number_skipped(
+        _numbered(0, J.RESOLVED_NOT_APPLIED),
+        earlier=[_numbered(one) for one in earlier],
+        later=[_numbered(one) for one in later],
+    )
+
+    assert bool(told) == is_case
+
+
+def test_numbers_say_nothing_of_a_refund_that_is_no_doubt() -> None:
+    """A confirmed refund without a number of its own is not called into question."""
+    assert number_skipped(_numbered(0), earlier=[_numbered(1)], later=[_numbered(3)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("reference", "number"), [("T1-07", 7), ("A-b-12", 12), ("T1", 0), ("T1-x", 0), ("", 0)]
+)
+def test_the_number_is_what_ends_the_id(reference: str, number: int) -> None:
+    """Anything but digits after the last dash is no number."""
+    assert refund_number(Ended(REFUND, ENDED, ENDED, reference)) == number
