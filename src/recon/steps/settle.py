@@ -63,12 +63,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     gateway = GatewayOfMoney.of(
         environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
     )
-    journal = StoredJournal(
-        environment.store,
-        run_id=run_id,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-    )
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    journal = StoredJournal(environment.store, run_id=run_id, **place)
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
     contradicted = note_contradictions(run, environment=environment)
