@@ -1,6 +1,5 @@
 """Worlds in memory-backed folders, each from the same migrated database."""
 
-import shutil
 import sqlite3
 import sys
 import tempfile
@@ -38,8 +37,6 @@ def world_of() -> Iterator[Callable[[int], World]]:
         store = FragileStore(place / "recon.sqlite")
 
         def make(seed: int) -> World:
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
             return World.of(store, template=template, settings=settings, seed=seed)
 
         yield make

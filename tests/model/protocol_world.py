@@ -62,6 +62,13 @@ class FragileStore(Store):
         super().__init__(parse_url(f"sqlite:///{path}"))
         self.reach: Callable[[str], None] = str
 
+    def close(self) -> None:
+        """Keep the connections for the next process: a rollback left nothing behind in them."""
+
+    def forget(self) -> None:
+        """Give all connections back, before another world takes the file's place."""
+        super().close()
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """As the real one, with a point on either side of the commit."""
@@ -116,6 +123,9 @@ class World:
     def of(cls, store: FragileStore, *, template: Path, settings: Settings, seed: int = 0) -> Self:
         """A new world in an empty folder, from a database that has its tables."""
         assert store.path is not None
+        store.forget()
+        shutil.rmtree(store.path.parent, ignore_errors=True)
+        store.path.parent.mkdir()
         shutil.copyfile(template, store.path)
         real = GatewayOfMoney.of(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
         return cls(store, settings, real, seed)

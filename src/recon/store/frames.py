@@ -1,6 +1,7 @@
 """Frames into rows and rows into frames, without a float in between."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -20,14 +21,22 @@ def frame_of_select(
 ) -> pd.DataFrame:
     """The rows of a query as a typed frame of exactly these columns."""
     records = connection.execute(query).all()
+    if not records:
+        return _no_rows(tuple(columns.items())).copy()
     names = [column.name for column in query.selected_columns]
-    cells = dict(zip(names, zip(*records, strict=True), strict=True)) if records else {}
+    cells = dict(zip(names, zip(*records, strict=True), strict=True))
     return pd.DataFrame(
         {
             name: _series(list(cells.get(name, ())), kind, rows=len(records))
             for name, kind in columns.items()
         }
     )
+
+
+@cache
+def _no_rows(columns: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    """A night asks for many tables that are empty, and each column is slow to make."""
+    return pd.DataFrame({name: _series([], kind, rows=0) for name, kind in columns})
 
 
 def _series(values: list[Any], kind: Any, *, rows: int) -> "pd.Series[Any]":
