@@ -65,6 +65,7 @@ app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
+database.command("grants")(upkeep.grants)
 database.command("accept-restore")(upkeep.accept_restore)
 
 

@@ -24,6 +24,8 @@ BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_SECONDS = 10
 TURN_TIMEOUT_SECONDS = 60
 """How long a PostgreSQL writer waits for its turn before it says so."""
+MAY_NOT = "42501"
+"""PostgreSQL's state for a statement that the login has no right to."""
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a commit is on the disk before a request leaves
@@ -216,6 +218,12 @@ def _translated() -> Iterator[None]:
             msg = (
                 f"the database file is damaged ({cause}); nothing was sent and nothing was "
                 "written: keep the file, restore the newest backup and start the night again"
+            )
+            raise StoreError(msg) from error
+        if getattr(error.orig, "sqlstate", "") == MAY_NOT:
+            msg = (
+                f"the login of RECON_DATABASE_URL has not the rights: {cause}; nothing of this "
+                "step was written. The owner of the database runs what `recon db grants` prints"
             )
             raise StoreError(msg) from error
         msg = f"the database refused a statement: {type(error).__name__}"

@@ -2,17 +2,19 @@
 
 import csv
 import json
+import os
 import random
-import sqlite3
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import make_url, text
 
 from recon.figures import NightFigures
 from recon.model import Mode, NightRequest, StepSummary, Verdict
@@ -21,6 +23,11 @@ from recon.settings import load_tables
 from recon.steps import night
 from recon.steps.environment import Environment, environment_of
 from recon.steps.report import SheetTotals, Workbooks
+from recon.store.migrate import upgrade
+from recon.store.roles import Roles, statements
+
+ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
+"""Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
 
 MERCHANT = "100042"
 ACCOUNT = "100042001"
@@ -57,6 +64,13 @@ class Merchant:
     @property
     def inbox(self) -> Path:
         return self.folder / "inbox"
+
+    @property
+    def sqlite_path(self) -> Path:
+        """The database's file; a test that opens or changes it past us is one of SQLite."""
+        if not (url := self.variables["RECON_DATABASE_URL"]).startswith("sqlite:"):
+            pytest.skip("looks into the file of a SQLite database")
+        return Path(url.removeprefix("sqlite:///"))
 
     @property
     def request(self) -> NightRequest:
@@ -125,10 +139,9 @@ class Merchant:
 
     def instruction_states(self) -> dict[str, int]:
         """How many instructions are in which state."""
-        url = self.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
-        with closing(sqlite3.connect(url)) as connection:
-            found = connection.execute("SELECT state, count(*) FROM instruction GROUP BY state")
-            return dict(found.fetchall())
+        with self.environment() as environment, environment.store.reading() as connection:
+            query = text("SELECT state, count(*) FROM instruction GROUP BY state")
+            return dict(connection.execute(query).tuples().all())
 
     @contextmanager
     def unregistered(self) -> Iterator[None]:
@@ -220,7 +233,22 @@ def _file_amount(text: str, currency: str) -> str:
 
 
 @pytest.fixture
-def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty database: SQLite, or PostgreSQL with no more rights than a night needs."""
+    if not ON_POSTGRESQL:
+        return str(request.getfixturevalue("sqlite_url"))
+    url = request.getfixturevalue("empty_postgresql_url")
+    upgrade(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements(Roles()):
+            connection.execute(statement)
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'night'").fetchone():
+            connection.execute("CREATE ROLE night LOGIN IN ROLE recon_app")
+    return make_url(url).set(username="night").render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def merchant(tmp_path: Path, database_url: str) -> Iterator[Merchant]:
     """A merchant with an empty inbox, an empty ledger and a sandbox gateway of 300 orders."""
     for name in ("config", "inbox", "reports"):
         (tmp_path / name).mkdir()
@@ -233,7 +261,7 @@ def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
         variables = {
             "RECON_GATEWAY_BASE_URL": sandbox.base_url,
             "RECON_SIGN_KEY": "sandbox",
-            "RECON_DATABASE_URL": sqlite_url,
+            "RECON_DATABASE_URL": database_url,
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
         yield Merchant(tmp_path, sandbox, variables)

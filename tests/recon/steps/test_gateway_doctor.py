@@ -44,7 +44,7 @@ def test_looking_moves_and_stores_nothing(merchant: Any) -> None:
     found(merchant)
 
     assert merchant.effects() == []
-    url = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    url = merchant.sqlite_path
     with closing(sqlite3.connect(url)) as connection:
         assert connection.execute("SELECT count(*) FROM observation").fetchone() == (0,)
 

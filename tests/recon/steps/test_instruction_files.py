@@ -86,7 +86,7 @@ def _refunds(merchant: Any) -> list[str]:
 
 
 def _rows(merchant: Any, query: str) -> list[Any]:
-    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 

@@ -237,6 +237,7 @@ def _digests(merchant: Any) -> list[str]:
 
 def test_the_same_inputs_give_the_same_digest(merchant: Any, empty_postgresql_url: str) -> None:
     """A night again, and the same night on another database, come to the same result (T14)."""
+    assert merchant.sqlite_path.is_file()
     _capture_three(merchant)
     merchant.drop("more.csv", *(merchant.order(p) for p in merchant.payments("captured")[:20]))
     begins = merchant.now

@@ -15,7 +15,7 @@ REASON = "the disk of the database server died"
 
 def database(merchant: Any) -> Path:
     """The merchant's SQLite file, everything in it."""
-    path = Path(merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///"))
+    path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path

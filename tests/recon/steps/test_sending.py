@@ -10,6 +10,7 @@ from recon.model import Mode
 from recon.steps.sending import allow_sending, sending_stopped, stop_sending
 from recon.store import sending_rows
 from recon.store.journal import StoredJournal
+from recon.store.night_lock import account_lock
 
 
 def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
@@ -30,7 +31,7 @@ def _cents(text: str) -> int:
 
 
 def _sql(merchant: Any, query: str) -> list[Any]:
-    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 
@@ -107,7 +108,10 @@ def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> No
 
 def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
     """The switch is read anew before each batch, by nights and by calls made by hand alike."""
-    with merchant.environment() as environment:
+    with (
+        merchant.environment() as environment,
+        account_lock(environment.store, merchant_id="100042", account_id="100042001"),
+    ):
         journal = StoredJournal(
             environment.store, run_id="r", merchant_id="100042", account_id="100042001"
         )

@@ -23,7 +23,7 @@ def _night(merchant: Any) -> Path:
 
 
 def _edit(merchant: Any, *statements: str) -> None:
-    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)

@@ -1,0 +1,98 @@
+"""Least rights on PostgreSQL: three roles, as SQL that the owner of the database reads and runs.
+
+The night may add rows everywhere, change only what it must (states, counts, words that came later)
+and remove only what it can compute again. Only the owner of the tables could change the history.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Table
+
+from recon.errors import ConfigurationError
+from recon.store import schema
+
+ROLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+VERSION_TABLE = "alembic_version"
+
+CHANGING: Mapping[str, str] = {
+    "approval": "state second_by second_authenticated second_at why",
+    "attempt": "outcome code message",
+    "batch": "state replied_at closed_at http_status reply_headers reply reply_sha256 "
+    "return_status message",
+    "break_answer": "waits agreed_by agreed_at",
+    "instruction": "state hold attempts batch_id transaction_id payment_amount baseline_status "
+    "outcome code message refund_reference_id approved_by approved_at sent_at outcome_at "
+    "in_doubt_since sealed",
+    "notification": "times repeated_at",
+    "notification_case": "times",
+    "order_action": "instruction_id sealed",
+    "order_file": "rows_new rows_repeat rows_superseding",
+    "order_row": "superseded_in",
+    "query_key": "answer reason answered_at",
+    "release": "second_by second_authenticated second_at",
+    "run": "status step finished_at problem verdict rules_digest result_digest workbook "
+    "workbook_sha256 history_head",
+    "verdict": "state",
+}
+"""Table -> columns of it that a night or a person's answer changes; no other column ever is."""
+
+COMPUTED = frozenset(
+    {
+        *("control_total", "dry_batch", "ledger_entry", "observation", "reject"),
+        *("result_effect", "result_row", "result_summary", "run_source"),
+    }
+)
+"""Tables whose rows a repeated step of the same run replaces."""
+
+PRIVATE: Mapping[str, str] = {"instruction": "sealed", "order_action": "sealed"}
+"""Table -> what readers have no business with, though it rests encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Names of the three roles; people and programs log in as members of one."""
+
+    migrate: str = "recon_migrate"
+    app: str = "recon_app"
+    read: str = "recon_read"
+
+    def __post_init__(self) -> None:
+        for name in (self.migrate, self.app, self.read):
+            if not ROLE_NAME.fullmatch(name):
+                msg = f"{name!r} cannot be a role: small letters, digits and _ only, 41 at most"
+                raise ConfigurationError(msg)
+
+
+def statements(roles: Roles) -> Iterator[str]:
+    """SQL that makes the roles and gives each exactly its rights; safe to run again."""
+    for name in (roles.migrate, roles.app, roles.read):
+        yield (
+            f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') "
+            f"THEN CREATE ROLE {name} NOLOGIN; END IF; END $$;"
+        )
+    yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
+    yield f"GRANT USAGE, CREATE ON SCHEMA public TO {roles.migrate};"
+    yield f"GRANT USAGE ON SCHEMA public TO {roles.app}, {roles.read};"
+    tables = [getattr(schema, name) for name in schema.__all__]
+    for name in (*(table.name for table in tables), VERSION_TABLE):
+        yield f"ALTER TABLE {name} OWNER TO {roles.migrate};"
+        yield f"REVOKE ALL ON {name} FROM {roles.app}, {roles.read};"
+        yield f"GRANT SELECT ON {name} TO {roles.app};"
+    yield f"GRANT SELECT ON {VERSION_TABLE} TO {roles.read};"
+    yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {roles.app};"
+    for table in tables:
+        yield from _of_table(table, roles=roles)
+
+
+def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
+    yield f"GRANT INSERT ON {table.name} TO {roles.app};"
+    if changing := CHANGING.get(table.name, "").split():
+        yield f"GRANT UPDATE ({', '.join(changing)}) ON {table.name} TO {roles.app};"
+    if table.name in COMPUTED:
+        yield f"GRANT DELETE ON {table.name} TO {roles.app};"
+    private = PRIVATE.get(table.name, "").split()
+    shown = [column.name for column in table.columns if column.name not in private]
+    columns = f" ({', '.join(shown)})" if private else ""
+    yield f"GRANT SELECT{columns} ON {table.name} TO {roles.read};"
