@@ -10,6 +10,9 @@ from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials
 from recon.settings import Settings
 
+MESSAGES = "payment_reply"
+"""The template of signature.toml by which notifications are signed (A-13)."""
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayAccount:
@@ -20,6 +23,11 @@ class GatewayAccount:
     credentials: Credentials
     settings: Settings
     route: Route
+
+    @property
+    def signed_in_messages(self) -> frozenset[str]:
+        """The fields that the signature of a notification covers (A-13)."""
+        return frozenset(self.interface.signature.templates[MESSAGES])
 
 
 def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) -> GatewayAccount:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recon.errors import AmountError
+from recon.gateway_adapter.account import MESSAGES
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.rows import Credentials
 from recon.gateway_client.signing import same_signature, sign
 from recon.gateway_client.text import masked_cards
 from recon.money import parse_minor_units
-
-TEMPLATE = "payment_reply"
-"""Of signature.toml; notifications are signed like a payment's reply (A-13)."""
 
 CODE = r"[A-Za-z0-9._ -]{1,40}"
 ID = r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,63}"
@@ -140,7 +138,7 @@ def read_message(
             return Refusal("other account", reason, kept)
     if not given:
         return Refusal("forged", "it carries no signature", kept)
-    expected = sign(TEMPLATE, fields=pairs, credentials=credentials, interface=interface)
+    expected = sign(MESSAGES, fields=pairs, credentials=credentials, interface=interface)
     if not same_signature(given, expected=expected):
         return Refusal("forged", "its signature is not ours", kept)
     if not any(kept.get(name) for name in SUBJECT_FIELDS):

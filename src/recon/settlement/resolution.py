@@ -1,8 +1,9 @@
 """What became of an instruction in doubt? Decided by evidence, never by time alone.
 
 An answer counts only after the quarantine (a late effect may still arrive), and only when two
-answers at least five minutes apart agree. Captures and cancels are decided by the payment's state.
-A refund is decided by our own reference, where the gateway can be asked for it; by the state alone
+answers at least five minutes apart agree. Captures and cancels are decided by the payment's state;
+that the effect came, one answer and a message whose signature covers that state decide at once. A
+refund is decided by our own reference, where the gateway can be asked for it; by the state alone
 never, because the portal can do the same, and by a message never, because the signature of a
 message does not cover its refund. Part captures, payments that are no longer shown, refunds that
 only a message names, and kinds that no query shows go to a person.
@@ -59,6 +60,8 @@ class Evidence:
     refunds: Sequence[SearchedRefund] = ()
     told: Sequence[str] = ()
     """Messages of the gateway that name our own reference, in words; hints for a person."""
+    signed: Sequence[Seen] = ()
+    """States of the payment in messages whose signature covers them; one may be sent again."""
     waited: timedelta | None = None
     """Time since the doubt by a clock that nobody can set; None when none was running."""
 
@@ -115,7 +118,8 @@ def resolve(
     if evidence.told:
         return _hinted(evidence) if now >= ripe else None
     return (
-        _missing_refund(searched)
+        _by_message(instruction, evidence=evidence, agreed=_agreed(seen) if seen else None)
+        or _missing_refund(searched)
         or _by_state(instruction, seen=seen, refund_visible_until=refund_visible_until)
         or _unseen(seen, since=ripe, now=now)
     )
@@ -128,6 +132,29 @@ def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resoluti
         return None
     told = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
     return Resolution(InstructionState.NEEDS_HUMAN, told)
+
+
+def _by_message(
+    instruction: Instruction, *, evidence: Evidence, agreed: Seen | None
+) -> Resolution | None:
+    """A signed message that the effect came, and one answer of the gateway that shows it, too.
+
+    An old message can be sent again, so it never proves that nothing happened; that something did
+    stays true. What later answers deny is for people.
+    """
+    applied = _APPLIED.get(instruction.kind, frozenset())
+    told = [one for one in evidence.signed if one.state in applied]
+    if not told or _is_part(instruction):
+        return None
+    words = f"a signed message of {told[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {told[-1].state}"
+    newest = evidence.seen[-1] if evidence.seen else None
+    if newest is not None and newest.state in applied:
+        shown = f"{words}, and the gateway shows {newest.state}"
+        return Resolution(InstructionState.RESOLVED_APPLIED, shown)
+    if agreed is None or agreed.state in applied:
+        return None
+    denied = f"{words}, but the gateway shows {agreed.state} in two answers"
+    return Resolution(InstructionState.NEEDS_HUMAN, denied)
 
 
 def _hinted(evidence: Evidence) -> Resolution:

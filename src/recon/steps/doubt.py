@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from recon.business_date import Grace
-from recon.errors import Defect
+from recon.errors import AmountError, Defect
+from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.refunds import search_refunds
 from recon.model import GatewayState, InstructionKind, InstructionState, Mode
+from recon.money import parse_minor_units
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import (
@@ -169,6 +171,7 @@ def _resolution_of(
             seen=seen,
             refunds=_steadily_dated(searches, now=now),
             told=_told(connection, item, run=run),
+            signed=_signed(connection, item, run=run, environment=environment),
             waited=evidence_rows.waited(
                 connection, item.instruction_id, uptime=environment.uptime()
             ),
@@ -233,3 +236,28 @@ def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
         and one.own_reference == item.instruction_id
         and one.currency == item.currency
     )
+
+
+def _signed(
+    connection: Any, item: Instruction, *, run: Run, environment: Environment
+) -> list[Seen]:
+    """States of exactly this payment in messages, where our signature rules cover all of it."""
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    account = gateway_account(environment.settings, **place)
+    if not account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS):
+        return []
+    found = notification_rows.signed_states(connection, transaction_id=item.transaction_id, **place)
+    rules = environment.settings.rules
+    return [
+        Seen(rules.state_of(one.order_status), one.observed_at)
+        for one in found
+        if (one.order_no, one.currency) == (item.order_no, item.currency)
+        and _minor_units(one.amount, currency=one.currency) == item.payment_amount
+    ]
+
+
+def _minor_units(text: str, *, currency: str) -> int | None:
+    try:
+        return parse_minor_units(text, currency=currency)
+    except AmountError:
+        return None

@@ -16,6 +16,9 @@ CASES_PER_ACCOUNT_MAX = 10_000
 
 IDS_PER_QUERY_MAX = 500
 
+SIGNED_FIELDS = ("order_no", "transaction_id", "currency", "amount", "order_status")
+"""What the signature must cover before a message is evidence of a payment's state."""
+
 DONE_STATUSES = frozenset({"1", "COMPLETED"})
 DONE_BY_KIND = frozenset({"refund received", "refund accepted"})
 """These kinds say by themselves that a refund was taken on, where they name no status."""
@@ -53,6 +56,19 @@ class Evidence:
     """refund_reference_id, "" where it has none."""
     own_reference: str
     """refund_reference or a payout's request_id: the merchant's own id, "" where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedState:
+    """What a verified message about a payment says in the fields that its signature covers."""
+
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: str
+    """Major units, as on the wire."""
+    order_status: str
+    observed_at: datetime
 
 
 def keep(
@@ -179,6 +195,28 @@ def _evidence(row: Mapping[Any, Any]) -> Evidence:
         reference=fields.get("refund_reference_id", ""),
         own_reference=fields.get("refund_reference", "") or fields.get("request_id", ""),
     )
+
+
+def signed_states(
+    connection: Connection, *, merchant_id: str, account_id: str, transaction_id: str
+) -> list[SignedState]:
+    """What messages about a payment say under their signature, oldest first."""
+    found = connection.execute(
+        select(notification)
+        .where(
+            notification.c.merchant_id == merchant_id,
+            notification.c.account_id == account_id,
+            notification.c.transaction_id == transaction_id,
+            notification.c.kind == "payment",
+        )
+        .order_by(notification.c.received_at, notification.c.notification_id)
+    ).mappings()
+    states = []
+    for row in found:
+        fields = json.loads(row["fields"])
+        told = {name: fields.get(name, "") for name in SIGNED_FIELDS}
+        states.append(SignedState(**told, observed_at=row["received_at"]))
+    return states
 
 
 def counts(connection: Connection) -> dict[str, int]:

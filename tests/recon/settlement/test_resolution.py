@@ -202,3 +202,48 @@ def test_a_payment_that_no_answer_shows_goes_to_people_after_a_bound(kind: Instr
     assert after(3).startswith("the gateway has not shown this payment since 2026-11-21 02:15")
     assert after(3, (60, S.PAID)) == ""
     assert after(4, (60, S.PAID)).startswith("the gateway has not shown this payment since")
+
+
+def test_a_signed_state_and_one_answer_end_a_doubt_at_once() -> None:
+    """Both show the effect: no second answer and no quarantine is needed."""
+    signed, capture = _seen((1, S.PAID)), InstructionKind.CAPTURE
+    paid = Evidence(signed=signed, seen=_seen((2, S.PAID)))
+    cancelled = Evidence(signed=_seen((1, S.CANCELLED)), seen=_seen((2, S.CANCELLED)))
+
+    assert _with(paid, kind=capture, minutes=3) == "resolved_applied"
+    assert _with(cancelled, kind=InstructionKind.CANCEL, minutes=3) == "resolved_applied"
+    assert _with(Evidence(signed=signed), kind=capture) == ""
+    assert _with(Evidence(seen=_seen((2, S.PAID))), kind=capture) == ""
+
+
+def test_a_signed_state_never_proves_that_nothing_happened() -> None:
+    """A message from before the effect can be sent again; only answers say no."""
+    signed, capture = _seen((1, S.AUTHORISED)), InstructionKind.CAPTURE
+    answers = _seen((20, S.AUTHORISED))
+
+    assert _with(Evidence(signed=signed, seen=answers), kind=capture) == ""
+
+
+def test_a_signed_state_that_two_answers_deny_is_for_people() -> None:
+    """Neither the message nor the answers are believed alone."""
+    denied = Evidence(signed=_seen((1, S.PAID)), seen=_seen((20, S.AUTHORISED), (30, S.AUTHORISED)))
+    later = Evidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID), (20, S.AUTHORISED)))
+
+    assert _with(denied, kind=InstructionKind.CAPTURE) == "needs_human"
+    assert _with(later, kind=InstructionKind.CAPTURE) == ""
+
+
+def test_a_signed_state_decides_no_part_and_no_refund() -> None:
+    """A state does not say how much moved, nor whose refund it was."""
+    paid = Evidence(signed=_seen((1, S.PAID)), seen=_seen((2, S.PAID)))
+    refunded = Evidence(signed=_seen((1, S.REFUNDED)), seen=_seen((2, S.REFUNDED)))
+    part = resolve(
+        replace(CAPTURE, amount=1),
+        evidence=paid,
+        now=DOUBT + timedelta(minutes=3),
+        quarantined_for=QUARANTINE,
+        refund_visible_until=VISIBLE,
+    )
+
+    assert part is None
+    assert _with(refunded, minutes=3) == ""

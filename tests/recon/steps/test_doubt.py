@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 
 from recon.model import Mode
+from recon.notifications.receiver import Receiver
 from recon.store.journal import StoredJournal
+from tests.recon.notifications.told import PAYMENT, form
 
 
 def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
@@ -71,3 +73,31 @@ def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(mer
 def _crash(*_: object, **__: object) -> None:
     """Killed between keeping a reply and judging it."""
     raise KeyboardInterrupt
+
+
+def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: Any) -> None:
+    """Only of exactly this payment, and only where the signature covers what it says."""
+    told, other_amount, not_signed = merchant.payments("authorised")[:3]
+    rows = [
+        merchant.order(one, status="paid", action="capture")
+        for one in (told, other_amount, not_signed)
+    ]
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    _tell(merchant, told, amount=told.amount, order_status="3000")
+    _tell(merchant, other_amount, amount="0.01", order_status="3000")
+    _tell(merchant, not_signed, amount=not_signed.amount, payment_status="3000")
+    merchant.night()
+
+    assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
+
+
+def _tell(merchant: Any, payment: Any, **fields: str) -> None:
+    ids = {"order_no": payment.order_no, "transaction_id": payment.transaction_id}
+    message = {**PAYMENT, "currency": payment.currency, **ids, **fields}
+    with merchant.environment() as environment:
+        receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
+        place = {"merchant_id": "100042", "account_id": "100042001"}
+        assert receiver.receive(form(message), **place).text == "success"

@@ -1,8 +1,18 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from recon.store import notification_rows
 from recon.store.engine import Store
-from recon.store.notification_rows import Told, counts, evidence_of, keep, keep_case, order_nos_told
+from recon.store.notification_rows import (
+    SignedState,
+    Told,
+    counts,
+    evidence_of,
+    keep,
+    keep_case,
+    order_nos_told,
+    signed_states,
+)
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PLACE = {"merchant_id": "m", "account_id": "a"}
@@ -97,3 +107,18 @@ def test_cases_are_bounded(store: Store) -> None:
             assert counts(connection) == {"kept": 0, "forged": 3}
     finally:
         notification_rows.CASES_PER_ACCOUNT_MAX = bound
+
+
+def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
+    """Of messages about the payment itself, and only in the signed fields."""
+    fields = {"order_no": "o1", "transaction_id": "t1", "currency": "EUR", "amount": "5.00"}
+    fields |= {"order_status": "3000", "payment_status": "4100"}
+    with store.writing() as connection:
+        for kind in ("payment", "refund result"):
+            one = replace(told(1, kind=kind), fields=fields)
+            keep(connection, one, at=NOW, **PLACE)
+        found = signed_states(connection, transaction_id="t1", **PLACE)
+        others = signed_states(connection, transaction_id="t2", **PLACE)
+
+    assert found == [SignedState("o1", "t1", "EUR", "5.00", "3000", NOW)]
+    assert others == []
