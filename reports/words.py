@@ -265,8 +265,8 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     ),
     _C.REVIEW_STUCK: Words(
         "Review not finished",
-        "The payment has been under review for too long.",
-        "Decide the review at the gateway.",
+        "We decided the review, and the gateway still shows the payment under review.",
+        "Ask the gateway what became of the decision; do not decide it twice.",
     ),
     _C.STALE_PENDING: Words(
         "Pending for too long",

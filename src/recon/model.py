@@ -241,6 +241,7 @@ class SourceKind(StrEnum):
     GATEWAY = "gateway"
     LEDGER = "ledger"
     INSTRUCTIONS = "instructions"
+    SETTLEMENT = "settlement"
 
 
 @dataclass(frozen=True, slots=True)

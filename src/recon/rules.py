@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -38,6 +39,15 @@ GraceText = Annotated[str, _checked_by(Grace.parse)]
 ZoneText = Annotated[str, _checked_by(zone_of)]
 CutOffText = Annotated[str, _checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
 CurrencyCode = Annotated[str, _checked_by(exponent)]
+
+
+def _two_currencies(text: str) -> None:
+    foreign, _, booked = text.partition(".")
+    exponent(foreign)
+    exponent(booked)
+
+
+CurrencyPair = Annotated[str, _checked_by(_two_currencies)]
 MappedState = Literal[
     "pending",
     "in_review",
@@ -79,6 +89,7 @@ class GraceRules(_Table):
     refund_visible: GraceText = "5bd"
     gateway_to_ledger: GraceText = "2bd"
     hard_limit: GraceText = "10bd"
+    gateway_to_settlement: GraceText = "3bd"
 
 
 class CalendarRules(_Table):
@@ -110,6 +121,23 @@ class SeverityRules(_Table):
     high: int = Field(default=10_000, ge=0)
     critical: int = Field(default=100_000, ge=0)
     ignore: int = Field(default=0, ge=0)
+
+
+class FeeRules(_Table):
+    """The fee agreed for a captured amount, per currency; without one no fee is judged."""
+
+    basis_points: int = Field(default=0, ge=0, le=10_000)
+    fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+
+
+class RateRules(_Table):
+    """One rate at which a foreign amount is booked, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
+
+    rate: Decimal = Field(gt=0, lt=10**9)
+    """Units of the booked currency for one unit of the foreign one."""
+    basis_points: int = Field(default=0, ge=0, le=10_000)
+    """Of the booked amount: so much difference is no break."""
 
 
 class VerdictRules(_Table):
@@ -161,6 +189,8 @@ class Rules(_Table):
     severity: dict[CurrencyCode, SeverityRules] = Field(default_factory=dict)
     verdict: VerdictRules = VerdictRules()
     window: WindowRules = WindowRules()
+    fee: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
+    rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":

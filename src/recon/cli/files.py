@@ -23,6 +23,9 @@ def reconcile(
     instructions: Annotated[
         Paths | None, typer.Option(help="Instructions and their states; may repeat.")
     ] = None,
+    settlement: Annotated[
+        Paths | None, typer.Option(help="Settlement files of the gateway; may repeat.")
+    ] = None,
     rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
     previous: Annotated[
         Path | None,
@@ -40,6 +43,7 @@ def reconcile(
         gateway=tuple(gateway),
         ledger=tuple(ledger or ()),
         instructions=tuple(instructions or ()),
+        settlement=tuple(settlement or ()),
         rules_file=rules,
         previous=previous,
         as_of=day,

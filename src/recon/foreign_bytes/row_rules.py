@@ -1,6 +1,7 @@
 """What must hold between the cells of one row, checked behind the column that completes it."""
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -77,11 +78,37 @@ def _currency_of_transaction(cells: Columns, values: Values) -> Finding:
     return "transaction_amount", dict.fromkeys(_rows(alone), reason)
 
 
+def _day_exists(cells: Columns, values: Values) -> Finding:
+    del values
+    days = {text: _is_a_day(text) for text in pc.unique(cells["settled_on"]).to_pylist() if text}
+    wrong = pa.array([text for text, exists in days.items() if not exists], pa.large_string())
+    rows = _rows(np.array(pc.is_in(cells["settled_on"], value_set=wrong), dtype=bool))
+    return "settled_on", dict.fromkeys(rows, "is no date such as 2026-11-19")
+
+
+def _is_a_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _net_adds_up(cells: Columns, values: Values) -> Finding:
+    del cells
+    gross, fee, net = (values[name] for name in ("gross", "fee", "net"))
+    given = gross.given & fee.given & net.given
+    wrong = given & (gross.minor_units - fee.minor_units != net.minor_units)
+    return "net", dict.fromkeys(_rows(wrong), "is not gross less fee")
+
+
 _RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...] = (
     (SourceKind.ORDERS, "refund_amount", _refund_amount_given),
     (SourceKind.ORDERS, "action", _action_given),
     (SourceKind.ORDERS, "action_amount", _action_amount_fits),
     (SourceKind.LEDGER, "transaction_amount", _currency_of_transaction),
+    (SourceKind.SETTLEMENT, "settled_on", _day_exists),
+    (SourceKind.SETTLEMENT, "net", _net_adds_up),
     (SourceKind.INSTRUCTIONS, "order_no", _instruction_names("order_no")),
     (SourceKind.INSTRUCTIONS, "transaction_id", _instruction_names("transaction_id")),
 )

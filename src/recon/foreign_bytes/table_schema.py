@@ -29,6 +29,7 @@ class Grammar(Enum):
     TRANSACTION = (r"[A-Za-z0-9._-]{1,50}", "a transaction id of letters, digits and . _ -")
     REFERENCE = (r"[!-~](?:[ -~]{0,62}[!-~])?", "a reference of at most 64 ASCII characters")
     CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
+    DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
     REASON = (r"[!-~](?:[ -~]{0,48}[!-~])?", "a reason of at most 50 plain ASCII characters")
 
 
@@ -190,8 +191,26 @@ INSTRUCTIONS = TableSchema(
     ),
 )
 
+SETTLED_TYPES = frozenset(word for word in map(str, EntryType) if word != str(EntryType.WRITE_OFF))
+SETTLEMENT = TableSchema(
+    SourceKind.SETTLEMENT,
+    (
+        Column("batch_id", Grammar.REFERENCE),
+        *_KEY,
+        Column("settled_on", Grammar.DATE),
+        Column("entry_type", SETTLED_TYPES),
+        Column("order_no", Grammar.ORDER_KEY, blank=True),
+        Column("transaction_id", Grammar.TRANSACTION, blank=True),
+        Column("reference_no", Grammar.REFERENCE, blank=True),
+        Column("currency", Cell.CURRENCY),
+        Column("gross", Cell.AMOUNT),
+        Column("fee", Cell.AMOUNT),
+        Column("net", Cell.AMOUNT),
+    ),
+)
+
 _SCHEMAS: Mapping[SourceKind, TableSchema] = {
-    schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS)
+    schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS, SETTLEMENT)
 }
 
 

@@ -202,6 +202,8 @@ def _read_column(
 
 
 def _signed(reading: _Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
+    if kind is SourceKind.SETTLEMENT:
+        return np.ones(len(reading.raw.lines), dtype=bool)
     if kind is not SourceKind.LEDGER:
         return None
     words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())

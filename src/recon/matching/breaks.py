@@ -14,7 +14,7 @@ from recon.matching.reasons import Told, reason_of
 from recon.matching.result import BREAK_COLUMNS
 from recon.matching.result_frames import in_order
 from recon.matching.result_rows import SORTED_BY, nullable
-from recon.matching.severity import BY_LARGEST_AMOUNT, largest, owed_to, severity_of
+from recon.matching.severity import exposure_of, exposures, owed_to, severity_of
 from recon.matching.sources import Previous
 from recon.model import SetState
 from recon.rules import Rules
@@ -68,17 +68,18 @@ def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[
     own = nets["currency"].to_numpy() == joined.sets["currency"].to_numpy()[owner]
     effect = np.abs((nets["gateway_net"] - nets["order_net"]).to_numpy())
     if joined.covered:
-        effect = np.maximum(effect, np.abs((nets["gateway_net"] - nets["ledger_net"]).to_numpy()))
+        effect = np.maximum(effect, np.abs(_booking_gap(nets)))
     effects = np.zeros(size, dtype=np.int64)
     np.maximum.at(effects, owner[own], effect[own])
-    sets = joined.sets
-    amounts = largest(
-        sets["order_amount"].to_numpy(),
-        sets["gateway_amount_shown"].to_numpy(),
-        sets["instruction_amount"].to_numpy(),
-    )
-    by_amount = np.array([codes[0] in BY_LARGEST_AMOUNT for codes in found], dtype=np.bool_)
-    return np.where(by_amount, amounts[numbers], effects[numbers])
+    columns = exposures(joined.sets, effects=effects)
+    chosen = [columns[exposure_of(codes[0])] for codes in found]
+    picked = [int(column[n]) for column, n in zip(chosen, numbers.tolist(), strict=True)]
+    return np.array(picked, dtype=np.int64)
+
+
+def _booking_gap(nets: pd.DataFrame) -> Ints:
+    gap = nets["gateway_net"] + nets["payout_net"] - nets["ledger_net"]
+    return gap.to_numpy(dtype=np.int64)
 
 
 def _ages(sets: pd.DataFrame, *, numbers: Ints, as_of: datetime, rules: Rules) -> Ints:
@@ -132,6 +133,9 @@ def _reasons(
         frame["currency"].tolist(),
         *(_blank_as_none(frame[f"{side}_amount"]) for side in ("order", "gateway", "ledger")),
         sets["instruction_amount"].to_numpy()[numbers].tolist(),
+        sets["settled_gross"].to_numpy()[numbers].tolist(),
+        np.abs(sets["fee_gap"].to_numpy()[numbers]).tolist(),
+        np.abs(sets["exchange_gap"].to_numpy()[numbers]).tolist(),
         *(gross[name][numbers].tolist() for name in _FIELDS),
         frame["state_orders"].tolist(),
         frame["state_gateway"].tolist(),

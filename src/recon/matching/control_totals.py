@@ -26,6 +26,7 @@ from recon.matching.totals_of_items import (
     scope_items,
     tolerance_totals,
 )
+from recon.matching.totals_of_settlement import settlement_totals
 from recon.model import ControlTotal
 from recon.rules import Rules
 
@@ -56,6 +57,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *exclusivity_totals(proof.places),
         *roll_forward(frames.breaks, previous=proof.previous),
         *instruction_totals(sources.instructions),
+        *settlement_totals(sources.settlement),
         *bounds_totals(
             joined, instructions=sources.instructions, frames=frames, places=proof.places
         ),

@@ -1,5 +1,6 @@
 """The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pandas as pd
@@ -10,8 +11,10 @@ from recon.matching.control_totals import Proof, control_totals
 from recon.matching.digest import digest_of
 from recon.matching.grace import microseconds
 from recon.matching.joined_sets import Joined, join_sides
+from recon.matching.ledger_side import JUDGED
 from recon.matching.marks import set_flags
 from recon.matching.outcomes import Outcomes, judge_sets
+from recon.matching.payouts import judged_entries
 from recon.matching.places import place_items, sides_of
 from recon.matching.result import BREAK_COLUMNS, Reconciliation
 from recon.matching.result_frames import (
@@ -65,6 +68,7 @@ def reconcile(
 
 def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
+    sources = _with_judged_payouts(sources)
     joined = join_sides(sources, rules=rules, previous=previous)
     joined.sets["entry_ids"] = entry_ids(
         joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
@@ -83,6 +87,12 @@ def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous
     )
     places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
     return Proof(sources, rules, joined, frames, places, previous)
+
+
+def _with_judged_payouts(sources: Sources) -> Sources:
+    if sources.ledger is None:
+        return sources
+    return replace(sources, ledger=sources.ledger.assign(**{JUDGED: judged_entries(sources)}))
 
 
 def _ledger(sources: Sources) -> pd.DataFrame:

@@ -9,6 +9,8 @@ from recon.matching.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.grouping import Bools, Ints
 from recon.matching.orders_side import ORDER_STATES
 from recon.matching.pattern import CLOCKS
+from recon.matching.payouts import paid_out
+from recon.matching.settlement_side import in_time
 from recon.matching.state_table import Due
 from recon.matching.tolerance import sign, tolerance_of
 from recon.rules import Rules
@@ -126,6 +128,7 @@ def plain_facts(sets: pd.DataFrame, *, covered: bool) -> dict[str, Ints]:
     """Facts that are read off the sides without comparing amounts."""
     state = sets["gateway_state"].to_numpy()
     present = (sets["order_state"] != 0) | ~np.isin(state, _ABSENT) | sets["ledger_present"]
+    present |= sets["settled_any"] | (sets["payout"] != 0)
     foreign = (sets["gateway_currency"] != "") & (sets["gateway_currency"] != sets["currency"])
     mismatch = (sets["currencies"] > 1) & ~_both_dead(sets)
     twice = _booked_twice(sets)
@@ -162,6 +165,7 @@ def plain_facts(sets: pd.DataFrame, *, covered: bool) -> dict[str, Ints]:
     facts = {name: _bits(np.asarray(mask)) for name, mask in masks.items()}
     return {
         **facts,
+        **_beyond_the_legs(sets),
         "order_state": _ints(sets["order_state"]),
         "gateway_state": state.astype(np.int64),
     }
@@ -170,6 +174,29 @@ def plain_facts(sets: pd.DataFrame, *, covered: bool) -> dict[str, Ints]:
 _ABSENT = [NUMBER["none"], NUMBER["unverified"]]
 _DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
 BOUNDED = [*_MONEY_STATES, NUMBER["authorised"]]
+
+
+def _beyond_the_legs(sets: pd.DataFrame) -> dict[str, Ints]:
+    """Reviews, exchange, settlement and payouts."""
+    review = sets["gateway_state"].eq(NUMBER["in_review"])
+    same = sets["settled_currency"].eq(sets["currency"])
+    captured = sets["settled_captured"].ne(sets["gateway_captured"])
+    refunded = sets["settled_refund_any"] & ~sets["refund_unknown"]
+    refunded &= sets["settled_refunded"].ne(sets["gateway_refunded"])
+    masks = {
+        **{
+            f"review_{standing}": review & sets[f"review_{standing}_any"]
+            for standing in ("confirmed", "rejected", "doubtful")
+        },
+        "exchange_differs": sets["exchange_gap"] != 0,
+        "settled": sets["settled_any"],
+        "settled_capture": sets["settled_capture_any"],
+        "settled_differs": ~same | captured | refunded,
+        "settlement_owed": in_time(sets),
+        "fee_differs": sets["fee_gap"] != 0,
+    }
+    facts = {name: _bits(np.asarray(mask)) for name, mask in masks.items()}
+    return {**facts, "payout": paid_out(sets)}
 
 
 def _both_dead(sets: pd.DataFrame) -> Bools:

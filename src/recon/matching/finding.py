@@ -13,6 +13,7 @@ class Leg(StrEnum):
     ORDERS = "orders"
     LEDGER = "ledger"
     OURS = "instructions"
+    SETTLEMENT = "settlement"
 
 
 class Finding(NamedTuple):

@@ -39,6 +39,9 @@ def due_columns(sets: pd.DataFrame, *, rules: Rules) -> dict[Due, Ints]:
         Due.CAPTURE_WAITING: (sets["capture_waiting_at"].to_numpy(), grace.instruction_to_gateway),
         Due.CANCEL_WAITING: (sets["cancel_waiting_at"].to_numpy(), grace.instruction_to_gateway),
         Due.REFUND_WAITING: (sets["refund_waiting_at"].to_numpy(), grace.instruction_to_gateway),
+        Due.REVIEW: (sets["review_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
+        Due.PAYOUT: (sets["payout_at"].to_numpy(), grace.gateway_to_ledger),
+        Due.SETTLEMENT: (moved, grace.gateway_to_settlement),
     }
     return {
         clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)

@@ -24,7 +24,12 @@ from recon.model import (
     InstructionState,
 )
 
-KINDS = (InstructionKind.CAPTURE, InstructionKind.REFUND, InstructionKind.CANCEL)
+KINDS = (
+    InstructionKind.CAPTURE,
+    InstructionKind.REFUND,
+    InstructionKind.CANCEL,
+    InstructionKind.REVIEW,
+)
 STANDINGS = {
     "confirmed": CONFIRMED_STATES,
     "rejected": REJECTED_STATES,

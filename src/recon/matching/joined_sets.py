@@ -8,13 +8,15 @@ import pandas as pd
 from recon.matching.gateway_side import NUMBER, gateway_side
 from recon.matching.grouping import NO_INSTANT, Bools, Rows, present
 from recon.matching.instruction_side import instruction_side
-from recon.matching.ledger_side import compared, entry_versions, ledger_side
+from recon.matching.ledger_side import JUDGED, compared, entry_versions, ledger_side
 from recon.matching.nets import nets_of, primary
 from recon.matching.orders_side import Side, orders_side
-from recon.matching.sets import BY_ORDER, NO_SET, SetKeys, build_sets
+from recon.matching.payouts import Payouts, payout_facts, payouts_of
+from recon.matching.sets import BY_ORDER, BY_PAYOUT, NO_SET, SetKeys, build_sets
+from recon.matching.settlement_side import movements, settlement_side
 from recon.matching.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.versions import CONFLICT
-from recon.model import Reject
+from recon.model import InstructionKind, Reject
 from recon.rules import Rules
 
 
@@ -32,6 +34,10 @@ class Joined:
     keys: SetKeys
     covered: bool
     """Whether a ledger was given."""
+    payouts: pd.DataFrame
+    """See payouts.Payouts.items; `set` counts as in `sets`."""
+    settled: pd.DataFrame
+    """One row per line of a settlement file that is no pay-out: row, set, currency, amount, net."""
 
 
 def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> Joined:
@@ -40,33 +46,81 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
     covered = ledger is not None
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
-    belongs = compared(ledger) | (entry_versions(ledger) == CONFLICT)
-    keys = build_sets(_keyed_frames(sources, ledger=ledger[belongs], previous=previous))
-    entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
-    entry_sets[belongs] = keys.of["ledger"]
-    size = keys.size
+    keys, payouts = _keys(sources, ledger=ledger, previous=previous)
+    size, first = keys.size, keys.size - len(payouts.frame)
     orders = orders_side(sources.orders, sets=keys.of["orders"], size=size)
     gateway = gateway_side(sources.gateway, sets=keys.of["gateway"], size=size, rules=rules)
-    books = ledger_side(ledger, sets=entry_sets, size=size)
+    books = ledger_side(ledger, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
-    sets = pd.concat([keys.frame, orders.sets, gateway.sets, books.sets, ours], axis=1)
-    nets = nets_of({"order": orders.items, "gateway": gateway.items, "ledger": books.items})
+    lines = movements(sources.settlement)
+    settled = settlement_side(lines, sets=keys.of["settlement"], keys=keys.frame, rules=rules)
+    paid = payout_facts(payouts, first=first, size=size)
+    sides = [keys.frame, orders.sets, gateway.sets, books.sets, ours, settled, paid]
+    sets = pd.concat(sides, axis=1)
+    paid_items = payouts.items.assign(set=payouts.items["set"] + first)
+    nets = nets_of(
+        {
+            "order": orders.items,
+            "gateway": gateway.items,
+            "ledger": books.items,
+            "payout": paid_items,
+        }
+    )
     sets["currency"] = _currency(sets)
     sets = sets.assign(**primary(nets, currency=sets["currency"]))
     sets["key_ambiguous"] = keys.ambiguous
     _mark_evidence(sets, sources=sources, keys=keys)
-    return Joined(sets, nets, orders, gateway, books, keys, covered)
+    settled_items = _settled_items(lines, sets=keys.of["settlement"])
+    return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, settled_items)
+
+
+def _settled_items(lines: pd.DataFrame, *, sets: Rows) -> pd.DataFrame:
+    items = lines[["currency"]].assign(row=np.arange(len(lines)), set=sets)
+    return items.assign(amount=lines["gross"], net=lines["gross"])
+
+
+def _keys(
+    sources: Sources, *, ledger: pd.DataFrame, previous: Previous | None
+) -> tuple[SetKeys, Payouts]:
+    """The numbered sets, those of the payouts last."""
+    judged = np.zeros(len(ledger), dtype=np.bool_)
+    if JUDGED in ledger.columns:
+        judged = ledger[JUDGED].to_numpy(dtype=np.bool_)
+    belongs = (compared(ledger) | (entry_versions(ledger) == CONFLICT)) & ~judged
+    payouts = payouts_of(sources, judged=judged)
+    moves = sources.instructions
+    alone = np.zeros(0 if moves is None else len(moves), dtype=np.bool_)
+    if moves is not None:
+        alone = moves["kind"].eq(InstructionKind.PAYOUT).to_numpy()
+        moves = moves[~alone]
+    frames = _keyed_frames(sources, ledger=ledger[belongs], moves=moves, previous=previous)
+    keys = build_sets(frames)
+    entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
+    entry_sets[belongs] = keys.of["ledger"]
+    entry_sets[judged] = payouts.ledger[judged] + keys.size
+    move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + keys.size)
+    move_sets[~alone] = keys.of["instructions"]
+    behind = payouts.frame.assign(kind=BY_PAYOUT)
+    frame = pd.concat([keys.frame, behind], ignore_index=True) if len(behind) else keys.frame
+    ambiguous = np.append(keys.ambiguous, np.zeros(len(behind), dtype=np.bool_))
+    of = {**keys.of, "ledger": entry_sets, "instructions": move_sets.astype(np.intp)}
+    return SetKeys(frame, of, ambiguous), payouts
 
 
 def _keyed_frames(
-    sources: Sources, *, ledger: pd.DataFrame, previous: Previous | None
+    sources: Sources,
+    *,
+    ledger: pd.DataFrame,
+    moves: pd.DataFrame | None,
+    previous: Previous | None,
 ) -> dict[str, pd.DataFrame]:
     nothing = frame_of([], columns=KEY_COLUMNS)
     return {
         "orders": sources.orders,
         "gateway": sources.gateway,
         "ledger": ledger,
-        "instructions": nothing if sources.instructions is None else sources.instructions,
+        "instructions": nothing if moves is None else moves,
+        "settlement": movements(sources.settlement),
         "rejects": readable_rejects(sources.rejects),
         "universe": nothing if sources.universe is None else sources.universe,
         "chargebacks": nothing if previous is None else previous.chargebacks[[*KEY_COLUMNS]],
@@ -84,9 +138,9 @@ def readable_rejects(rejects: tuple[Reject, ...]) -> pd.DataFrame:
 
 
 def _currency(sets: pd.DataFrame) -> "pd.Series[str]":
-    """The order's currency where there is one, then the gateway's, then the ledger's."""
+    """The order's currency, else the gateway's or payout's, the ledger's, what was settled."""
     currency = sets["order_currency"]
-    for side in ("gateway_currency", "ledger_currency"):
+    for side in ("gateway_currency", "payout_currency", "ledger_currency", "settled_currency"):
         currency = currency.where(currency.ne(""), sets[side])
     return currency
 
@@ -115,6 +169,6 @@ def _named(rows: Rows, *, size: int) -> Bools:
 def event_instants(sets: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """When each set began: ordered, else paid, else booked, else instructed."""
     instants = sets["ordered_at"].to_numpy(dtype=np.int64)
-    for column in ("transaction_date", "booked_at", "instructed_at"):
+    for column in ("transaction_date", "booked_at", "instructed_at", "payout_at"):
         instants = np.where(instants == NO_INSTANT, sets[column].to_numpy(), instants)
     return instants

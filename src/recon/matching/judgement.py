@@ -12,6 +12,7 @@ from recon.matching.finding import Finding, Leg
 from recon.matching.ledger_leg import ledger_findings
 from recon.matching.orders_leg import instruction_findings, order_findings
 from recon.matching.pattern import UNVERIFIED_REASONS, Pattern
+from recon.matching.settlement_leg import payout_findings, settlement_findings
 from recon.model import BreakCode, Flag, SetState
 
 PRECEDENCE = tuple(BreakCode)
@@ -26,6 +27,7 @@ _FIRM = frozenset(
         BreakCode.STATUS_UNMAPPED,
         BreakCode.AMBIGUOUS_MATCH,
         BreakCode.OVER_REFUND,
+        BreakCode.REVIEW_STUCK,
     }
 )
 """A write-off does not close these: they are doubts, not differences."""
@@ -86,11 +88,15 @@ def _kept(pattern: Pattern) -> Iterator[Finding]:
 
 
 def _all(pattern: Pattern) -> Iterator[Finding]:
+    if pattern.payout:
+        yield from payout_findings(pattern)
+        return
     yield from _multiplicity(pattern)
     yield from order_findings(pattern)
     yield from instruction_findings(pattern)
     if pattern.covered or pattern.gateway == "chargeback":
         yield from ledger_findings(pattern)
+    yield from settlement_findings(pattern)
 
 
 def _multiplicity(pattern: Pattern) -> Iterator[Finding]:
@@ -139,6 +145,8 @@ def _rule(flags: tuple[Flag, ...], *, pattern: Pattern) -> str:
     for flag, word in _RULES:
         if flag in flags:
             return word
+    if pattern.payout:
+        return "payout"
     if pattern.several_payments:
         return "split_tender"
     return "exact" if pattern.order_net or pattern.gateway_net else "state_table"

@@ -22,6 +22,8 @@ def ledger_findings(pattern: Pattern) -> Iterator[Finding]:
         yield from _mismatch(bool(pattern.ledger_net), pattern=pattern)
     elif state in {"pending", "in_review"} and pattern.ledger_net:
         yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER, Due.HARD)
+    if pattern.exchange_differs:
+        yield Finding(BreakCode.FX_DIFFERENCE, Leg.LEDGER)
     if pattern.ledger_chargeback and state not in {"none", "chargeback", "unmapped"}:
         yield Finding(_unproven(pattern), Leg.LEDGER)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recon.matching.exchange import exchange_gaps
 from recon.matching.grouping import (
     Bools,
     Rows,
@@ -19,24 +20,34 @@ from recon.matching.grouping import (
 from recon.matching.orders_side import Side
 from recon.matching.versions import CONFLICT, REPEAT, versions
 from recon.model import REVERSAL_SUFFIX, EntryType
+from recon.rules import Rules
 
 SIGN = {
     EntryType.CAPTURE: 1,
     EntryType.REFUND: -1,
     EntryType.CHARGEBACK: -1,
     EntryType.ADJUSTMENT: 1,
+    EntryType.PAYOUT: -1,
 }
 """Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
 
 _NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT})
+JUDGED = "payout_judged"
+"""Column that the engine adds to the ledger: this payout entry is compared."""
 _MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
 
 
 def compared(ledger: pd.DataFrame) -> Bools:
-    """Entries that belong to a set; fees, reserves, payouts and keyless adjustments do not."""
+    """Entries that belong to a set; fees, reserves and keyless adjustments do not.
+
+    Payouts do where somebody tells of payouts (column `payout_judged`).
+    """
     kind = base_type(ledger["entry_type"])
     keyless = ledger["order_no"].eq("") & kind.eq(EntryType.ADJUSTMENT)
-    return (~(kind.isin(_NEVER_COMPARED) | keyless)).to_numpy()
+    belongs = (~(kind.isin(_NEVER_COMPARED) | keyless)).to_numpy()
+    if JUDGED in ledger.columns:
+        return np.asarray(belongs | ledger[JUDGED].to_numpy(dtype=np.bool_), dtype=np.bool_)
+    return belongs
 
 
 def base_type(entry_type: "pd.Series[str]") -> "pd.Series[str]":
@@ -50,7 +61,8 @@ def entry_versions(ledger: pd.DataFrame) -> "np.ndarray[Any, np.dtype[np.int8]]"
     for column in ("merchant_id", "account_id", "entry_id"):
         codes, values = pd.factorize(ledger[column])
         numbers = pd.factorize(numbers * (len(values) + 1) + codes)[0]
-    return versions(ledger, groups=numbers.astype(np.intp), newest=None)
+    content = ledger.drop(columns=JUDGED, errors="ignore")
+    return versions(content, groups=numbers.astype(np.intp), newest=None)
 
 
 def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -84,14 +96,14 @@ def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int) -> Side:
+def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) -> Side:
     """The entries of every set; entries that are not compared have set -1.
 
     `sets` of the result: booked gross per movement (reversals taken off), currency, the latest
     booking, and what makes the set unverified or a duplicate.
     """
     outcome = entry_versions(ledger)
-    every = ledger_items(ledger).assign(set=sets)
+    every = ledger_items(ledger).assign(set=sets, exchange=exchange_gaps(ledger, rules=rules))
     conflict = outcome == CONFLICT
     every.loc[conflict, ["forward", "net"]] = 0
     items = every[(outcome != REPEAT) & (sets >= 0)].reset_index(drop=True)
@@ -108,6 +120,7 @@ def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     for name in ("currency", "transaction_id", "entry_id"):
         frame[f"ledger_{name}"] = taken(items[name], rows=chosen)
     frame["entries"] = np.bincount(groups, minlength=size)
+    frame["exchange_gap"] = total(items["exchange"].to_numpy(), groups=groups, size=size)
     repeated = _repeated_movements(items)
     for kind in _MOVEMENTS:
         mask = repeated & items["kind"].eq(kind).to_numpy()

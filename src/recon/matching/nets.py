@@ -7,7 +7,7 @@ import pandas as pd
 
 from recon.matching.grouping import Ints, total
 
-SIDES = ("order", "gateway", "ledger")
+SIDES = ("order", "gateway", "ledger", "payout")
 
 
 def nets_of(items: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

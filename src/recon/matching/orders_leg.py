@@ -97,6 +97,7 @@ def instruction_findings(pattern: Pattern) -> Iterator[Finding]:
     yield from _capture_findings(pattern)
     yield from _cancel_findings(pattern)
     yield from _refund_findings(pattern)
+    yield from _review_findings(pattern)
 
 
 def _capture_findings(pattern: Pattern) -> Iterator[Finding]:
@@ -136,3 +137,11 @@ def _refund_findings(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(BreakCode.REFUND_UNCONFIRMED, Leg.OURS, Due.REFUND)
     if pattern.refund_waiting:
         yield Finding(BreakCode.REFUND_DUE, Leg.OURS, Due.REFUND_WAITING)
+
+
+def _review_findings(pattern: Pattern) -> Iterator[Finding]:
+    """We decided the review, and the gateway still shows it."""
+    if pattern.review_doubtful or pattern.review_rejected:
+        yield Finding(BreakCode.REVIEW_STUCK, Leg.OURS)
+    elif pattern.review_confirmed:
+        yield Finding(BreakCode.REVIEW_STUCK, Leg.OURS, Due.REVIEW)

@@ -91,6 +91,20 @@ class Pattern:
     """A confirmed refund that the query cannot show."""
     reply_covers_order: int
     refund_covers_ledger: int
+    review_confirmed: int
+    """These three: and the gateway still has it in review."""
+    review_rejected: int
+    review_doubtful: int
+    exchange_differs: int
+    settled: int
+    """Any line of a settlement file."""
+    settled_capture: int
+    settled_differs: int
+    settlement_owed: int
+    """A settlement file of its days exists."""
+    fee_differs: int
+    payout: int
+    """Bits of payouts.Paid; 0 for what is no payout."""
     late: int
     """Bit n: the n-th of CLOCKS has run out."""
 

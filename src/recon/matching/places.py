@@ -16,21 +16,27 @@ SIDES = ("orders", "gateway", "ledger")
 def place_items(
     joined: Joined, *, outcomes: Outcomes, break_sets: pd.DataFrame, ledger: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per item in scope of any side.
+    """One row per item in scope of any side, payouts and settlement lines among them.
 
     Columns: source, row, merchant_id, account_id, currency, state, break_id ("" unless broken),
     amount (as the source states it) and net (as the legs count it), minor units.
     """
-    sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
+    sides = {
+        "orders": joined.orders.items,
+        "gateway": joined.gateway.items,
+        "ledger": joined.ledger.items,
+        "payouts": joined.payouts,
+        "settlement": joined.settled,
+    }
     states = outcomes.states()
     owner = np.where(outcomes.host >= 0, outcomes.host, np.arange(len(states)))
     ids = np.full(len(states), "", dtype=object)
     ids[break_sets["set"].to_numpy()] = break_sets["break_id"].to_numpy(dtype=object)
     parts = []
-    for source, side in sides.items():
-        numbers = side.items["set"].to_numpy()
+    for source, items in sides.items():
+        numbers = items["set"].to_numpy()
         place = joined.sets[["merchant_id", "account_id"]].iloc[numbers].reset_index(drop=True)
-        values = side.items[["row", "currency", "amount", "net"]].reset_index(drop=True)
+        values = items[["row", "currency", "amount", "net"]].reset_index(drop=True)
         part = pd.concat([place, values], axis=1)
         part["source"] = source
         part["state"] = states[numbers]

@@ -15,6 +15,9 @@ class Told(NamedTuple):
     gateway: int | None
     ledger: int | None
     instruction: int
+    settled: int
+    fee_gap: int
+    exchange_gap: int
     order_captured: int
     order_refunded: int
     captured: int
@@ -116,6 +119,23 @@ _SENTENCES: Mapping[BreakCode, str] = {
     BreakCode.MISSING_IN_LEDGER: "Gateway captured {captured}, the ledger has no entry.",
     BreakCode.LEDGER_ONLY: "The ledger has {ledger} that neither orders nor gateway know.",
     BreakCode.SPLIT_INCOMPLETE: "Several payments sum to {gateway}, the order says {order}.",
+    BreakCode.FX_DIFFERENCE: (
+        "Booked in another currency: the rate agreed leaves {exchange_gap} unexplained."
+    ),
+    BreakCode.PAYOUT_UNCONFIRMED: "A payout was sent and nobody knows yet whether it left.",
+    BreakCode.PAYOUT_FAILED: "The gateway refused a payout; nothing left.",
+    BreakCode.PAYOUT_NOT_BOOKED: "Paid out {gateway}, the ledger has no payout.",
+    BreakCode.PAYOUT_AMOUNT_MISMATCH: "Paid out {gateway}, the ledger has {ledger}.",
+    BreakCode.LEDGER_PAYOUT_ONLY: "The ledger has a payout of {ledger} that nobody sent.",
+    BreakCode.SETTLEMENT_MISSING: "Gateway captured {captured}; no settlement file has it.",
+    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: (
+        "Gateway captured {captured} and refunded {refunded}, settled was {settled}."
+    ),
+    BreakCode.FEE_VARIANCE: "The fee is {fee_gap} away from the one that was agreed.",
+    BreakCode.UNEXPECTED_RECEIPT: (
+        "Settled {settled} for a payment that took no money (gateway: {state_gateway})."
+    ),
+    BreakCode.REVIEW_STUCK: "We decided the review, the gateway still shows {state_gateway}.",
     BreakCode.STALE_PENDING: (
         "Still {state_gateway} at the gateway after the longest grace; the order is {state_orders}."
     ),

@@ -72,7 +72,7 @@ def effects_of(joined: Joined, *, outcomes: Outcomes, break_ids: pd.DataFrame) -
     base = place.reset_index(drop=True).assign(set=owner, currency=nets["currency"])
     legs = {"orders": nets["gateway_net"] - nets["order_net"]}
     if joined.covered:
-        legs["ledger"] = nets["gateway_net"] - nets["ledger_net"]
+        legs["ledger"] = nets["gateway_net"] + nets["payout_net"] - nets["ledger_net"]
     parts = [base.assign(leg=leg, amount=amount.to_numpy()) for leg, amount in legs.items()]
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[frame["amount"].ne(0)].merge(break_ids, on="set")

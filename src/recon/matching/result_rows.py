@@ -12,6 +12,7 @@ from recon.matching.ledger_side import compared, entry_versions, ledger_items
 from recon.matching.orders_side import ORDER_STATES
 from recon.matching.outcomes import Outcomes
 from recon.matching.result import MATCH_COLUMNS
+from recon.matching.sets import BY_PAYOUT
 from recon.matching.versions import NEW
 from recon.model import Flag
 
@@ -39,7 +40,7 @@ def shown_rows(joined: Joined, *, outcomes: Outcomes) -> pd.DataFrame:
     return pd.concat([rows, _other_currencies(joined, rows=rows)], ignore_index=True)
 
 
-_SIDES = ("order", "gateway", "ledger")
+_SIDES = ("order", "gateway", "ledger", "payout")
 
 
 def _with_explained(sets: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
@@ -59,8 +60,9 @@ def _with_explained(sets: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
 
 def _of_sets(sets: pd.DataFrame) -> pd.DataFrame:
     transaction = sets["gateway_transaction"]
-    for other in ("order_transaction", "ledger_transaction_id"):
+    for other in ("order_transaction", "ledger_transaction_id", "settled_transaction"):
         transaction = transaction.where(transaction.ne(""), sets[other])
+    transaction = transaction.where(sets["kind"].ne(BY_PAYOUT), sets["key"])
     return pd.DataFrame(
         {
             "merchant_id": sets["merchant_id"],
@@ -84,7 +86,7 @@ def _presence(sets: pd.DataFrame, *, outcomes: Outcomes) -> dict[str, Bools]:
     silent = [NUMBER["none"], NUMBER["unverified"]]
     presence = {
         "order": sets["order_state"].ne(0).to_numpy(),
-        "gateway": ~np.isin(sets["gateway_state"], silent),
+        "gateway": ~np.isin(sets["gateway_state"], silent) | sets["payout_net"].ne(0).to_numpy(),
         "ledger": sets["ledger_present"].to_numpy(),
     }
     away = np.flatnonzero(outcomes.host >= 0)
@@ -97,12 +99,13 @@ def _presence(sets: pd.DataFrame, *, outcomes: Outcomes) -> dict[str, Bools]:
 def _put_amounts(
     rows: pd.DataFrame, *, nets: dict[str, Ints], presence: dict[str, Bools], covered: bool
 ) -> None:
-    for side in _SIDES:
-        rows[f"{side}_amount"] = nullable(nets[side], given=presence[side])
+    shown = {**nets, "gateway": nets["gateway"] + nets["payout"]}
+    for side, given in presence.items():
+        rows[f"{side}_amount"] = nullable(shown[side], given=given)
     everywhere = np.ones(len(rows), dtype=np.bool_)
     rows["effect_orders"] = nullable(nets["gateway"] - nets["order"], given=everywhere)
     rows["effect_ledger"] = nullable(
-        nets["gateway"] - nets["ledger"], given=everywhere & np.bool_(covered)
+        shown["gateway"] - nets["ledger"], given=everywhere & np.bool_(covered)
     )
 
 
@@ -120,9 +123,9 @@ def _other_currencies(joined: Joined, *, rows: pd.DataFrame) -> pd.DataFrame:
     extra["own"] = False
     extra["currency"] = other["currency"]
     nets = {side: other[f"{side}_net"].to_numpy(dtype=np.int64) for side in _SIDES}
-    _put_amounts(
-        extra, nets=nets, presence={s: nets[s] != 0 for s in _SIDES}, covered=joined.covered
-    )
+    presence = {side: nets[side] != 0 for side in ("order", "gateway", "ledger")}
+    presence["gateway"] |= nets["payout"] != 0
+    _put_amounts(extra, nets=nets, presence=presence, covered=joined.covered)
     return extra
 
 

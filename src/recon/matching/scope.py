@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from recon.matching.result_frames import Frames
+from recon.matching.settlement_side import PAY_OUT
 from recon.matching.sources import Sources
 from recon.model import Answer, Flag, GatewayState
 from recon.rules import Rules
@@ -38,9 +39,17 @@ def not_covered(sources: Sources) -> tuple[str, ...]:
         words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
     if sources.instructions is None:
         words.append("our own instructions, T8: no instruction file was given")
-    words.append("settlement and fees, T11: no settlement file was given")
+    if sources.settlement is None:
+        words.append("settlement and fees, T11: no settlement file was given")
+    elif without := _batches_without_pay_out(sources.settlement):
+        words.append(f"T11: {without} settlement batches name no pay-out yet")
     words.append("approval of write-offs, T10: no list of approved write-offs was given")
     return tuple(words)
+
+
+def _batches_without_pay_out(settlement: pd.DataFrame) -> int:
+    paid = settlement.loc[settlement["entry_type"].eq(PAY_OUT), "batch_id"]
+    return len({*settlement["batch_id"]} - {*paid})
 
 
 def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:

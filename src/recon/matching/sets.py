@@ -15,7 +15,7 @@ from recon.matching.grouping import Bools, Rows
 from recon.matching.sources import KEY_COLUMNS
 
 NO_SET = -1
-BY_ORDER, BY_TRANSACTION, BY_ENTRY = range(3)
+BY_ORDER, BY_TRANSACTION, BY_ENTRY, BY_PAYOUT = range(4)
 ID_COLUMNS = ("transaction_id", "reference_no", "entry_id")
 
 

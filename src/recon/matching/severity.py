@@ -1,8 +1,9 @@
 """How much is at risk in a break, who is owed, how old and how urgent it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
 from recon.matching.grouping import Ints
 from recon.model import BreakCode, Severity
@@ -34,9 +35,21 @@ BY_LARGEST_AMOUNT = frozenset(
         BreakCode.REFUND_UNCONFIRMED,
         BreakCode.REFUND_REJECTED,
         BreakCode.REFUND_FAILED_AFTER_ACCEPT,
+        BreakCode.PAYOUT_UNCONFIRMED,
+        BreakCode.PAYOUT_FAILED,
+        BreakCode.REVIEW_STUCK,
     }
 )
 """Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
+
+_MEASURED_BY: Mapping[BreakCode, str] = {
+    BreakCode.SETTLEMENT_MISSING: "captured",
+    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: "settlement gap",
+    BreakCode.UNEXPECTED_RECEIPT: "settled",
+    BreakCode.FEE_VARIANCE: "fee",
+    BreakCode.FX_DIFFERENCE: "exchange",
+}
+"""Codes beyond the two legs, by what they differ in."""
 
 NOBODY_OWED = frozenset(
     {
@@ -50,6 +63,13 @@ NOBODY_OWED = frozenset(
         BreakCode.FX_DIFFERENCE,
         BreakCode.MISSING_IN_LEDGER,
         BreakCode.LEDGER_ONLY,
+        BreakCode.PAYOUT_NOT_BOOKED,
+        BreakCode.PAYOUT_AMOUNT_MISMATCH,
+        BreakCode.LEDGER_PAYOUT_ONLY,
+        BreakCode.SETTLEMENT_MISSING,
+        BreakCode.SETTLEMENT_AMOUNT_MISMATCH,
+        BreakCode.FEE_VARIANCE,
+        BreakCode.UNEXPECTED_RECEIPT,
     }
 )
 """File, ledger and existence codes: nobody is owed by what they say."""
@@ -59,6 +79,7 @@ NEVER_BELOW_HIGH = frozenset(
         BreakCode.CAPTURE_UNCONFIRMED,
         BreakCode.REFUND_UNCONFIRMED,
         BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.PAYOUT_UNCONFIRMED,
         BreakCode.OVER_REFUND,
         BreakCode.DUPLICATE_PAYMENT,
     }
@@ -89,6 +110,32 @@ def severity_of(
     if NEVER_BELOW_HIGH.intersection(codes):
         level = max(level, _HIGH)
     return LEVELS[level]
+
+
+def exposure_of(code: BreakCode) -> str:
+    """The column of `exposures` that a code is measured by."""
+    return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
+
+
+def exposures(sets: pd.DataFrame, *, effects: Ints) -> dict[str, Ints]:
+    """What a set may put at risk, by what it is measured by; minor units, unsigned."""
+    columns = {
+        "fee": sets["fee_gap"],
+        "exchange": sets["exchange_gap"],
+        "settled": sets["settled_gross"],
+        "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
+        "captured": sets["gateway_captured"],
+    }
+    found = {name: np.abs(column.to_numpy(dtype=np.int64)) for name, column in columns.items()}
+    back = np.abs((sets["settled_refunded"] - sets["gateway_refunded"]).to_numpy(dtype=np.int64))
+    found["settlement gap"] += np.where(sets["settled_refund_any"].to_numpy(), back, 0)
+    amounts = largest(
+        sets["order_amount"].to_numpy(),
+        sets["gateway_amount_shown"].to_numpy(),
+        sets["instruction_amount"].to_numpy(),
+        sets["payout_amount"].to_numpy(),
+    )
+    return {**found, "amount": amounts, "effect": effects}
 
 
 def largest(*columns: Ints) -> Ints:

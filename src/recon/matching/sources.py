@@ -95,6 +95,23 @@ INSTRUCTION_COLUMNS: Mapping[str, str] = {
 }
 """One row per instruction; for a refund the amount is the refunded one."""
 
+SETTLEMENT_COLUMNS: Mapping[str, str] = {
+    "batch_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "settled_on": TEXT,  # ISO date
+    "entry_type": TEXT,  # capture, refund, chargeback, fee, reserve, adjustment, payout
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "reference_no": TEXT,
+    "currency": TEXT,
+    "gross": MINOR_UNITS,
+    "fee": MINOR_UNITS,
+    "net": MINOR_UNITS,
+    **PLACE_COLUMNS,
+}
+"""One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""
+
 KEY_COLUMNS: Mapping[str, str] = {"merchant_id": TEXT, "account_id": TEXT, "order_no": TEXT}
 
 
@@ -114,6 +131,8 @@ class Sources:
     """KEY_COLUMNS of the keys a night asked for; None when a gateway file is complete by itself."""
     merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
     """How the store took the accepted rows of a night, for T2; empty for plain files."""
+    settlement: pd.DataFrame | None = None
+    """None: what was settled, its fees and its pay-outs are not covered."""
 
 
 @dataclass(frozen=True, slots=True)

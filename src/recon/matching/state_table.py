@@ -25,6 +25,9 @@ class Due(StrEnum):
     CAPTURE_WAITING = "capture_waiting"
     CANCEL_WAITING = "cancel_waiting"
     REFUND_WAITING = "refund_waiting"
+    REVIEW = "review_confirmed"
+    PAYOUT = "payout_booked"
+    SETTLEMENT = "gateway_to_settlement"
 
 
 class Cell(NamedTuple):

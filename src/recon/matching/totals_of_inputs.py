@@ -7,9 +7,10 @@ import pandas as pd
 
 from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
-from recon.matching.ledger_side import compared
+from recon.matching.ledger_side import JUDGED, compared
 from recon.matching.orders_side import Side
 from recon.matching.sets import BY_ORDER
+from recon.matching.settlement_side import movements
 from recon.matching.sources import KEY_COLUMNS, Sources
 from recon.matching.total_rows import compared_rows, compared_sums, counted
 from recon.matching.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
@@ -20,6 +21,7 @@ from recon.model import (
     WAITING_STATES,
     Answer,
     ControlTotal,
+    InstructionKind,
     InstructionState,
 )
 
@@ -79,12 +81,21 @@ def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
         return
     ledger = sources.ledger
     if ledger is not None:
-        ledger = ledger[compared(ledger) | (joined.ledger.versions == CONFLICT)]
-    given = [sources.orders, sources.gateway, ledger, sources.instructions]
+        ours = compared(ledger) | (joined.ledger.versions == CONFLICT)
+        paid = ledger[JUDGED].to_numpy(dtype=np.bool_) if JUDGED in ledger else ~ours
+        ledger = ledger[ours & ~paid]
+    moves = sources.instructions
+    if moves is not None:
+        moves = moves[moves["kind"].ne(InstructionKind.PAYOUT)]
+    given = [sources.orders, sources.gateway, ledger, moves, movements(sources.settlement)]
     every = pd.concat([frame[keys] for frame in given if frame is not None])
     every = every[every["order_no"].ne("")].drop_duplicates()
-    named = [joined.keys.of[name] for name in ("orders", "gateway", "ledger", "instructions")]
-    held = joined.sets.iloc[np.unique(np.concatenate(named))]
+    named = [
+        joined.keys.of[name]
+        for name in ("orders", "gateway", "ledger", "instructions", "settlement")
+    ]
+    numbers = np.unique(np.concatenate(named))
+    held = joined.sets.iloc[numbers[numbers >= 0]]
     held = held[held["kind"].eq(BY_ORDER)]
     yield from counted("T3", "keys = found + not found + failed", left=every, right=held)
 

@@ -21,6 +21,7 @@ from recon.matching.total_rows import (
     paired,
     sums,
 )
+from recon.matching.totals_of_settlement import paid_items, settled_items
 from recon.matching.versions import CONFLICT, NEW
 from recon.model import (
     CONFIRMED_STATES,
@@ -33,7 +34,9 @@ from recon.model import (
 )
 from recon.rules import Rules
 
-SIDE_OF = {"orders": "order", "gateway": "gateway", "ledger": "ledger"}
+SOURCES_OF = {"order": ("orders",), "gateway": ("gateway", "payouts"), "ledger": ("ledger",)}
+"""Column of the result -> the sources whose items it shows; a payout is money of the gateway."""
+SOURCES = ("orders", "gateway", "ledger", "payouts", "settlement")
 EXPLAINS_EFFECT = (
     Flag.ROUNDING,
     Flag.INSTRUCTED,
@@ -59,6 +62,7 @@ def scope_items(sources: Sources, *, joined: Joined, rules: Rules) -> pd.DataFra
         items = ledger_items(sources.ledger)
         items.loc[joined.ledger.versions == CONFLICT, "net"] = 0
         parts.append(_scope("ledger", frame=sources.ledger, items=items, joined=joined))
+    parts += [paid_items(sources), settled_items(sources)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -79,10 +83,13 @@ def conservation_totals(
 ) -> Iterator[ControlTotal]:
     """T4 per side: in scope = matched + pending + broken + unverified."""
     shown = places[_is_shown(places, frames=frames)]
-    for source, side in SIDE_OF.items():
+    for source in SOURCES:
         name = f"{source}: in scope = matched + pending + broken + unverified"
         left, right = scope[scope["source"].eq(source)], shown[shown["source"].eq(source)]
         yield from compared_rows("T4", name, left=left, right=right)
+    for side, sources in SOURCES_OF.items():
+        name = f"{sources[0]}: in scope = matched + pending + broken + unverified"
+        left, right = (frame[frame["source"].isin(sources)] for frame in (scope, shown))
         broken = right[right["state"].eq(SetState.BREAK)]
         open_rows = [sums(frame, column=f"{side}_amount") for frame in _calm(frames)]
         together = _added(sums(broken, column="net"), *open_rows)
@@ -110,8 +117,14 @@ def _added(*parts: Mapping[Place, int]) -> dict[Place, int]:
 
 def leg_totals(scope: pd.DataFrame, *, frames: Frames, covered: bool) -> Iterator[ControlTotal]:
     """T5: the difference of two sides = their effects over breaks, pending, unverified, matches."""
-    nets = {source: sums(scope[scope["source"].eq(source)]) for source in SIDE_OF}
-    legs = {"A": ("gateway", "orders"), "B": ("gateway", "ledger"), "C": ("orders", "ledger")}
+    nets = {source: sums(scope[scope["source"].eq(source)]) for source in SOURCES}
+    nets["orders and payouts"] = _added(nets["orders"], nets["payouts"])
+    nets["gateway and payouts"] = _added(nets["gateway"], nets["payouts"])
+    legs = {
+        "A": ("gateway", "orders"),
+        "B": ("gateway and payouts", "ledger"),
+        "C": ("orders and payouts", "ledger"),
+    }
     effects = {"A": _effects(frames, leg="orders"), "B": _effects(frames, leg="ledger")}
     effects["C"] = _added(effects["B"], {p: -amount for p, amount in effects["A"].items()})
     for leg, (plus, minus) in legs.items():
@@ -141,7 +154,7 @@ def _explained_matches(matches: pd.DataFrame) -> Iterator[ControlTotal]:
 def exclusivity_totals(places: pd.DataFrame) -> Iterator[ControlTotal]:
     """T6: no item in two places."""
     once = places.drop_duplicates(["source", "row"])
-    for source in SIDE_OF:
+    for source in SOURCES:
         left, right = (frame[frame["source"].eq(source)] for frame in (places, once))
         yield from compared_rows("T6", f"{source}: places = items", left=left, right=right)
 

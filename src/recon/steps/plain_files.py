@@ -17,6 +17,7 @@ from recon.matching.sources import (
     INSTRUCTION_COLUMNS,
     LEDGER_COLUMNS,
     ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
     Previous,
     Sources,
 )
@@ -51,6 +52,8 @@ class PlainFilesRequest:
     """Empty: leg B is not covered."""
     instructions: tuple[Path, ...] = ()
     """Empty: nothing about instructions is judged."""
+    settlement: tuple[Path, ...] = ()
+    """Empty: settlement, fees and pay-outs are not covered."""
     rules_file: Path | None = None
     previous: Path | None = None
     """Folder of an earlier run."""
@@ -122,6 +125,7 @@ def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ..
         (SourceKind.GATEWAY, request.gateway),
         (SourceKind.LEDGER, request.ledger),
         (SourceKind.INSTRUCTIONS, request.instructions),
+        (SourceKind.SETTLEMENT, request.settlement),
     )
 
 
@@ -136,6 +140,7 @@ def _sources(tables: Mapping[SourceKind, tuple[Table, ...]]) -> Sources:
         gateway=_frame(tables[SourceKind.GATEWAY], columns=GATEWAY_COLUMNS),
         ledger=_frame_if_any(tables[SourceKind.LEDGER], columns=LEDGER_COLUMNS),
         instructions=_frame_if_any(tables[SourceKind.INSTRUCTIONS], columns=INSTRUCTION_COLUMNS),
+        settlement=_frame_if_any(tables[SourceKind.SETTLEMENT], columns=SETTLEMENT_COLUMNS),
         rejects=tuple(reject for table in read for reject in table.rejects),
         files=tuple(table.source_file for table in read),
     )

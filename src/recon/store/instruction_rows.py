@@ -23,7 +23,6 @@ from recon.matching.sources import (
 from recon.model import InstructionKind, InstructionState, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Key, Known, Plan
-from recon.settlement.sending_order import ALONE
 from recon.store.frames import frame_of_select
 from recon.store.history import Event, append
 from recon.store.journal import instructions_where
@@ -335,8 +334,8 @@ def engine_frame(connection: Connection, run: Run) -> pd.DataFrame:
     ).where(
         *_of(run),
         instruction.c.state != InstructionState.WITHDRAWN.value,
-        # No query and no order speaks of these: the Instructions sheet shows them, no set does.
-        instruction.c.kind.not_in([kind.value for kind in ALONE]),
+        # No query, order or ledger speaks of these: the Instructions sheet shows them, no set does.
+        instruction.c.kind != InstructionKind.CANCEL_SUBSCRIPTION.value,
     )
     return frame_of_select(
         connection, query.order_by(instruction.c.natural_key), columns=INSTRUCTION_COLUMNS

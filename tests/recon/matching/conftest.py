@@ -15,6 +15,7 @@ from recon.matching.sources import (
     KEY_COLUMNS,
     LEDGER_COLUMNS,
     ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
     Previous,
     Sources,
     frame_of,
@@ -103,6 +104,19 @@ class Case:
         row |= {"kind": kind, "state": state, "currency": "EUR", "amount": 10000}
         return self._add("instructions", {**row, "approved_at": LONG_AGO, **cells})
 
+    def line(self, entry_type: str = "capture", **cells: object) -> "Case":
+        """A line of a settlement file; its net is gross less fee."""
+        row = {"batch_id": "B1", "settled_on": "2026-10-01", "order_no": "A1"}
+        row |= {"transaction_id": "T1", "currency": "EUR", "gross": 10000, "fee": 0}
+        row |= {"entry_type": entry_type, **cells}
+        net = int(str(row["gross"])) - int(str(row["fee"]))
+        return self._add("settlement", {"net": net, **row})
+
+    def payout(self, state: str = "confirmed", **cells: object) -> "Case":
+        """A payout of ours."""
+        row = {"order_no": "", "transaction_id": "", "request_id": "P1", "outcome_at": LONG_AGO}
+        return self.move("payout", state, **{**row, **cells})
+
     def reject(self, **cells: Any) -> "Case":
         """A row that could not be read."""
         values: dict[str, Any] = {"kind": "orders", "source": "rows", "line": 3, "column": "amount"}
@@ -137,7 +151,11 @@ class Case:
 
     def sources(self) -> Sources:
         """The typed frames."""
-        columns = {"ledger": LEDGER_COLUMNS, "instructions": INSTRUCTION_COLUMNS}
+        columns = {
+            "ledger": LEDGER_COLUMNS,
+            "instructions": INSTRUCTION_COLUMNS,
+            "settlement": SETTLEMENT_COLUMNS,
+        }
         optional = {
             name: frame_of(self.rows[name], columns=kinds) if name in self.rows else None
             for name, kinds in columns.items()
@@ -150,6 +168,7 @@ class Case:
             gateway=frame_of(self.rows["gateway"], columns=GATEWAY_COLUMNS),
             ledger=optional["ledger"],
             instructions=optional["instructions"],
+            settlement=optional["settlement"],
             rejects=tuple(self.rejects),
             universe=universe,
         )

@@ -1,0 +1,10 @@
+"""Plain files of any size with planted breaks: truth first, then the files, then the answer key.
+
+Every break code has a recipe that says what truly happened and what each file says of it. The
+engine never sees the key. Seeded: the same size and seed give the same rows.
+"""
+
+from recon.sandbox.planted.files import Planted, planted
+from recon.sandbox.planted.recipes import RECIPES, RULES
+
+__all__ = ["RECIPES", "RULES", "Planted", "planted"]
