@@ -2,10 +2,11 @@
 
 `scrubbed` cuts every number that passes the check digit of cards. `card_cells` is stricter, since
 one long id in ten passes that check by chance: only what an issuer could have given counts, and
-only in a column that is not simply numbered that way.
+only in a column that is not simply numbered that way. `holding_cards` looks into sentences.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +20,13 @@ DIGITS_MIN = 13
 DIGITS_MAX = 19
 
 _DIGITS_WITH_GAPS = re.compile(r"(?<![0-9])[0-9](?:[ -]?[0-9]){12,}(?![0-9])", re.ASCII)
-_ISSUED = (
-    r"\A(?:4[0-9]{12}(?:[0-9]{3}){0,2}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]"
+_ISSUER = (
+    r"(?:4[0-9]{12}(?:[0-9]{3}){0,2}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]"
     r"|720)[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35[0-9]{14}"
-    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12,15})\z"
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12,15})"
 )
+_ISSUED = rf"\A{_ISSUER}\z"
+_GROUPS = re.compile(r"[0-9]+(?:[ -][0-9]+)*", re.ASCII)
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
@@ -51,6 +54,32 @@ def card_cells(cells: pa.Array) -> list[int]:
     rows = found.to_pylist()
     hits = [row for row in rows if has_check_digit(cells[row].as_py())]
     return hits if len(hits) > len(rows) - len(hits) else []
+
+
+def holding_cards(cells: pa.Array) -> list[int]:
+    """Row numbers of texts in which an issued card number stands, in one piece or in groups."""
+    long: Any = pc.indices_nonzero(pc.match_substring_regex(cells, r"[0-9](?:[ -]?[0-9]){12}"))
+    return [row for row in long.to_pylist() if _holds_card(cells[row].as_py())]
+
+
+def _holds_card(text: str) -> bool:
+    return any(
+        re.fullmatch(_ISSUER, digits) and has_check_digit(digits)
+        for run in _GROUPS.findall(text)
+        for digits in _joined(re.split("[ -]", run))
+    )
+
+
+def _joined(groups: list[str]) -> Iterator[str]:
+    """Neighbouring groups of digits as one number, every way that has a card's length."""
+    for first in range(len(groups)):
+        digits = ""
+        for group in groups[first:]:
+            digits += group
+            if len(digits) > DIGITS_MAX:
+                break
+            if len(digits) >= DIGITS_MIN:
+                yield digits
 
 
 def _scrub_run(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.foreign_bytes.card_numbers import card_cells
+from recon.foreign_bytes.card_numbers import card_cells, holding_cards
 from recon.foreign_bytes.table_schema import Grammar
 
 NUMBER_DIGITS_MAX = 15
@@ -28,7 +28,8 @@ def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) ->
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is a number that is not whole or has over {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
-    for row in card_cells(cells):
+    held = holding_cards(cells) if grammar is Grammar.REASON else card_cells(cells)
+    for row in held:
         problems[row] = "looks like a card number, which does not belong here"
     return problems
 

@@ -7,6 +7,7 @@ from lxml import etree
 
 from recon.gateway_client.payment_outcome import PaymentRecord, RiskReason
 from recon.gateway_client.prepare import PreparedCall
+from recon.gateway_client.private_names import NOT_KEPT, is_private
 from recon.gateway_client.text import LONG_DIGIT_RUN, masked_card
 
 RISK_REASONS_MAX = 50
@@ -55,7 +56,10 @@ def payment_record(
         result_code=code.strip() if separator else "",
         result_text=(text if separator else code).strip(),
         risk_reasons=_risk_reasons(root, prepared=prepared),
-        extra={prepared.masked_text(name): kept(name) for name in extra},
+        extra={
+            prepared.masked_text(name): NOT_KEPT if is_private(name) else kept(name)
+            for name in extra
+        },
     )
 
 

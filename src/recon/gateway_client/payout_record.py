@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from recon.gateway_client.payout import PayoutRow
+from recon.gateway_client.private_names import NOT_KEPT, is_private
 from recon.gateway_client.wire.json_reply import text_of
 
 EXTRA_FIELDS_MAX = 50
@@ -121,5 +122,5 @@ def _clearing_system(reply: Mapping[str, Any]) -> str:
 def _extra(reply: Mapping[str, Any], *, masked_text: Kept) -> dict[str, str]:
     """Unknown fields that are plain text or numbers; objects may hold anything of a person."""
     names = [name for name in reply if name not in _KNOWN_FIELDS][:EXTRA_FIELDS_MAX]
-    texts = {name: text_of(reply[name]) for name in names}
+    texts = {name: NOT_KEPT if is_private(name) else text_of(reply[name]) for name in names}
     return {masked_text(name): masked_text(text) for name, text in texts.items() if text}

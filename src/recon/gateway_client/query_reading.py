@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from recon.gateway_client.interface import GatewayInterface, QueryRefusal, ReplyPolicy
 from recon.gateway_client.outcomes import Finding, FindingKind
+from recon.gateway_client.private_names import without_private
 from recon.gateway_client.rows import Credentials
 from recon.gateway_client.signing import SignatureState, reply_signature
 from recon.gateway_client.text import code_and_text, scrubbed
@@ -190,9 +191,10 @@ def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
 
 
 def extra_fields(row: Mapping[str, Any], *, known: frozenset[str] | set[str]) -> dict[str, str]:
-    """Fields of a row that are not listed, scrubbed of card numbers."""
+    """Fields of a row that are not listed, scrubbed; of private ones only the names."""
     names = [name for name in row if name not in known and name not in DROPPED_FIELDS]
-    return {scrubbed(name): scrubbed(_shown(row[name])) for name in names[:EXTRA_FIELDS_MAX]}
+    kept = without_private({name: row[name] for name in names[:EXTRA_FIELDS_MAX]})
+    return {scrubbed(name): scrubbed(_shown(value)) for name, value in kept.items()}
 
 
 def _shown(value: object) -> str:

@@ -1,12 +1,15 @@
 """Text that comes from outside, made safe to keep and to show.
 
-Card numbers are cut to their first six and last four digits, control characters and lone
-surrogates become spaces, and everything is bounded. Ids and amounts never pass through here.
+Card numbers are cut to their first six and last four digits, bank accounts to `DE…3000`, control
+characters and lone surrogates become spaces, and everything is bounded. Ids and amounts never pass
+through here.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+
+from recon.gateway_client.bank_accounts import masked_accounts
 
 MESSAGE_CHARACTERS_MAX = 300
 LOOKED_AT_CHARACTERS_MAX = 4 * MESSAGE_CHARACTERS_MAX
@@ -28,12 +31,12 @@ _CODE = re.compile(
 
 
 def scrubbed(text: str, *, keep: Iterable[str] = ()) -> str:
-    """The text with card numbers masked, on one line, at most MESSAGE_CHARACTERS_MAX long."""
+    """The text with card numbers and IBANs masked, on one line, at most MESSAGE_CHARACTERS_MAX."""
     if len(text) < CARD_DIGITS_MIN and text.isascii() and text.isprintable():
         return text.strip()  # nothing to hide, and nine in ten fields of a reply are so short
     line = _UNSAFE.sub(" ", text[:LOOKED_AT_CHARACTERS_MAX]).strip()
     # Masked before the cut, so that a cut cannot hide a number.
-    return masked_cards(line, keep=keep)[:MESSAGE_CHARACTERS_MAX]
+    return masked_cards(masked_accounts(line), keep=keep)[:MESSAGE_CHARACTERS_MAX]
 
 
 def masked_card(text: str) -> str:

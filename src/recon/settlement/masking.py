@@ -1,29 +1,39 @@
-"""Card numbers never rest in the journal: digits that pass the Luhn test are cut to 6 + 4.
+"""What a gateway quotes of cards and persons never rests in the journal.
 
-Replies of batch operations carry no card field, but free text can. Runs of digits that our own
-request already had (order and transaction numbers) are left alone: masking them would turn a good
-reply into an unreadable one.
+Replies of batch operations have no field for a card or a person, but a gateway may add one, and
+free text can quote anything. Card numbers are cut to 6 + 4, IBANs to their country and end, and the
+values of fields that are named for such things go wholly. Numbers that our own request already had
+(orders and transactions) are left alone: masking them would make a good reply unreadable.
 """
 
 import re
 
-from recon.foreign_bytes.card_numbers import has_check_digit
+from recon.gateway_client.bank_accounts import masked_accounts
+from recon.gateway_client.private_names import NOT_KEPT, PRIVATE_NAMES
+from recon.gateway_client.text import masked_cards
 
-_SHOWN_FIRST = 6
-_SHOWN_LAST = 4
-
-_RUN = re.compile(rb"(?<![0-9])[0-9]{13,19}(?![0-9])")
+_NAMED = re.compile(
+    rf'("(?:{"|".join(sorted(PRIVATE_NAMES))})"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)',
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(
+    r"(?<![0-9])[0-9]{4}([ -])(?:[0-9]{4}\1[0-9]{4}\1[0-9]{1,7}|[0-9]{6}\1[0-9]{4,5})(?![0-9])"
+)
+"""As cards are printed; ids with a hyphen in them look otherwise."""
+_RUN = re.compile(r"(?<![0-9])[0-9]{13,19}(?![0-9])")
+_ONE_BYTE = "latin-1"
+"""Every byte is one character of it, so a reply that is no text comes out as it went in."""
+_CUT = "…"
 
 
 def masked(text: bytes, *, known: bytes) -> bytes:
-    """`text` with card-like numbers cut, but for those that also stand in `known`."""
-    ours = set(_RUN.findall(known))
+    """`text` without what is private; card-like numbers that also stand in `known` are kept."""
+    ours = frozenset(_RUN.findall(known.decode(_ONE_BYTE)))
+    kept = _NAMED.sub(rf'\1"{NOT_KEPT}"', text.decode(_ONE_BYTE))
+    kept = masked_accounts(kept).replace(_CUT, NOT_KEPT)
+    kept = _GROUPED.sub(lambda found: masked_cards(found[0]), kept)
+    return _RUN.sub(lambda found: _cut(found[0], ours=ours), kept).encode(_ONE_BYTE)
 
-    def cut(found: re.Match[bytes]) -> bytes:
-        digits = found.group()
-        if digits in ours or not has_check_digit(digits.decode()):
-            return digits
-        hidden = len(digits) - _SHOWN_FIRST - _SHOWN_LAST
-        return digits[:_SHOWN_FIRST] + b"*" * hidden + digits[-_SHOWN_LAST:]
 
-    return _RUN.sub(cut, text)
+def _cut(digits: str, *, ours: frozenset[str]) -> str:
+    return digits if digits in ours else masked_cards(digits)

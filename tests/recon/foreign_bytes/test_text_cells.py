@@ -1,4 +1,5 @@
 import pyarrow as pa
+import pytest
 
 from recon.foreign_bytes.table_schema import Grammar
 from recon.foreign_bytes.text_cells import read_text, read_words
@@ -29,3 +30,21 @@ def test_no_line_end_slips_through_at_the_end() -> None:
     """A pattern's end is the end of the text, not the place before a last line feed."""
     cells = pa.array(["A-1\n", "\nA-1"], pa.large_string())
     assert list(read_text(cells, grammar=Grammar.ORDER_KEY, numbers=None)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "4111111111111111",
+        "card 4111 1111 1111 1111",
+        "2 of 4111-1111-1111-1111, late",
+        "order 12 4111 1111 1111 1111",
+    ],
+)
+def test_a_reason_that_quotes_a_card_is_refused(reason: str) -> None:
+    """It would be sent to the gateway and rest in the journal; other reasons are not touched."""
+    cells = pa.array(["returned", reason, "order 2026112022000000301"], pa.large_string())
+    problems = read_text(cells, grammar=Grammar.REASON, numbers=None)
+    assert list(problems) == [1]
+    assert "card number" in problems[1]
+    assert reason not in problems[1]

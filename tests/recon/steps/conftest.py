@@ -256,7 +256,7 @@ def merchant(tmp_path: Path, database_url: str) -> Iterator[Merchant]:
     ledger.write_text(
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
-    _write_config(tmp_path, ledger=ledger)
+    write_config(tmp_path, ledger=ledger)
     with serving(SandboxOptions(orders=300)) as sandbox:
         variables = {
             "RECON_GATEWAY_BASE_URL": sandbox.base_url,
@@ -267,7 +267,8 @@ def merchant(tmp_path: Path, database_url: str) -> Iterator[Merchant]:
         yield Merchant(tmp_path, sandbox, variables)
 
 
-def _write_config(folder: Path, *, ledger: Path) -> None:
+def write_config(folder: Path, *, ledger: Path) -> None:
+    """Rules that read the sandbox, a quick pace, one account."""
     played = load_tables("sandbox", config_dir=None)
     tables = {name: played[name] for name in ("payment_status", "query_result")}
     rules = ["[gateway]", 'amount_means = "authorised"']

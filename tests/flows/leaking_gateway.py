@@ -1,0 +1,104 @@
+"""A gateway that does its work and quotes what nobody should keep, all over its replies."""
+
+import http.client
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+CARD = "4929780164523877"
+GROUPED_CARD = "4929 7801 6452 3877"
+CODE = "9173"
+IBAN = "DE89370400440532013000"
+DOCUMENT = "4417119900"
+BIRTH_DATE = "1980-02-29"
+NAME = "Quill"
+FIELDS = {
+    "card": CARD,
+    "security_code": CODE,
+    "iban": IBAN,
+    "document": DOCUMENT,
+    "birth_date": BIRTH_DATE,
+    "last_name": NAME,
+    "note": f"paid with {GROUPED_CARD} from {IBAN}",
+    f"of {CARD}": "a name that is a secret",
+}
+"""What stands in every object of a reply beside its own fields."""
+QUOTED = f" (card {GROUPED_CARD}, account {IBAN})"
+TEXTS = frozenset({"return_message", "error_message", "refund_message", "failure_reason"})
+
+
+@dataclass
+class LeakingGateway:
+    """Where it listens, and how often it answered each operation."""
+
+    base_url: str
+    answered: Counter[str] = field(default_factory=Counter)
+
+
+def leaked(value: Any) -> Any:
+    """A reply with the secrets in all its objects and texts."""
+    if isinstance(value, list):
+        return [leaked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    own = {
+        name: f"{part}{QUOTED}" if name in TEXTS else leaked(part) for name, part in value.items()
+    }
+    return FIELDS | own
+
+
+def answer(operation: str, nth: int, body: bytes) -> tuple[int, bytes]:
+    """Status and body of the n-th reply of an operation; some are an error, some cannot be read."""
+    reply = json.dumps(leaked(json.loads(body))).encode()
+    if operation == "retrievalTrans" and nth == 1:
+        return 500, reply
+    return 200, reply[:-1] if operation == "cancelsubscription" else reply
+
+
+@contextmanager
+def leaking(behind: str) -> Iterator[LeakingGateway]:
+    """Stands before the gateway at the base URL `behind`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = _forwarded(behind, self.path, sent, self.headers["Content-Type"])
+            operation = self.path.rpartition("/")[2]
+            gateway.answered[operation] += 1
+            if status == 200:
+                status, body = answer(operation, gateway.answered[operation], body)
+            self.send_response(status, f"card {CARD}")
+            self.send_header("X-Card", CARD)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """The tests' output is looked at; a gateway's own log is not ours."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    gateway = LeakingGateway(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield gateway
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _forwarded(behind: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(urlsplit(behind).netloc, timeout=10)
+    try:
+        connection.request("POST", path, body, {"Content-Type": content_type})
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()

@@ -1,0 +1,238 @@
+"""That a night through a real Prefect server leaves nothing private where it could be read."""
+
+import csv
+import logging
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, is_zipfile
+
+import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
+
+from flows.local import run_nightly
+from flows.prefect_server import PrefectServer
+from recon.gateway_client import Credentials
+from recon.model import InstructionState, Verdict
+from recon.sandbox import SandboxOptions, serving
+from recon.store import instruction_rows
+from recon.store.history import append
+from recon.store.journal import move
+from recon.store.migrate import upgrade
+from tests.conformance.conftest import QUICK, Target, interface_of
+from tests.conformance.test_card_contract import card_payment
+from tests.flows.leaking_gateway import (
+    BIRTH_DATE,
+    CARD,
+    CODE,
+    DOCUMENT,
+    GROUPED_CARD,
+    IBAN,
+    NAME,
+    leaking,
+)
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, write_config
+
+pytestmark = pytest.mark.flow
+
+SIGN_KEY = "the-sign-key-canary-6e1f"
+CARD_CODE = re.compile(rb"(?i)(?:cvv|code)[^0-9a-z]{1,8}" + CODE.encode())
+"""Four digits stand everywhere; these only behind their name."""
+PAYEE = {
+    "beneficiary.entity_type": "PERSONAL",
+    "beneficiary.first_name": "Ana",
+    "beneficiary.last_name": NAME,
+    "beneficiary.date_of_birth": BIRTH_DATE,
+    "beneficiary.bank_details.iban": IBAN,
+    "beneficiary.bank_details.account_name": f"Ana {NAME}",
+    "beneficiary.bank_details.bank_country_code": "DE",
+    "beneficiary.additional_info.personal_id_number": DOCUMENT,
+    "payment_date": "2026-11-20",
+    "payment_method": "SWIFT",
+}
+
+
+@pytest.fixture
+def merchant(tmp_path: Path) -> Iterator[Merchant]:
+    """A merchant whose gateway quotes secrets in every reply, and whose files hold some."""
+    for name in ("config", "inbox", "reports", "tmp"):
+        (tmp_path / name).mkdir()
+    database_url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(database_url)
+    ledger = tmp_path / "ledger.csv"
+    ledger.write_text(
+        "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+    )
+    write_config(tmp_path, ledger=ledger)
+    with serving(SandboxOptions(orders=300, sign_key=SIGN_KEY)) as sandbox:
+        variables = {
+            "RECON_SIGN_KEY": SIGN_KEY,
+            "RECON_SEAL_KEY": Fernet.generate_key().decode(),
+            "RECON_DATABASE_URL": database_url,
+            "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        }
+        yield Merchant(tmp_path, sandbox, variables)
+
+
+def instructed(merchant: Merchant) -> None:
+    """A file that instructs every kind of movement, with rows that cannot be read beside them."""
+    own = Credentials(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY))
+    target = Target(merchant.sandbox.base_url, own, interface_of("base"), (), QUICK)
+    risky = target.pay(card_payment(order_no="canary-1", card="4000000000009235")).record
+    plan = {"contract_name": "Gold plan", "interval": "day"}
+    lasting = target.pay(card_payment(order_no="canary-2", subscription=plan)).record
+    assert risky is not None
+    assert lasting is not None
+    euros = {
+        state: [p for p in merchant.payments(state) if p.currency == "EUR"]
+        for state in ("authorised", "captured")
+    }
+    moved = {
+        "capture": euros["authorised"][0],
+        "cancel": euros["authorised"][1],
+        "refund": euros["captured"][0],
+    }
+    rows: list[dict[str, str]] = [
+        {
+            "kind": kind,
+            "order_no": payment.order_no,
+            "transaction_id": payment.transaction_id,
+            "amount": payment.amount,
+            "reason": "returned",
+        }
+        for kind, payment in moved.items()
+    ]
+    rows += [
+        {
+            "kind": "review",
+            "order_no": "canary-1",
+            "transaction_id": risky.transaction_id,
+            "amount": "10.00",
+        },
+        {
+            "kind": "cancel_subscription",
+            "recurring_id": lasting.recurring_id,
+            "contract_name": "Gold plan",
+        },
+        {"kind": "payout", "amount": "250.00", **PAYEE},
+        {"kind": "payout", "amount": IBAN, **PAYEE},
+        {"kind": "refund", "order_no": GROUPED_CARD, "transaction_id": CARD, "amount": CARD},
+        rows[0] | {"reason": f"card {GROUPED_CARD}"},
+    ]
+    write_file(merchant.inbox / "instructions-1.csv", rows)
+    orders = [merchant.order(payment) for payment in moved.values()]
+    bad = [
+        merchant.order(moved["capture"], order_no="bad-1", amount=CARD),
+        merchant.order(moved["refund"], order_no="bad-2", currency=IBAN),
+        merchant.order(
+            euros["captured"][1],
+            action="refund",
+            action_amount="1.00",
+            action_reason=f"card {GROUPED_CARD}",
+        ),
+    ]
+    merchant.drop("orders-1.csv", *orders, *bad)
+
+
+def write_file(path: Path, rows: Sequence[dict[str, str]]) -> None:
+    """An instruction file of the account."""
+    common = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "currency": "EUR"}
+    names = list(dict.fromkeys([*common, "request_id", *(name for row in rows for name in row)]))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=names, restval="")
+        writer.writeheader()
+        for number, row in enumerate(rows):
+            writer.writerow({**common, "request_id": f"I-{number}", **row})
+
+
+def approve_all(merchant: Merchant) -> None:
+    """As the approval of two people leaves it."""
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        for (instruction_id,) in selected(
+            merchant, "SELECT instruction_id FROM instruction WHERE state = 'planned'"
+        ):
+            found = instruction_rows.of_id(connection, instruction_id)
+            values = {"hold": "", "approved_by": "Ann Berg and Jo Hill"}
+            event = move(connection, found, to=InstructionState.APPROVED, values=values)
+            append(connection, [event], at=environment.clock())
+
+
+def selected(merchant: Merchant, query: str) -> list[Any]:
+    """Rows of our database."""
+    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def places(*folders: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file, and every part of those that are archives."""
+    for path in sorted(found for folder in folders for found in folder.rglob("*")):
+        if not path.is_file():
+            continue
+        yield str(path), path.read_bytes()
+        if is_zipfile(path):
+            with ZipFile(path) as archive:
+                for name in archive.namelist():
+                    yield f"{path}:{name}", archive.read(name)
+
+
+def found_in(text: bytes, *, secrets: Sequence[str]) -> list[str]:
+    """The secrets that a place holds."""
+    found = [secret for secret in secrets if secret.encode() in text]
+    return [*found, "card code"] if CARD_CODE.search(text) else found
+
+
+def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
+    server: PrefectServer,
+    merchant: Merchant,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Every operation of a night, each reply full of secrets: no database, log or file has one."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(tempfile, "tempdir", str(merchant.folder / "tmp"))
+    monkeypatch.setattr("recon.steps.environment.system_clock", merchant.clock)
+    instructed(merchant)
+    sentences: list[str] = []
+    with leaking(merchant.sandbox.base_url) as gateway:
+        merchant.variables["RECON_GATEWAY_BASE_URL"] = gateway.base_url
+        merchant.night()
+        approve_all(merchant)
+        for name, value in merchant.variables.items():
+            monkeypatch.setenv(name, value)
+        verdict = run_nightly(
+            merchant.request, home=server.home, server=server, progress=sentences.append
+        )
+    assert verdict in set(Verdict)
+    assert len(sentences) == 6
+    assert set(gateway.answered) == {
+        *("retrievalTrans", "capture", "cancel", "refund", "review"),
+        *("cancelsubscription", "payout"),
+    }
+    for path in merchant.inbox.iterdir():
+        path.unlink()
+    out, err = capfd.readouterr()
+    spoken = "\n".join([*sentences, *(step.sentence for step in merchant.told), caplog.text])
+    looked_at = [("spoken", f"{spoken}{out}{err}".encode())]
+    looked_at += places(merchant.folder, server.home)
+    assert any(sentences[0].encode() in text for _, text in places(server.home))
+    assert any(b"492978" in text for _, text in places(merchant.folder))
+    secrets = (CARD, GROUPED_CARD, IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
+    secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"])
+    found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
+    assert {place: what for place, what in found.items() if what} == {}
+
+
+def test_a_secret_is_found_wherever_it_rests(tmp_path: Path) -> None:
+    """The search itself: in plain files and in the parts of a workbook."""
+    (tmp_path / "log").write_text(f"security_code: {CODE}")
+    with ZipFile(tmp_path / "book.xlsx", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("sheet1.xml", f"<v>{IBAN}</v>" * 9)
+    found = [found_in(text, secrets=(IBAN,)) for _, text in places(tmp_path)]
+    assert sorted(filter(None, found)) == [[IBAN], ["card code"]]
