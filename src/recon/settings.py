@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 
 from recon.approvers import Approver, approvers_of
 from recon.errors import ConfigurationError
+from recon.file_layouts import FileLayout
 from recon.limits import Limits, limits_of
 from recon.rules import Rules, problems_of
 
@@ -60,6 +61,8 @@ class AccountSettings(BaseModel):
     inbox: Path
     reports: Path
     ledger: LedgerSource | None = None
+    layouts: tuple[FileLayout, ...] = ()
+    """How the files of the inbox are written; the first whose pattern fits a name holds."""
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 
@@ -127,6 +130,16 @@ class Settings(BaseModel):
         return found
 
 
+class FileSettings(BaseModel):
+    """What reading an order file needs: no database, no gateway."""
+
+    model_config = ConfigDict(frozen=True)
+    accounts: dict[str, AccountSettings]
+    rules: Rules
+    review_flags: frozenset[str]
+    seal_key: SecretStr | None
+
+
 def bundled_config_dir() -> Path:
     """Where the configuration that ships with the product lies."""
     inside_wheel = Path(__file__).parent / "_config"
@@ -191,6 +204,23 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
         limits=limits_of(load_tables("limits", config_dir=config_dir)),
         config_dir=config_dir,
+    )
+
+
+def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
+    """The settings that decide how an order file is read.
+
+    Raises:
+        ConfigurationError: naming the file and key that is wrong.
+    """
+    folder = environment.get("RECON_CONFIG_DIR", "").strip()
+    config_dir = Path(folder) if folder else None
+    gateway = load_tables("gateway", config_dir=config_dir)
+    return FileSettings(
+        accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
+        rules=load_rules(config_dir=config_dir),
+        review_flags=_checked(GatewaySettings, gateway, source="gateway.toml").review_flags,
+        seal_key=_seal_key(environment),
     )
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from recon import cli, errors, model
 from recon.rules import Rules, SeverityRules, Tolerance
+from recon.file_layouts import FileLayout, Trailer
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,8 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     GatewaySettings,
     AccountSettings,
     LedgerSource,
+    FileLayout,
+    Trailer,
     Rules,
     SeverityRules,
     Tolerance,

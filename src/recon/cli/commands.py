@@ -17,6 +17,7 @@ from recon.cli import (
     gateway_calls,
     night,
     notifications,
+    order_files,
     people,
     sending,
     upkeep,
@@ -63,6 +64,7 @@ app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
+app.add_typer(order_files.order_file, name="order-file")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
 database.command("grants")(upkeep.grants)

@@ -39,13 +39,13 @@ def has_check_digit(digits: str) -> bool:
     return total % 10 == 0
 
 
-def scrubbed(text: str) -> str:
+def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
     """The text on one line, of bounded length, with the middle of every card number cut out."""
     shown = _DIGITS_WITH_GAPS.sub(_scrub_run, text)
     shown = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in shown)
-    if len(shown) <= SHOWN_CHARACTERS_MAX:
+    if len(shown) <= characters_max:
         return shown
-    return f"{shown[:SHOWN_CHARACTERS_MAX]}… ({len(text)} characters)"
+    return f"{shown[:characters_max]}… ({len(text)} characters)"
 
 
 def card_cells(cells: pa.Array) -> list[int]:

@@ -32,3 +32,15 @@ SHEET_CELLS_MAX = 20_000_000
 
 PARQUET_BYTES_MAX = 2 * FILE_BYTES_MAX
 """Unpacked bytes that a Parquet file declares."""
+
+JSON_LINE_BYTES_MAX = 1024 * 1024
+"""One line of JSON lines."""
+
+JSON_DEPTH_MAX = 8
+"""Objects inside objects, of one line."""
+
+XML_BYTES_MAX = 256 * 1024 * 1024
+"""One XML file: about half a million records."""
+
+XML_DEPTH_MAX = 32
+"""Elements inside elements."""

@@ -59,6 +59,7 @@ def read_parquet(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
         columns=columns,
         lines=np.arange(2, rows + 2, dtype=np.int64),
         numbers=numbers,
+        typed_dates=True,
     )
 
 

@@ -1,17 +1,29 @@
 """One door for all formats: the name says what a file should be, its bytes must agree."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.csv_text import read_csv
+from recon.foreign_bytes.json_lines import read_json_lines
 from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.foreign_bytes.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.foreign_bytes.parquet_file import read_parquet
 from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.xlsx_archive import OLE_MAGIC, ZIP_MAGIC
 from recon.foreign_bytes.xlsx_book import read_xlsx
+from recon.foreign_bytes.xml_records import read_xml
 
-READERS = {".csv": read_csv, ".xlsx": read_xlsx, ".parquet": read_parquet}
-SUFFIXES = tuple(READERS)
+FORMATS = {
+    ".csv": "csv",
+    ".xlsx": "xlsx",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".xml": "xml",
+}
+"""Ending of a name -> format."""
+SUFFIXES = tuple(FORMATS)
+_TEXT = {"csv": "CSV", "jsonl": "JSON lines", "xml": "XML"}
 _NOT_TEXT = {
     ZIP_MAGIC: "a zip archive, perhaps an .xlsx workbook",
     PARQUET_MAGIC: "a Parquet file",
@@ -23,25 +35,42 @@ _NOT_TEXT = {
 }
 
 
-def read_raw(path: Path, *, wanted: frozenset[str]) -> RawTable:
-    """The wanted columns of a CSV, XLSX or Parquet file, as text.
+def read_raw(path: Path, *, wanted: frozenset[str], layout: FileLayout = STANDARD) -> RawTable:
+    """The wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file, as text.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: it is not what its name says.
+        SourceUnreadableError: it is not what its name or its layout says.
     """
-    reader = READERS.get(path.suffix.lower())
     file = read_bytes(path)
-    if reader is None:
-        refuse(path.name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
+    return raw_of(file, wanted=wanted, layout=layout)
+
+
+def raw_of(file: FileBytes, *, wanted: frozenset[str], layout: FileLayout = STANDARD) -> RawTable:
+    """As `read_raw`, from bytes that were read before.
+
+    Raises:
+        SourceUnreadableError: they are not what the name or the layout says.
+    """
+    name = file.path.name
+    kind = layout.format or FORMATS.get(file.path.suffix.lower(), "")
+    if not kind:
+        refuse(name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
     if not file.content:
-        refuse(path.name, "is empty: it has not even a header")
-    if reader is read_csv:
-        _refuse_not_text(file)
-    return reader(file, wanted=wanted)
+        refuse(name, "is empty: it has not even a header")
+    if kind in _TEXT:
+        _refuse_not_text(file, needed=_TEXT[kind])
+    readers: dict[str, Callable[[], RawTable]] = {
+        "csv": lambda: read_csv(file, wanted=wanted, layout=layout),
+        "xlsx": lambda: read_xlsx(file, wanted=wanted),
+        "parquet": lambda: read_parquet(file, wanted=wanted),
+        "jsonl": lambda: read_json_lines(file, wanted=wanted),
+        "xml": lambda: read_xml(file, wanted=wanted, record=layout.record),
+    }
+    return readers[kind]()
 
 
-def _refuse_not_text(file: FileBytes) -> None:
+def _refuse_not_text(file: FileBytes, *, needed: str) -> None:
     for magic, what in _NOT_TEXT.items():
         if file.content.startswith(magic):
-            refuse(file.path.name, f"is not CSV but {what} (its first bytes say so)")
+            refuse(file.path.name, f"is not {needed} but {what} (its first bytes say so)")

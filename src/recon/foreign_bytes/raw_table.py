@@ -24,6 +24,16 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """What somebody says stands in a file, as written."""
+
+    rows: str = ""
+    amounts: Mapping[str, str] = field(default_factory=dict)
+    """Currency -> sum; "" names that of a file of one currency."""
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RawTable:
     """A file as text: one entry of `lines` and of each column per well-formed row."""
 
@@ -41,6 +51,10 @@ class RawTable:
     """Of columns with cells that were exact numbers, not text: which ones (booleans)."""
     last_line_open: bool = False
     """The last line has no line end, so it may have been cut."""
+    typed_dates: bool = False
+    """Cells that were dates, not text, are written as ISO 8601."""
+    declared: Declared | None = None
+    """What the file itself says it holds."""
 
     @property
     def rows_read(self) -> int:

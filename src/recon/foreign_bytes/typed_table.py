@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.business_date import zone_of
+from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amounts
 from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.instants import InstantColumn, read_instants
+from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of
 from recon.foreign_bytes.raw_reader import read_raw
 from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.row_rules import relations
@@ -51,19 +54,29 @@ class Table(NamedTuple):
     source_file: SourceFile
     ignored_columns: tuple[str, ...]
     """Columns of the file that recon does not know; nothing was read from them."""
+    rows: npt.NDArray[np.int64]
+    """Row number in the file of each row of the frame."""
+    counted: Counted
+    """What control figures are compared with."""
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """One table while its columns are checked, in order."""
 
     raw: RawTable
-    columns: Mapping[str, pa.Array]
+    mapped: MappedColumns
     typed: dict[str, Any]
     problems: dict[int, tuple[str, str]]
     """Row number -> (column, reason): the first only."""
 
+    @property
+    def columns(self) -> Mapping[str, pa.Array]:
+        """Cells in the standard form by our names."""
+        return self.mapped.cells
+
     def note(self, column: str, problems: Mapping[int, str]) -> None:
+        """Keep the first problem of every row."""
         for row, reason in problems.items():
             self.problems.setdefault(row, (column, reason))
 
@@ -73,28 +86,29 @@ def read_table(
     *,
     kind: SourceKind,
     rules: Rules,
-    columns: Mapping[str, str] | None = None,
+    layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
     schema: TableSchema | None = None,
 ) -> Table:
-    """A CSV, XLSX or Parquet file as a typed frame and its rejects.
+    """A file as a typed frame and its rejects.
 
     Args:
-        path: the file; its ending says what it is.
+        path: the file; its ending, or the layout, says what it is.
         kind: which table it is.
         rules: how the gateway's fields are to be read.
-        columns: our column name -> theirs; absent means the same name.
-        zone: of timestamps without an offset; the rules' for the gateway, else UTC.
+        layout: how the file is written.
+        zone: of timestamps without an offset; the layout's comes first, then this, then the
+            rules' for the gateway, else UTC.
         schema: another layout of this kind, such as the inbox file's.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name says, or columns are missing.
     """
-    layout = schema or schema_of(kind)
-    theirs = {name: (columns or {}).get(name, name) for name in layout.names}
-    raw = read_raw(path, wanted=frozenset(theirs.values()))
-    return type_table(raw, schema=layout, rules=rules, theirs=theirs, zone=zone)
+    wanted = schema or schema_of(kind)
+    theirs = frozenset(names_of(wanted, layout=layout).values())
+    raw = read_raw(path, wanted=theirs, layout=layout)
+    return type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
 
 
 def type_table(
@@ -102,7 +116,7 @@ def type_table(
     *,
     schema: TableSchema,
     rules: Rules,
-    theirs: Mapping[str, str] | None = None,
+    layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> Table:
     """As `read_table`, from text columns that somebody else brought.
@@ -110,45 +124,55 @@ def type_table(
     Raises:
         SourceUnreadableError: a required column is missing.
     """
-    names = theirs or {name: name for name in schema.names}
-    _refuse_missing(raw, schema=schema, theirs=names)
-    reading = _Reading(raw, _columns(raw, schema=schema, theirs=names), {}, {})
+    return _table(reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone), schema)
+
+
+def reading_of(
+    raw: RawTable,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+) -> Reading:
+    """Every cell of a table read, with what is wrong with it.
+
+    Raises:
+        SourceUnreadableError: a required column is missing.
+    """
+    _refuse_missing(raw, schema=schema, layout=layout)
+    reading = Reading(raw, mapped_columns(raw, schema=schema, layout=layout), {}, {})
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
-    local = zone or zone_of(rules.gateway.timezone if schema.kind is SourceKind.GATEWAY else "UTC")
+    local = ZoneInfo(layout.zone) if layout.zone else zone
+    local = local or zone_of(rules.gateway.timezone if schema.kind is SourceKind.GATEWAY else "UTC")
     for column in schema.columns:
-        problems = _read_column(reading, column, theirs=names, kind=schema.kind, zone=local)
+        problems = _read_column(reading, column, kind=schema.kind, zone=local)
         problems |= _blanks(reading, column, excused=without_payment)
+        problems |= reading.mapped.problems.get(column.name, {})
         if column.name not in _ALWAYS_NEEDED and without_payment is not None:
             problems = {row: why for row, why in problems.items() if not without_payment[row]}
         reading.note(column.name, problems)
         for place, found in relations(schema, column.name, reading.columns, reading.typed):
             reading.note(place, found)
     _drop_values(reading, schema=schema, rows=without_payment)
-    return _table(reading, schema=schema, theirs=names)
+    return reading
 
 
-def _refuse_missing(raw: RawTable, *, schema: TableSchema, theirs: Mapping[str, str]) -> None:
-    missing = [theirs[name] for name in schema.required if theirs[name] not in raw.header]
-    mapped = [theirs[name] for name in schema.names if theirs[name] != name]
-    missing += [name for name in mapped if name not in raw.header and name not in missing]
+def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> None:
+    theirs = names_of(schema, layout=layout)
+    needed = [theirs[name] for name in schema.required if name in theirs]
+    needed += [their for name, their in theirs.items() if their != name]
+    missing = [name for name in dict.fromkeys(needed) if name not in raw.header]
     if missing:
         seen = ", ".join(scrubbed(name) for name in raw.header[:40])
         word = "column" if len(missing) == 1 else "columns"
         refuse(raw.name, f"lacks the {word} {', '.join(missing)}; it has {seen}")
 
 
-def _columns(
-    raw: RawTable, *, schema: TableSchema, theirs: Mapping[str, str]
-) -> Mapping[str, pa.Array]:
-    """Every column of the table, blank where the file has none."""
-    blank = pa.array([""] * len(raw.lines), pa.large_string())
-    return {name: raw.columns.get(theirs[name], blank) for name in schema.names}
-
-
 def _without_payment(
-    reading: _Reading, *, schema: TableSchema, rules: Rules
+    reading: Reading, *, schema: TableSchema, rules: Rules
 ) -> npt.NDArray[np.bool_] | None:
     """Gateway rows that answer without showing a payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
@@ -162,16 +186,15 @@ def _without_payment(
 
 
 def _read_column(
-    reading: _Reading,
+    reading: Reading,
     column: Column,
     *,
-    theirs: Mapping[str, str],
     kind: SourceKind,
     zone: ZoneInfo,
 ) -> dict[int, str]:
     """Put the column's values into the reading; what is wrong with its filled cells."""
     cells = reading.columns[column.name]
-    numbers = reading.raw.numbers.get(theirs[column.name])
+    numbers = reading.raw.numbers.get(reading.mapped.theirs.get(column.name, ""))
     match column.cell:
         case Cell.AMOUNT:
             amounts = read_amounts(
@@ -201,7 +224,7 @@ def _read_column(
     return read_words(cells, words=column.cell)
 
 
-def _signed(reading: _Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
+def _signed(reading: Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
     if kind is SourceKind.SETTLEMENT:
         return np.ones(len(reading.raw.lines), dtype=bool)
     if kind is not SourceKind.LEDGER:
@@ -211,7 +234,7 @@ def _signed(reading: _Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | N
 
 
 def _blanks(
-    reading: _Reading, column: Column, *, excused: npt.NDArray[np.bool_] | None
+    reading: Reading, column: Column, *, excused: npt.NDArray[np.bool_] | None
 ) -> dict[int, str]:
     blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
     if column.name == "order_no" and excused is not None:
@@ -222,7 +245,7 @@ def _blanks(
 
 
 def _drop_values(
-    reading: _Reading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
+    reading: Reading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
 ) -> None:
     """An answer without a payment shows no amount, whatever stands in its cells."""
     if rows is None:
@@ -233,7 +256,7 @@ def _drop_values(
             value.given &= ~rows
 
 
-def _table(reading: _Reading, *, schema: TableSchema, theirs: Mapping[str, str]) -> Table:
+def _table(reading: Reading, schema: TableSchema) -> Table:
     raw = reading.raw
     rejects = _rejects(reading, schema=schema)
     keep = np.ones(len(raw.lines), dtype=bool)
@@ -249,13 +272,31 @@ def _table(reading: _Reading, *, schema: TableSchema, theirs: Mapping[str, str])
     }
     frame["source"] = pd.Series([raw.name] * int(keep.sum()), dtype="str")
     frame["line"] = pd.Series(raw.lines[keep], dtype="int64")
-    known = frozenset(theirs.values())
+    known = frozenset(reading.mapped.theirs.values())
     return Table(
         frame=pd.DataFrame(frame),
         rejects=rejects,
         source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
         ignored_columns=tuple(name for name in raw.header if name not in known),
+        rows=np.flatnonzero(keep),
+        counted=_counted(reading),
     )
+
+
+def _counted(reading: Reading) -> Counted:
+    """Rows and sums of amounts, of all rows that were read: a reject counts too."""
+    raw = reading.raw
+    amounts = reading.typed.get("amount")
+    if not isinstance(amounts, AmountColumn):
+        return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
+    sums = {}
+    unread = len(raw.bad_rows) + int((~amounts.given).sum())
+    for code, problem in known_currencies(reading.columns["currency"]).items():
+        if not problem:
+            rows = np.array(pc.equal(reading.columns["currency"], code), dtype=bool)
+            # Python's integers, since a sum may pass what 64 bits hold.
+            sums[code] = sum(amounts.minor_units[rows & amounts.given].tolist())
+    return Counted(raw.rows_read, sums, unread, raw.sha256)
 
 
 def _series(value: Any, *, keep: npt.NDArray[np.bool_], nullable: bool) -> "pd.Series[Any]":
@@ -272,7 +313,7 @@ def _series(value: Any, *, keep: npt.NDArray[np.bool_], nullable: bool) -> "pd.S
     return texts.rename(None)
 
 
-def _rejects(reading: _Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
+def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
     raw = reading.raw
     rejects = [
         Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
@@ -280,13 +321,14 @@ def _rejects(reading: _Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
     ]
     for row, (column, reason) in reading.problems.items():
         key = {name: _key_cell(reading, name, row=row) for name in _KEY}
-        value = "" if column == WHOLE_ROW else scrubbed(reading.columns[column][row].as_py())
-        line = int(raw.lines[row])
-        rejects.append(Reject(schema.kind, raw.name, line, column, scrubbed(reason), value, **key))
+        shown = reading.mapped.shown.get(column)
+        value = "" if shown is None else scrubbed(shown[row].as_py())
+        line, place = int(raw.lines[row]), reading.mapped.theirs.get(column, column)
+        rejects.append(Reject(schema.kind, raw.name, line, place, scrubbed(reason), value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))
 
 
-def _key_cell(reading: _Reading, name: str, *, row: int) -> str:
+def _key_cell(reading: Reading, name: str, *, row: int) -> str:
     """The cell where it can be trusted, else blank."""
     cell = reading.columns[name].slice(row, 1)
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT

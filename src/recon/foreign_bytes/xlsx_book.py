@@ -63,6 +63,7 @@ def read_xlsx(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
         lines=np.array([line for line, _ in good], dtype=np.int64),
         bad_rows=tuple(bad),
         numbers=numbers,
+        typed_dates=True,
     )
 
 

@@ -6,7 +6,9 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from recon.errors import ConfigurationError
+from recon.file_layouts import FileLayout
 from recon.foreign_bytes import read_table, schema_of, type_table
+from recon.foreign_bytes.mapped_columns import names_of
 from recon.ledger.sql_extract import extract
 from recon.matching.sources import LEDGER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
@@ -35,18 +37,18 @@ def read_ledger(
     if unknown:
         msg = f"ledger.columns maps {', '.join(unknown)}; the ledger has {', '.join(schema.names)}"
         raise ConfigurationError(msg)
-    theirs = {name: source.columns.get(name, name) for name in schema.names}
+    layout = FileLayout(columns=source.columns)
     if source.path is not None:
         table = read_table(
-            source.path, kind=SourceKind.LEDGER, rules=rules, columns=source.columns, zone=zone
+            source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone
         )
     else:
         raw = extract(
             _address(source, environment=environment),
             query=source.query,
-            wanted=frozenset(theirs.values()),
+            wanted=frozenset(names_of(schema, layout=layout).values()),
         )
-        table = type_table(raw, schema=schema, rules=rules, theirs=theirs, zone=zone)
+        table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
     return table.frame[list(LEDGER_COLUMNS)], table.rejects, table.source_file
 
 

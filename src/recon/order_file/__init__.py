@@ -1,20 +1,26 @@
 """Order files, as orders, actions and rejects."""
 
-from recon.order_file.inbox import Inbox, inbox
+from recon.order_file.inbox import WAITS_FOR, Inbox, inbox
 from recon.order_file.instruction_file import (
     InstructionFile,
+    instruction_file_of,
     is_instruction_file,
     read_instruction_file,
 )
-from recon.order_file.reader import ACTION_COLUMNS, OrderFile, read_order_file
+from recon.order_file.layouts import refuse_unknown_columns
+from recon.order_file.reader import ACTION_COLUMNS, OrderFile, order_file_of, read_order_file
 
 __all__ = [
     "ACTION_COLUMNS",
+    "WAITS_FOR",
     "Inbox",
     "InstructionFile",
     "OrderFile",
     "inbox",
+    "instruction_file_of",
     "is_instruction_file",
+    "order_file_of",
     "read_instruction_file",
     "read_order_file",
+    "refuse_unknown_columns",
 ]

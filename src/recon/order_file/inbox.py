@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes.raw_reader import SUFFIXES
 
 FILES_MAX = 1_000
 """Files of one inbox."""
+
+WAITS_FOR = "not complete yet: waits for"
+"""How the reason begins of a file that is left for later."""
 
 TEMPORARY_PREFIXES = (".", "~")
 TEMPORARY_SUFFIXES = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", ".bak")
@@ -23,8 +27,8 @@ class Inbox:
     """(name, why) of everything else in the folder."""
 
 
-def inbox(folder: Path) -> Inbox:
-    """The order files that wait in a folder.
+def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
+    """The order files that wait in a folder; a layout may know further endings and partners.
 
     Raises:
         SourceMissingError: there is no such folder.
@@ -38,7 +42,8 @@ def inbox(folder: Path) -> Inbox:
     except OSError as error:
         msg = f"the inbox {folder} cannot be listed: {error.strerror}"
         raise SourceUnreadableError(msg) from error
-    reasons = [(entry, _unfit(entry)) for entry in entries]
+    names = frozenset(entry.name for entry in entries)
+    reasons = [(entry, _unfit(entry, names=names, layouts=layouts)) for entry in entries]
     files = tuple(entry for entry, reason in reasons if not reason)
     if len(files) > FILES_MAX:
         msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
@@ -46,15 +51,24 @@ def inbox(folder: Path) -> Inbox:
     return Inbox(files, tuple((entry.name, reason) for entry, reason in reasons if reason))
 
 
-def _unfit(entry: Path) -> str:
+def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...]) -> str:
     """Why an entry is not an order file; "" when it is one."""
+    layout = layout_of(entry.name, layouts=layouts)
     name = entry.name.lower()
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
         return "hidden or temporary"
-    if not name.endswith(SUFFIXES):
+    partners = tuple(
+        ending for each in layouts for ending in (each.control_file, each.done_file) if ending
+    )
+    if partners and entry.name.endswith(partners):
+        return "stands beside an order file"
+    if not name.endswith(SUFFIXES) and not layout.format:
         return f"does not end in {', '.join(SUFFIXES)}"
     try:
         regular = stat.S_ISREG(entry.lstat().st_mode)
     except OSError:
         return "gone while the folder was listed"
-    return "" if regular else "not a regular file"
+    if not regular:
+        return "not a regular file"
+    partner = f"{entry.name}{layout.done_file}"
+    return "" if partner in names else f"{WAITS_FOR} {partner}"

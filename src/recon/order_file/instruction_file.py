@@ -5,7 +5,7 @@ names the column and what is wrong with it, never its value.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,20 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
-from recon.foreign_bytes.raw_reader import read_raw
+from recon.file_layouts import INSTRUCTIONS_PREFIX, STANDARD, FileLayout
+from recon.foreign_bytes.mapped_columns import names_of
+from recon.foreign_bytes.opening import FileBytes, read_bytes
+from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.table_schema import Cell, Column, Grammar, TableSchema
 from recon.foreign_bytes.typed_table import type_table
 from recon.model import InstructionKind, Reject, SourceFile, SourceKind
 from recon.money import wire_amount
 from recon.order_file.payout_columns import PAYOUT_COLUMNS, read_payout
+from recon.order_file.whole_file import refuse_unproven
 from recon.rules import Rules
 from recon.settlement.sealing import Seal
 
-PREFIX = "instructions-"
 _SENSITIVE = ""
 """What a reject of a payout row shows of a value."""
 
@@ -74,11 +77,13 @@ class InstructionFile:
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...] = ()
+    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """Row number in the file -> (column, reason) of rows that cannot be meant so."""
 
 
 def is_instruction_file(path: Path) -> bool:
     """Whether a file of the inbox holds instructions rather than orders."""
-    return path.name.lower().startswith(PREFIX)
+    return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
 
 
 def read_instruction_file(
@@ -87,31 +92,55 @@ def read_instruction_file(
     rules: Rules,
     seal: Seal | None,
     review_flags: frozenset[str],
+    layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> InstructionFile:
-    """The instructions of a CSV, XLSX or Parquet file; a bad cell rejects its row.
+    """The instructions of a file; a bad cell rejects its row.
 
     Args:
         path: The file.
         rules: How codes are to be read.
         seal: For payouts; without one a file with payouts is refused whole.
         review_flags: The flags that a review may set.
+        layout: How the file is written; payout columns always have their own names.
         zone: Of timestamps without an offset.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name says, or columns are missing.
     """
-    known = frozenset(INSTRUCTION_FILE.names) | frozenset(PAYOUT_COLUMNS)
-    raw = read_raw(path, wanted=known)
-    table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, zone=zone)
-    place = {int(line): row for row, line in enumerate(raw.lines)}
+    return instruction_file_of(
+        read_bytes(path),
+        rules=rules,
+        seal=seal,
+        review_flags=review_flags,
+        layout=layout,
+        zone=zone,
+    )
+
+
+def instruction_file_of(
+    file: FileBytes,
+    *,
+    rules: Rules,
+    seal: Seal | None,
+    review_flags: frozenset[str],
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+) -> InstructionFile:
+    """As `read_instruction_file`, from bytes that were read before."""
+    theirs = names_of(INSTRUCTION_FILE, layout=layout).values()
+    known = frozenset(theirs) | frozenset(PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=known, layout=layout)
+    table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)
     actions: list[Mapping[str, Any]] = []
     rejects = [_unspoken(reject) for reject in table.rejects]
-    for row in _rows(table.frame):
-        details = _details(raw, row=place[int(row["line"])])
+    refused: dict[int, tuple[str, str]] = {}
+    for place, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
+        details = _details(raw, row=place)
         found = _judged(row, details=details, seal=seal, review_flags=review_flags)
         if isinstance(found, tuple):
+            refused[place] = found
             rejects.append(_reject(row, column=found[0], reason=found[1]))
         else:
             actions.append(found)
@@ -122,7 +151,10 @@ def read_instruction_file(
     )
     ignored = tuple(name for name in table.ignored_columns if name not in known)
     rejects.sort(key=lambda reject: reject.line)
-    return InstructionFile(tuple(actions), tuple(rejects), source, ignored)
+    refuse_unproven(
+        file.path, raw=raw, counted=table.counted, rejects=tuple(rejects), layout=layout
+    )
+    return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused)
 
 
 def _judged(

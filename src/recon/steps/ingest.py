@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.file_layouts import FileLayout, layout_of
 from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
 from recon.order_file import (
+    WAITS_FOR,
+    Inbox,
     inbox,
     is_instruction_file,
     read_instruction_file,
     read_order_file,
+    refuse_unknown_columns,
 )
 from recon.settlement.sealing import Seal
 from recon.steps.environment import Environment
@@ -43,7 +47,9 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         raise SourceMissingError(msg)
     figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
     refused = []
-    for path in inbox(account.inbox).files:
+    refuse_unknown_columns(account.layouts)
+    waiting = inbox(account.inbox, layouts=account.layouts)
+    for path in waiting.files:
         source, problem = _ingest_file(path, run=run, environment=environment)
         if problem:
             refused.append(f"{path.name}: {problem}")
@@ -56,7 +62,13 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         figures["rejected"] += source.rows_rejected
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
-    return StepSummary(STEP, _sentence(figures, refused=refused), figures)
+    return StepSummary(STEP, _sentence(figures, refused=refused) + _left(waiting), figures)
+
+
+def _left(waiting: Inbox) -> str:
+    """Which files wait for a partner, in a sentence."""
+    left = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
+    return f" Left for later: {'; '.join(left)}." if left else ""
 
 
 def _ingest_file(
@@ -66,7 +78,9 @@ def _ingest_file(
     if is_instruction_file(path):
         return _ingest_instructions(path, run=run, environment=environment)
     try:
-        read = read_order_file(path, rules=environment.settings.rules)
+        read = read_order_file(
+            path, rules=environment.settings.rules, layout=_layout(path, run, environment)
+        )
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
@@ -84,6 +98,11 @@ def _ingest_file(
     return read.source_file, ""
 
 
+def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return layout_of(path.name, layouts=account.layouts)
+
+
 def _ingest_instructions(
     path: Path, *, run: Run, environment: Environment
 ) -> tuple[SourceFile | None, str]:
@@ -94,6 +113,7 @@ def _ingest_instructions(
             rules=settings.rules,
             seal=Seal(settings.seal_key) if settings.seal_key else None,
             review_flags=settings.gateway.review_flags,
+            layout=_layout(path, run, environment),
         )
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from recon.errors import SourceUnreadableError
+from recon.file_layouts import FileLayout
 from recon.foreign_bytes import Table, read_table, schema_of
 from recon.foreign_bytes.table_schema import ORDER_FILE
 from recon.model import SourceKind
@@ -199,7 +200,9 @@ def test_a_payment_must_be_complete(tmp_path: Path, row: str, column: str) -> No
 def ledger(path: Path, text: str, *, columns: dict[str, str] | None = None) -> Table:
     """A ledger table of a whole text."""
     path.write_text(text)
-    return read_table(path, kind=SourceKind.LEDGER, rules=Rules(), columns=columns)
+    return read_table(
+        path, kind=SourceKind.LEDGER, rules=Rules(), layout=FileLayout(columns=columns or {})
+    )
 
 
 def test_only_adjustments_are_signed(tmp_path: Path) -> None:

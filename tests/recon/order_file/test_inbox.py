@@ -21,7 +21,7 @@ def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) ->
         ".hidden.csv": "hidden or temporary",
         "~$a.xlsx": "hidden or temporary",
         "d.csv.part": "hidden or temporary",
-        "e.pdf": "does not end in .csv, .xlsx, .parquet",
+        "e.pdf": "does not end in .csv, .xlsx, .parquet, .jsonl, .xml",
         "folder.csv": "not a regular file",
         "link.csv": "not a regular file",
         "pipe.csv": "not a regular file",

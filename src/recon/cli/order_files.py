@@ -1,0 +1,90 @@
+"""`recon order-file check` and `recon order-file replay`: one file, before or after a night."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.speaking import complain, say
+
+if TYPE_CHECKING:
+    from recon.steps.order_files import CheckedFile
+
+SHOWN_REJECTS_MAX = 20
+REFUSED_EXIT_CODE = 1
+
+order_file = typer.Typer(help="One order file, before or after a night.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="The order or instruction file.")]
+Merchant = Annotated[str, typer.Option(help="The merchant's id.")]
+Account = Annotated[
+    str | None, typer.Option(help="The account's id; needed when the merchant has several.")
+]
+
+
+@order_file.command("check")
+def check(file: File, merchant: Merchant, account: Account = None) -> None:
+    """Show what a night would read of a file and what it would refuse; nothing is stored.
+
+    Ends with 0 when every row would be accepted, with 1 when one would be refused.
+    """
+    from recon.settings import load_file_settings
+    from recon.steps.order_files import check_file, the_account
+
+    settings = load_file_settings(os.environ)
+    found = the_account(settings, merchant_id=merchant, account_id=account)
+    checked = check_file(file, account=found, settings=settings)
+    _tell(checked)
+    say("Nothing was stored.")
+    if checked.rejects:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+@order_file.command("replay")
+def replay(
+    file: File,
+    merchant: Merchant,
+    account: Account = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to; `mended-<name>.csv` in this folder without it."),
+    ] = None,
+) -> None:
+    """Write the refused rows of a file as one that can be mended and put into the inbox.
+
+    Correct its rows, leave the columns `rejected_…` as they are, keep `mended-` in its name.
+    """
+    from recon.settings import load_file_settings
+    from recon.steps.order_files import the_account, write_mendable
+
+    settings = load_file_settings(os.environ)
+    found = the_account(settings, merchant_id=merchant, account_id=account)
+    written = write_mendable(file, out=out, account=found, settings=settings)
+    if written is None:
+        say(f"{file.name} has no refused row; nothing was written.")
+        return
+    place, rows = written
+    say(f"{rows} refused rows: {place}")
+
+
+def _tell(checked: "CheckedFile") -> None:
+    source = checked.source
+    layout = f'the layout "{checked.layout}"' if checked.layout else "the columns of the contract"
+    say(f"{source.name}: {source.size_bytes} bytes, SHA-256 {source.sha256}, read by {layout}.")
+    say(
+        f"{source.rows_read} rows: {source.rows_accepted} would be accepted, "
+        f"{source.rows_rejected} refused."
+    )
+    for currency, total in checked.sums.items():
+        say(f"Accepted: {total} {currency}")
+    for kind, rows in sorted(checked.actions.items()):
+        say(f"Instructions: {rows} {kind}")
+    if checked.ignored_columns:
+        say(f"Not read, because recon does not know them: {', '.join(checked.ignored_columns)}")
+    for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
+        shown = f" ({reject.value!r})" if reject.value else ""
+        complain(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
+    more = len(checked.rejects) - SHOWN_REJECTS_MAX
+    if more > 0:
+        complain(f"and {more} more; `recon order-file replay` writes them all")

@@ -1,0 +1,113 @@
+"""Rejected rows as a CSV file that a person mends and drops back in.
+
+It has the columns of the contract whatever the file looked like: cells that were read are written
+in the standard form, the others as they stood, card numbers cut. What was wrong stands in columns
+behind them, which are not read again. Nothing may be accepted that nobody mended: what the layout
+of the file did not explain comes as a blank cell, and a row whose cells could not be told apart or
+that may have been cut as a blank row, each with its text behind.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from recon.foreign_bytes.amounts import AmountColumn
+from recon.foreign_bytes.card_numbers import card_cells, scrubbed
+from recon.foreign_bytes.instants import NOT_GIVEN, InstantColumn
+from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
+from recon.foreign_bytes.table_schema import Cell, Column, TableSchema
+from recon.foreign_bytes.typed_table import WHOLE_ROW, Reading
+from recon.money import format_minor_units
+
+TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
+
+CUT_MARK = "…"
+"""Behind a card number that was cut: no cell may hold it, so that the row is refused again."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def mendable_text(
+    reading: Reading,
+    *,
+    schema: TableSchema,
+    refused: Mapping[int, tuple[str, str]],
+    also: Sequence[str] = (),
+) -> str:
+    """The file, or "" when no row was refused.
+
+    Args:
+        reading: The whole table.
+        schema: Its columns.
+        refused: Row number -> (column, reason) of every well-formed row that was refused.
+        also: Further columns of the file that its rows may fill.
+    """
+    bad = [(row.line, row.reason, _bounded(row.text)) for row in reading.raw.bad_rows]
+    if not bad and not refused:
+        return ""
+    extra = [name for name in also if name in reading.raw.columns]
+    filled = {column.name: _cells(reading, column, rows=list(refused)) for column in schema.columns}
+    for name in extra:
+        filled[name] = _as_written(reading.raw.columns[name], rows=list(refused))
+    names = [c.name for c in schema.columns if c.required or any(filled[c.name].values())]
+    names += extra
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*names, *TOLD_COLUMNS])
+    lines = []
+    for row, (place, why) in refused.items():
+        cells = [filled[name][row] for name in names]
+        text = _unexplained(reading, row=row)
+        if place == WHOLE_ROW:
+            text, cells = _bounded(" | ".join(filter(None, cells))), [""] * len(names)
+        lines.append((int(reading.raw.lines[row]), cells, place, why, text))
+    lines += [(line, [""] * len(names), "(row)", why, text) for line, why, text in bad]
+    for line, cells, place, why, text in sorted(lines, key=lambda entry: entry[0]):
+        writer.writerow([*cells, line, place, scrubbed(why), text])
+    return out.getvalue()
+
+
+def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int, str]:
+    """Row number -> the cell in the standard form."""
+    standard = _as_written(reading.columns[column.name], rows=rows)
+    value = reading.typed[column.name]
+    currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
+    cells = {}
+    for row in rows:
+        cells[row] = standard[row]
+        if isinstance(value, AmountColumn) and currencies is not None and value.given[row]:
+            units = int(value.minor_units[row])
+            cells[row] = format_minor_units(units, currency=currencies[row].as_py())
+        if isinstance(value, InstantColumn) and value.microseconds[row] != NOT_GIVEN:
+            moment = _EPOCH + timedelta(microseconds=int(value.microseconds[row]))
+            cells[row] = moment.isoformat().replace("+00:00", "Z")
+    return cells
+
+
+def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
+    """The text of some rows, card numbers cut."""
+    texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
+    for row in card_cells(cells):
+        if row in texts:
+            texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
+    return texts
+
+
+def _unexplained(reading: Reading, *, row: int) -> str:
+    """The cells that the layout does not explain, as they stand."""
+    cells = [
+        f"{reading.mapped.theirs[name]}: {reading.mapped.shown[name][row].as_py()}"
+        for name, problems in reading.mapped.problems.items()
+        if row in problems
+    ]
+    return _bounded(" | ".join(cells))
+
+
+def _bounded(text: str) -> str:
+    """A record on one line without card numbers; whole, for it is to be mended."""
+    return " ".join(
+        scrubbed(text[:CELL_CHARACTERS_MAX], characters_max=CELL_CHARACTERS_MAX).split()
+    )

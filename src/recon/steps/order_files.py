@@ -1,0 +1,186 @@
+"""What a night would make of one order file, and its rejected rows as a file to be mended.
+
+Both read one file and store nothing; neither needs a database or a gateway.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recon.errors import OutputError, UsageError
+from recon.file_layouts import (
+    INSTRUCTIONS_PREFIX,
+    MENDED_PREFIX,
+    STANDARD,
+    FileLayout,
+    layout_of,
+)
+from recon.foreign_bytes import ORDER_FILE
+from recon.foreign_bytes.mapped_columns import names_of
+from recon.foreign_bytes.mending import mendable_text
+from recon.foreign_bytes.opening import FileBytes, read_bytes
+from recon.foreign_bytes.raw_reader import raw_of
+from recon.foreign_bytes.typed_table import reading_of
+from recon.model import Reject, SourceFile
+from recon.money import format_minor_units
+from recon.order_file import (
+    instruction_file_of,
+    is_instruction_file,
+    order_file_of,
+    refuse_unknown_columns,
+)
+from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
+from recon.order_file.payout_columns import PAYOUT_COLUMNS
+from recon.settings import AccountSettings, FileSettings
+from recon.settlement.sealing import Seal
+
+MENDED_MODE = 0o600
+"""A mended file holds what the merchant wrote, payees too: for its owner only."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """One file as a night would read it."""
+
+    source: SourceFile
+    layout: str
+    """Pattern of the layout that was used; "" for the columns of the contract."""
+    sums: Mapping[str, str]
+    """Currency -> sum of the accepted rows, major units."""
+    actions: Mapping[str, int]
+    """Kind of instruction -> rows."""
+    rejects: tuple[Reject, ...]
+    ignored_columns: tuple[str, ...]
+
+
+def the_account(
+    settings: FileSettings, *, merchant_id: str, account_id: str | None
+) -> AccountSettings:
+    """The account named, or the only one of a merchant.
+
+    Raises:
+        UsageError: there is no such account, or the merchant has several.
+    """
+    keys = [key for key in settings.accounts if key.partition("/")[0] == merchant_id]
+    if account_id is not None:
+        keys = [key for key in keys if key.partition("/")[2] == account_id]
+    if len(keys) == 1:
+        return settings.accounts[keys[0]]
+    if not keys:
+        named = merchant_id if account_id is None else f"{merchant_id}/{account_id}"
+        known = ", ".join(sorted(settings.accounts)) or "none"
+        msg = f"merchants.toml declares no account {named} (declared: {known})"
+        raise UsageError(msg)
+    accounts = ", ".join(key.partition("/")[2] for key in sorted(keys))
+    msg = f"merchant {merchant_id} has several accounts; name one with --account: {accounts}"
+    raise UsageError(msg)
+
+
+def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) -> CheckedFile:
+    """Read a file exactly as a night would, and store nothing.
+
+    Raises:
+        ConfigurationError: a layout names a column that does not exist.
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: a night would refuse it whole.
+    """
+    layout = _layout(path, account)
+    pattern = "" if layout is STANDARD else layout.files
+    if is_instruction_file(path):
+        instructions = _instructions(read_bytes(path), settings, layout)
+        return CheckedFile(
+            source=instructions.source_file,
+            layout=pattern,
+            sums=_sums((row["currency"], row["amount"]) for row in instructions.actions),
+            actions=Counter(row["action"] for row in instructions.actions),
+            rejects=instructions.rejects,
+            ignored_columns=instructions.ignored_columns,
+        )
+    read = order_file_of(read_bytes(path), rules=settings.rules, layout=layout)
+    pairs = zip(read.orders["currency"], read.orders["amount"], strict=True)
+    return CheckedFile(
+        source=read.source_file,
+        layout=pattern,
+        sums=_sums(pairs),
+        actions=Counter(read.actions["action"]),
+        rejects=read.rejects,
+        ignored_columns=read.ignored_columns,
+    )
+
+
+def write_mendable(
+    path: Path, *, out: Path | None, account: AccountSettings, settings: FileSettings
+) -> tuple[Path, int] | None:
+    """Write the rejected rows of a file; where, and how many. Nothing when none was rejected.
+
+    Raises:
+        OutputError: the file exists already or cannot be written.
+        SourceUnreadableError: the file cannot be read row by row.
+    """
+    layout = _layout(path, account).model_copy(
+        update={"whole_file": False, "control_file": "", "done_file": ""}
+    )
+    file = read_bytes(path)
+    schema = INSTRUCTION_FILE if is_instruction_file(path) else ORDER_FILE
+    also = PAYOUT_COLUMNS if is_instruction_file(path) else ()
+    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(also)
+    raw = raw_of(file, wanted=wanted, layout=layout)
+    reading = reading_of(raw, schema=schema, rules=settings.rules, layout=layout)
+    refused = dict(reading.problems)
+    if is_instruction_file(path):
+        refused |= _instructions(file, settings, layout).refused
+    text = mendable_text(reading, schema=schema, refused=refused, also=also)
+    if not text:
+        return None
+    place = out or Path(mended_name(path.name))
+    _write(place, text)
+    return place, len(refused) + len(raw.bad_rows)
+
+
+def mended_name(name: str) -> str:
+    """What the mended rows of a file are called; the prefix makes a night read them as ours."""
+    stem = name.rpartition(".")[0].removeprefix(INSTRUCTIONS_PREFIX).removeprefix(MENDED_PREFIX)
+    prefix = INSTRUCTIONS_PREFIX if name.lower().startswith(INSTRUCTIONS_PREFIX) else ""
+    return f"{prefix}{MENDED_PREFIX}{stem}.csv"
+
+
+def _layout(path: Path, account: AccountSettings) -> FileLayout:
+    refuse_unknown_columns(account.layouts)
+    return layout_of(path.name, layouts=account.layouts)
+
+
+def _instructions(file: FileBytes, settings: FileSettings, layout: FileLayout) -> InstructionFile:
+    seal = Seal(settings.seal_key) if settings.seal_key else None
+    return instruction_file_of(
+        file,
+        rules=settings.rules,
+        seal=seal,
+        review_flags=settings.review_flags,
+        layout=layout,
+    )
+
+
+def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
+    sums: Counter[str] = Counter()
+    for currency, amount in pairs:
+        if currency:
+            sums[currency] += int(amount)
+    return {code: format_minor_units(sums[code], currency=code) for code in sorted(sums)}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, MENDED_MODE)
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        with open(place, "x", encoding="utf-8", newline="", opener=_private) as file:
+            file.write(text)
+    except FileExistsError:
+        msg = f"{place} exists already; name another with --out"
+        raise OutputError(msg) from None
+    except OSError as error:
+        msg = f"{place} cannot be written: {error.strerror}"
+        raise OutputError(msg) from error

@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from recon.cli import main
+
+HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator's folder with one account, and no database anywhere."""
+    text = '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
+    (tmp_path / "merchants.toml").write_text(text)
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    monkeypatch.delenv("RECON_DATABASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_file_is_checked_mended_and_checked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A person sees what is wrong, gets the rows, mends them, and sees that they are right."""
+    (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\n{GOOD.replace('10.00', '10')}\n")
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
+    shown = capsys.readouterr()
+    assert "2 rows: 1 would be accepted, 1 refused." in shown.out
+    assert "Accepted: 10.00 EUR" in shown.out
+    assert "line 3, amount: '10' does not have the decimals of EUR" in shown.err
+    assert main(["order-file", "replay", "o.csv", "--merchant", "100042"]) == 0
+    assert capsys.readouterr().out == "1 refused rows: mended-o.csv\n"
+    mended = tmp_path / "mended-o.csv"
+    mended.write_text(mended.read_text().replace("EUR,10,", "EUR,10.00,"))
+    assert main(["order-file", "check", "mended-o.csv", "--merchant", "100042"]) == 0
+    assert "1 rows: 1 would be accepted, 0 refused." in capsys.readouterr().out
+    assert main(["order-file", "replay", "mended-o.csv", "--merchant", "100042"]) == 0
+    assert "has no refused row" in capsys.readouterr().out
+
+
+def test_more_rejects_than_are_shown_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file full of mistakes does not fill the screen."""
+    (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
+    assert capsys.readouterr().err.endswith(
+        "and 10 more; `recon order-file replay` writes them all\n"
+    )
