@@ -10,8 +10,8 @@ import typer
 from pydantic import BaseModel
 
 from recon import cli, errors, model
-from recon.rules import Rules, SeverityRules, Tolerance
 from recon.file_layouts import FileLayout, Trailer
+from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
 ROOT = Path(__file__).parents[2]

@@ -35,7 +35,7 @@ def mended(path: Path) -> tuple[str, int]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     places=st.lists(st.tuples(st.integers(0, 6), st.sampled_from(ODD)), min_size=1, max_size=6),
