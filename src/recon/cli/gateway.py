@@ -32,6 +32,10 @@ def sandbox(
     real_clock: Annotated[
         bool, typer.Option("--real-clock", help="Its clock moves with real time.")
     ] = False,
+    notify_url: Annotated[
+        str,
+        typer.Option(help="Where notifications go; {merchant_id} and {account_id} are filled."),
+    ] = "",
 ) -> None:
     """Play the gateway on this machine until Ctrl-C; prints its address and what to set."""
     from recon.sandbox import SandboxOptions, serve
@@ -49,5 +53,6 @@ def sandbox(
         registered_ip=registered_ip,
         capture_mode=capture_mode,
         real_clock=real_clock,
+        notify_url=notify_url,
     )
     serve(options)

@@ -13,6 +13,7 @@ from recon.errors import ConfigurationError
 from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock, real_seconds
 from recon.sandbox.control import control_routes
+from recon.sandbox.courier import Courier
 from recon.sandbox.delivery import client_of, delivered
 from recon.sandbox.exchange import exchange
 from recon.sandbox.fault_plan import install, read_plan
@@ -39,7 +40,10 @@ def create_app(options: SandboxOptions) -> Starlette:
         Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in OPERATIONS
     ]
     routes += pay_routes(sandbox)
-    app = Starlette(routes=[*routes, *control_routes(sandbox, repopulate=repopulate)])
+    courier = Courier(sandbox)
+    sandbox.book.after_commit = courier.wake
+    routes += control_routes(sandbox, repopulate=repopulate, courier=courier)
+    app = Starlette(routes=routes)
     app.state.sandbox = sandbox
     app.state.transports = {}
     app.state.outage = None

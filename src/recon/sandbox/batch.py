@@ -12,6 +12,7 @@ from recon.errors import AmountError
 from recon.model import GatewayState
 from recon.money import parse_minor_units
 from recon.sandbox.clock import DAY_SECONDS
+from recon.sandbox.notify_events import tell_refund
 from recon.sandbox.payment_course import after_review
 from recon.sandbox.records import Effect, Payment, Told, effect_of
 from recon.sandbox.request import (
@@ -137,6 +138,8 @@ def _judge(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> Jud
     if isinstance(judgement, Effect):
         effect = replace(judgement, request_log_id=call.request_log_id)
         sandbox.book.append_effects([effect])
+        if kind.operation == REFUND.operation:
+            tell_refund(sandbox, effect)
         return effect
     return judgement
 

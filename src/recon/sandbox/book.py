@@ -4,7 +4,7 @@ Everything a request changes is committed before its reply leaves, or not at all
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from importlib.resources import files
@@ -25,6 +25,7 @@ EFFECT_COLUMNS = ", ".join(field.name for field in fields(Effect))
 _TABLES = (
     *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
+    *("notification_attempt", "notification"),
 )
 
 
@@ -38,6 +39,8 @@ class Book:
             ConfigurationError: the file is not a sandbox's state or cannot be opened.
         """
         self.name = str(state) if state else "memory"
+        self.after_commit: Callable[[], None] = _nothing
+        """Called when a transaction was committed; the courier of notifications wakes by it."""
         try:
             self._connection = _open(state)
         except sqlite3.Error as error:
@@ -58,6 +61,7 @@ class Book:
             self._connection.rollback()
             raise
         self._connection.commit()
+        self.after_commit()
 
     def clear(self) -> None:
         """Forget everything; the one way in which effects may leave the ledger."""
@@ -143,6 +147,10 @@ class Book:
                 for position, row in enumerate(told, start=1)
             ],
         )
+
+
+def _nothing() -> None:
+    """What follows a commit unless somebody wants to know."""
 
 
 def _open(state: Path | None) -> sqlite3.Connection:

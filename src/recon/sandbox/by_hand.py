@@ -8,6 +8,7 @@ from typing import Any
 from recon.model import GatewayState
 from recon.sandbox.batch import CANCEL, CAPTURE, REFUND, BatchKind
 from recon.sandbox.fault_rule import Fault, FaultRule, RowKey
+from recon.sandbox.notify_events import tell_refund, tell_refund_failed
 from recon.sandbox.records import Effect, Payment, effect_of, on_wire
 from recon.sandbox.request import Call, Reply, Sandbox
 
@@ -35,6 +36,8 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
     if not isinstance(judged, Effect):
         return judged
     sandbox.book.append_effects([replace(judged, origin="portal")])
+    if action == REFUND.operation:
+        tell_refund(sandbox, judged)
     return ""
 
 
@@ -90,14 +93,17 @@ def run_flips(sandbox: Sandbox) -> int:
 
 def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
     """Take one effect back, unless more was built on it; the ledger keeps both."""
-    statement = "SELECT amount FROM effect WHERE request_log_id = ? AND transaction_id = ?"
+    statement = (
+        "SELECT amount, committed_at, refund_reference_id, refund_reason, refund_reference"
+        " FROM effect WHERE request_log_id = ? AND transaction_id = ?"
+    )
     keys = (flip["request_log_id"], flip["transaction_id"])
-    amounts = sandbox.book.select(statement, keys)
+    found = sandbox.book.select(statement, keys)
     payment = sandbox.book.payment(flip["transaction_id"])
-    if payment is None or not amounts:
+    if payment is None or not found:
         return
     operation = str(flip["operation"])
-    amount = int(amounts[0][0])
+    amount, committed_at, *refund = found[0]
     taken_back = _taken_back(payment, operation=operation, amount=amount)
     if taken_back is None:
         return
@@ -110,6 +116,15 @@ def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
         committed_at=now,
     )
     sandbox.book.append_effects([reversed_])
+    if operation == REFUND.operation:
+        failed = replace(
+            reversed_,
+            committed_at=committed_at,
+            refund_reference_id=refund[0],
+            refund_reason=refund[1],
+            refund_reference=refund[2],
+        )
+        tell_refund_failed(sandbox, failed, at=now)
 
 
 def _taken_back(payment: Payment, *, operation: str, amount: int) -> Payment | None:

@@ -12,9 +12,11 @@ from starlette.routing import Route
 from recon.errors import ConfigurationError
 from recon.sandbox.by_hand import act_by_hand
 from recon.sandbox.clock import MOVE_SECONDS_MAX, iso
+from recon.sandbox.courier import Courier
 from recon.sandbox.download_pages import download_routes
 from recon.sandbox.exchange import run_what_is_due
 from recon.sandbox.fault_plan import install, planned_faults, rules_in
+from recon.sandbox.notify_rows import notification_tables
 from recon.sandbox.operations import OPERATIONS
 from recon.sandbox.page import overview
 from recon.sandbox.query import row_of, state_of
@@ -27,9 +29,11 @@ HTTP_NOT_FOUND = 404
 JSON_LINES = "application/x-ndjson"
 
 
-def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -> list[Route]:
+def control_routes(
+    sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None], courier: Courier
+) -> list[Route]:
     """The routes under `/_sandbox`."""
-    control = _Control(sandbox, repopulate)
+    control = _Control(sandbox, repopulate, courier)
     return [
         Route("/_sandbox/", control.overview),
         Route("/_sandbox/transactions/{transaction_id}", control.timeline),
@@ -37,6 +41,7 @@ def control_routes(sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None]) -
         Route("/_sandbox/effects", control.effects),
         Route("/_sandbox/payments", control.payments),
         Route("/_sandbox/invariants", control.invariants),
+        Route("/_sandbox/notifications", control.notifications),
         Route("/_sandbox/faults", control.faults, methods=["GET"]),
         Route("/_sandbox/faults", control.install_faults, methods=["POST"]),
         Route("/_sandbox/portal", control.portal, methods=["POST"]),
@@ -60,9 +65,12 @@ class ByHand(BaseModel):
 class _Control:
     """The endpoints over one sandbox, which lives as long as the application."""
 
-    def __init__(self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None]) -> None:
+    def __init__(
+        self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None], courier: Courier
+    ) -> None:
         self.sandbox = sandbox
         self.repopulate = repopulate
+        self.courier = courier
 
     async def overview(self, request: Request) -> Response:
         """The page for people."""
@@ -117,6 +125,16 @@ class _Control:
         run_what_is_due(self.sandbox)
         return JSONResponse(invariants(self.sandbox.book))
 
+    async def notifications(self, _request: Request) -> Response:
+        """What was told to merchants, as JSON lines; what is due is delivered first."""
+        run_what_is_due(self.sandbox)
+        await self.courier.settle()
+        return StreamingResponse(self._notification_lines(), media_type=JSON_LINES)
+
+    async def _notification_lines(self) -> AsyncIterator[bytes]:
+        for table in notification_tables(self.sandbox.book):
+            yield json.dumps(table).encode() + b"\n"
+
     async def faults(self, _request: Request) -> Response:
         """The plan in force, with how often each rule played."""
         planned = planned_faults(self.sandbox.book)
@@ -160,16 +178,20 @@ class _Control:
         return JSONResponse({"now": iso(self.sandbox.clock.now())})
 
     async def move_clock(self, request: Request) -> Response:
-        """Move the virtual clock forward by `seconds`; what was due takes effect."""
+        """Move the virtual clock forward by `seconds`; what was due takes effect and is told."""
         sandbox = self.sandbox
         seconds = _seconds(await request.body())
         if seconds is None or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
             return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
+        await self.courier.settle()  # what is due now is not told later
+        await self.courier.settle()  # what is due now is not told later
         with sandbox.book.transaction():
             sandbox.clock.moved += seconds
             sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
         late = run_what_is_due(sandbox)
-        return JSONResponse({"now": iso(sandbox.clock.now()), "late_effects": late})
+        attempts = await self.courier.settle()
+        now = iso(sandbox.clock.now())
+        return JSONResponse({"now": now, "late_effects": late, "notification_attempts": attempts})
 
     async def reset(self, _request: Request) -> Response:
         """Begin again from the seed."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["wire", "request", "reply", "world"]
-"""On the connection; in what the gateway reads; in what it answers; in what is true."""
+Where = Literal["wire", "request", "reply", "world", "notification"]
+"""On the connection; in what the gateway reads; in what it answers; in what is true; in what it
+tells by itself."""
 
 BEFORE: frozenset[str] = frozenset({"before"})
 AFTER: frozenset[str] = frozenset({"after"})
@@ -96,10 +97,21 @@ KINDS: Mapping[str, KindTerms] = {
     # what is true
     "late_flip": KindTerms("world", ROW_CHOICE | {"seconds"}),
     "portal": KindTerms("world", ROW_CHOICE | {"action", "amount"}, EITHER),
+    # what it tells by itself
+    "notify_dropped": KindTerms("notification"),
+    "notify_twice": KindTerms("notification"),
+    "notify_late": KindTerms("notification", frozenset({"seconds"})),
+    "notify_reordered": KindTerms("notification", frozenset({"seconds"})),
+    "notify_truncated": KindTerms("notification"),
+    "notify_forged": KindTerms("notification"),
+    "notify_contradicting": KindTerms("notification"),
 }
 
 WIRE_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "wire")
 """Kinds that decide what the whole connection sees."""
+
+NOTIFY_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "notification")
+"""Kinds that are drawn for each notification, and never for a call."""
 
 REPEATING_KINDS = frozenset(name for name, terms in KINDS.items() if terms.repeats_after)
 """Kinds for which the sandbox has to remember an earlier reply."""

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from recon.errors import ConfigurationError
 from recon.sandbox.book import Book
-from recon.sandbox.fault_kinds import WIRE_KINDS
+from recon.sandbox.fault_kinds import NOTIFY_KINDS, WIRE_KINDS
 from recon.sandbox.fault_rule import ANY_OPERATION, Fault, FaultRule, RowKey
 
 RULES_MAX = 1_000
@@ -98,20 +98,31 @@ def planned_faults(book: Book) -> list[PlannedFault]:
     return [PlannedFault.model_validate(entry) for entry in json.loads(text)] if text else []
 
 
-def draw(book: Book, *, operation: str, rows: Sequence[RowKey], seed: int) -> list[Fault]:
-    """The faults that play for one call; the plan counts the call."""
+def draw(
+    book: Book,
+    *,
+    operation: str,
+    rows: Sequence[RowKey],
+    seed: int,
+    notifications: bool = False,
+) -> list[Fault]:
+    """The faults that play for one call, or for one of its notifications; the plan counts it."""
     planned = planned_faults(book)
+    if not any((entry.rule.kind in NOTIFY_KINDS) == notifications for entry in planned):
+        return []
     chance = _Chance(seed, operation, {})
     if any(entry.rule.is_drawn for entry in planned):
-        chance.attempts.update({row: _attempt(book, operation, row=row) for row in rows})
+        counted = f"{operation} told" if notifications else operation
+        chance.attempts.update({row: _attempt(book, counted, row=row) for row in rows})
     faults: list[Fault] = []
     for number, entry in enumerate(planned):
+        if (entry.rule.kind in NOTIFY_KINDS) != notifications:
+            continue
         fault = _played(entry, number=number, rows=rows, chance=chance)
         if fault:
             entry.played += 1
             faults.append(fault)
-    if planned:
-        _remember(book, planned)
+    _remember(book, planned)
     return faults
 
 

@@ -39,6 +39,9 @@ class SandboxOptions:
     capture_mode: CaptureMode = "manual"
     real_clock: bool = False
     """The virtual clock also moves with real time."""
+    notify_url: str = ""
+    """Where notifications go that no request gives an address for; `{merchant_id}` and
+    `{account_id}` are filled. "" leaves it to sandbox.toml."""
 
     @property
     def second_account(self) -> str:

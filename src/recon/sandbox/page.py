@@ -26,6 +26,7 @@ _DOORS = (
     Link("Effects", "/_sandbox/effects"),
     Link("Invariants", "/_sandbox/invariants"),
     Link("Payments", "/_sandbox/payments"),
+    Link("Notifications", "/_sandbox/notifications"),
     Link("Fault plan", "/_sandbox/faults"),
     Link("Files to download", "/_sandbox/files/"),
     Link("Health", "/_sandbox/health"),

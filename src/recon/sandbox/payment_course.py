@@ -9,6 +9,7 @@ from dataclasses import replace
 from recon.model import GatewayState
 from recon.sandbox.card import CHALLENGE, FAILED, Card, save_card
 from recon.sandbox.clock import iso
+from recon.sandbox.notify_events import tell_payment
 from recon.sandbox.payment_detail import Detail, details_of, opaque, write_detail
 from recon.sandbox.payment_result import SUCCESS, Course
 from recon.sandbox.records import Payment, effect_of
@@ -93,9 +94,12 @@ def after_review(sandbox: Sandbox, call: Call, payment: Payment) -> None:
     detail = known.get(payment.transaction_id, Detail(payment.transaction_id, "card"))
     flags = sandbox.terms.review
     if payment.review_flag == flags.accept:
-        in_effect(sandbox, call, payment, detail=detail)
+        decided = in_effect(sandbox, call, payment, detail=detail)
     elif payment.review_flag == flags.reject:
-        failed(sandbox, payment, detail=detail, info=sandbox.terms.results["review"])
+        decided = failed(sandbox, payment, detail=detail, info=sandbox.terms.results["review"])
+    else:
+        return
+    tell_payment(sandbox, decided[0], detail=decided[1], at=call.now, reviewed=True)
 
 
 def _with_token(sandbox: Sandbox, payment: Payment, detail: Detail) -> Detail:
@@ -125,4 +129,6 @@ def _moved(sandbox: Sandbox, payment: Payment, *, detail: Detail, state: Gateway
     payment = replace(payment, state=state, previous_state=payment.state.value)
     sandbox.book.write_payments([payment])
     write_detail(sandbox.book, detail)
+    if state is not GatewayState.PENDING:
+        tell_payment(sandbox, payment, detail=detail, at=sandbox.clock.now())
     return payment, detail

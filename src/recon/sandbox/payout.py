@@ -13,6 +13,7 @@ from uuid import UUID
 
 from recon.money import Money
 from recon.sandbox.clock import iso_without_colon
+from recon.sandbox.notify_events import tell_payout
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Effect, Told
 from recon.sandbox.request import (
@@ -72,6 +73,7 @@ def answer_payout(sandbox: Sandbox, call: Call) -> Reply:
         "short_reference_id": f"{transaction_id[:8]}-{number % 10**6:06d}",
         "status": status,
     }
+    tell_payout(sandbox, content, notify_url=call.text("notify_url"), at=call.now)
     return Reply(content, told=(Told(transaction_id, "", status, failure),), outcome=status)
 
 

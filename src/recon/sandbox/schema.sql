@@ -137,3 +137,39 @@ CREATE TABLE IF NOT EXISTS token (
     expires TEXT NOT NULL,
     risk_score INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- What is told to merchants' notify_url, and every attempt to deliver it.
+CREATE TABLE IF NOT EXISTS notification (
+    notification_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    type TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    transaction_id TEXT NOT NULL,
+    order_no TEXT NOT NULL,
+    about TEXT NOT NULL,
+    url TEXT NOT NULL,
+    body TEXT NOT NULL,
+    fault TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    retried INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS notification_due ON notification (due_at, rank, notification_id)
+WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS notification_transaction ON notification (transaction_id);
+CREATE TABLE IF NOT EXISTS notification_attempt (
+    notification_id INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    PRIMARY KEY (notification_id, attempt)
+) WITHOUT ROWID;
+
+-- The refund search finds refunds by the merchant's own reference.
+CREATE INDEX IF NOT EXISTS effect_refund_reference ON effect (refund_reference)
+WHERE refund_reference <> '';

@@ -1,7 +1,9 @@
 """What the clock charges of subscriptions: every contract whose end has come."""
 
 from recon.model import GatewayState
-from recon.sandbox.book import Book
+from recon.sandbox.notify_events import tell_payment
+from recon.sandbox.payment_detail import Detail, details_of
+from recon.sandbox.payment_result import SUCCESS
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Payment, effect_of
 from recon.sandbox.request import Sandbox
@@ -19,13 +21,14 @@ def charge_what_is_due(sandbox: Sandbox) -> int:
     while due := sandbox.book.select(_FIRST_DUE, (now,)):
         number, due_at, *values = due[0]
         with sandbox.book.transaction():
-            _charge(sandbox.book, Subscription(*values), number=number, due_at=due_at)
+            _charge(sandbox, Subscription(*values), number=number, due_at=due_at)
         charged += 1
     return charged
 
 
-def _charge(book: Book, subscription: Subscription, *, number: int, due_at: int) -> None:
+def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at: int) -> None:
     """One payment, authorised and captured by the gateway itself; the next contract follows."""
+    book = sandbox.book
     count = book.next_number("payments")
     payment = Payment(
         transaction_id=transaction_id_of(due_at, number=count),
@@ -51,9 +54,25 @@ def _charge(book: Book, subscription: Subscription, *, number: int, due_at: int)
         )
         for operation in ("authorise", "capture")
     )
+    _tell(sandbox, subscription, payment=payment)
     book.execute(
         "UPDATE contract SET charged_as = ? WHERE recurring_id = ? AND number = ?",
         (payment.transaction_id, subscription.recurring_id, number),
     )
     if subscription.state == ACTIVE:
         next_contract(book, subscription, number=number + 1)
+
+
+def _tell(sandbox: Sandbox, subscription: Subscription, *, payment: Payment) -> None:
+    """Tell of a charge where its first payment told of itself."""
+    first = details_of(sandbox.book, [subscription.transaction_id])
+    detail = first.get(subscription.transaction_id, Detail("", "card"))
+    told = Detail(
+        payment.transaction_id,
+        "card",
+        info=SUCCESS,
+        notify_url=detail.notify_url,
+        contract_name=subscription.contract_name,
+        recurring_id=subscription.recurring_id,
+    )
+    tell_payment(sandbox, payment, detail=told, at=payment.created_at)

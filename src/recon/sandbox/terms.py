@@ -81,6 +81,17 @@ class Refusals(_Table):
     """`<failure_type>:<failure_reason>`."""
 
 
+class Notifications(_Table):
+    """What is told to merchants, and how often it is repeated until it is acknowledged."""
+
+    url: str
+    types: tuple[str, ...]
+    retry_first_seconds: int = Field(ge=1, le=3600)
+    retry_series_hours: int = Field(ge=1, le=240)
+    retry_series: int = Field(ge=1, le=10)
+    retry_jitter_percent: int = Field(ge=0, le=50)
+
+
 class PopulationTerms(_Table):
     """What a seeded population is made of."""
 
@@ -108,6 +119,7 @@ class Terms(_Table):
     results: dict[str, str]
     """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
     refusals: Refusals
+    notifications: Notifications
     population: PopulationTerms
 
     @cached_property

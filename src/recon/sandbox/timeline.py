@@ -5,6 +5,7 @@ from typing import Any
 
 from recon.sandbox.clock import iso
 from recon.sandbox.markup import Amount, Cell, Link, document, heading, links, paragraph, table
+from recon.sandbox.notify_rows import notification_tables
 from recon.sandbox.query import state_of
 from recon.sandbox.records import Payment, on_wire
 from recon.sandbox.request import Sandbox
@@ -74,7 +75,25 @@ def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
         heading("Told beside true"),
         _verdict(len(differing)),
         table(names, rows, bad=differing),
+        _told_by_itself(sandbox, transaction_id),
     )
+
+
+def _told_by_itself(sandbox: Sandbox, transaction_id: str) -> str:
+    """The notifications about a transaction, with what was answered; "" when there are none."""
+    rows = [
+        (
+            told["created_at"].replace("T", " ").rstrip("Z"),
+            told["type"] or told["operation"],
+            told["url"],
+            told["state"],
+            "\n".join(f"{tried['at'][:-1]} {tried['outcome']}" for tried in told["attempts"]),
+            told["fault"],
+        )
+        for told in notification_tables(sandbox.book, transaction_id=transaction_id)
+    ]
+    names = ("Planned (UTC)", "Type", "Address", "State", "Attempts", "Fault played")
+    return heading("Notifications") + table(names, rows) if rows else ""
 
 
 def _verdict(differing: int) -> str:

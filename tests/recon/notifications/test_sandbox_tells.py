@@ -1,0 +1,84 @@
+"""From the sandbox over real HTTP to the receiver, into the database: evidence and cases."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+
+from recon.notifications.app import create_app
+from recon.notifications.receiver import Receiver
+from recon.notifications.server import listening
+from recon.sandbox import SandboxOptions, serving
+from recon.store.engine import Store
+from tests.recon.notifications.test_receiver import receiver as declared_receiver
+from tests.recon.notifications.test_receiver import rows
+from tests.recon.notifications.test_receiver import store as empty_store
+from tests.recon.sandbox.conftest import Caller
+from tests.recon.sandbox.test_courier import told
+
+store, receiver = empty_store, declared_receiver
+
+
+@pytest.fixture
+def port(receiver: Receiver) -> Iterator[int]:
+    """The receiver on a socket of its own."""
+    config = uvicorn.Config(create_app(receiver), lifespan="off", log_level="error", ws="none")
+    server = uvicorn.Server(config)
+    with listening("127.0.0.1", port=0) as listener:
+        run = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        run.start()
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        run.join(10)
+
+
+@contextmanager
+def sandbox_telling(port: int) -> Iterator[Any]:
+    """A client of a sandbox that tells our receiver."""
+    url = f"http://127.0.0.1:{port}/notifications/{{merchant_id}}/{{account_id}}"
+    with serving(SandboxOptions(orders=30, notify_url=url)) as running:
+        gateway = Caller(running.base_url)
+        with gateway.http:
+            yield gateway
+
+
+def test_what_the_sandbox_tells_becomes_evidence(port: int, store: Store) -> None:
+    """A refund is kept in each of its stages, a payment once however often it is repeated."""
+    with sandbox_telling(port) as gateway:
+        gateway.faults({"kind": "notify_twice", "operation": "authorise"})
+        gateway.authorise(order_no="n-1")
+        paid = gateway.captured()[0]
+        gateway.row("refund", paid | {"refund_amount": "1.00", "refund_reference": "ours-1"})
+        gateway.pass_days(2)
+        assert {one["state"] for one in told(gateway)} == {"acknowledged"}
+    kept = {row["kind"]: row for row in rows(store, "notification")}
+    assert set(kept) == {"payment", "refund received", "refund accepted", "refund result"}
+    assert (kept["payment"]["order_no"], kept["payment"]["times"]) == ("n-1", 2)
+    assert kept["refund result"]["transaction_id"] == paid["transaction_id"]
+    assert rows(store, "notification_case") == []
+
+
+def test_a_forgery_and_a_contradiction_are_refused_and_kept_as_cases(
+    port: int, store: Store
+) -> None:
+    """The true message stands, the false ones are cases, a cut one is repeated whole."""
+    with sandbox_telling(port) as gateway:
+        gateway.faults(
+            {"kind": "notify_forged", "order_no": "n-1"},
+            {"kind": "notify_contradicting", "order_no": "n-2"},
+            {"kind": "notify_truncated", "order_no": "n-3"},
+        )
+        for order_no in ("n-1", "n-2", "n-3"):
+            gateway.authorise(order_no=order_no)
+        gateway.http.post("/_sandbox/clock", json={"seconds": 5})
+        said = {one["fault"]: one["attempts"] for one in told(gateway)}
+    assert said["notify_truncated"][-1]["outcome"] == "HTTP 200"
+    kept = rows(store, "notification")
+    assert sorted(row["order_no"] for row in kept) == ["n-1", "n-2", "n-3"]
+    assert {row["amount"] for row in kept} == {1000}
+    problems = sorted(row["problem"] for row in rows(store, "notification_case"))
+    assert problems[:2] == ["contradiction", "forged"]
