@@ -1,5 +1,10 @@
-"""The form that a page submits by itself, read as data: nothing of the page ever runs."""
+"""The form that a page submits by itself, read as data: nothing of the page ever runs.
 
+A page may say that it is HTML. Declarations of its own (entities, an internal subset) and a DOCTYPE
+in an input or in allParams have no place there and are refused.
+"""
+
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,6 +20,8 @@ INPUTS_MAX = 500
 VALUE_CHARACTERS_MAX = 20_000
 PARAMETERS_MAX = 500
 ALL_PARAMETERS = "allParams"
+_DECLARES = re.compile(rb"<!(?:ENTITY|DOCTYPE[^>\[]{0,1000}\[)", re.IGNORECASE)
+_DOCTYPE = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +40,28 @@ def html_form(body: bytes) -> HostedForm:
     """The one form of a page that has hidden inputs.
 
     Raises:
-        UnreadableReplyError: no such form or several, or an input with two values.
+        UnreadableReplyError: no such form or several, an input with two values, or declarations.
     """
     if len(body) > REPLY_BYTES_MAX:
         msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+    if _DECLARES.search(body):
+        msg = "a page with declarations of its own"
         raise UnreadableReplyError(msg)
     forms = [form for form in _forms(body) if next(_hidden(form), None) is not None]
     if len(forms) != 1:
         msg = f"a page with {len(forms)} forms of hidden inputs, not one"
         raise UnreadableReplyError(msg)
     inputs = _inputs(forms[0])
+    parameters = _parameters(inputs.get(ALL_PARAMETERS, ""))
+    if any(map(_DOCTYPE.search, (*inputs.values(), *parameters.values()))):
+        msg = "a page with a DOCTYPE in its inputs"
+        raise UnreadableReplyError(msg)
     return HostedForm(
         action=str(forms[0].get("action") or "").strip(),
         method=str(forms[0].get("method") or "get").strip().lower(),
         inputs=inputs,
-        parameters=_parameters(inputs.get(ALL_PARAMETERS, "")),
+        parameters=parameters,
     )
 
 

@@ -42,10 +42,15 @@ def test_hidden_inputs_and_all_parameters_are_data() -> None:
         (page(("a", "x" * 20_001)), "characters"),
         (page(("allParams", "x=1&amp;" * 501)), "allParams"),
         (b" " * (REPLY_BYTES_MAX + 1), "larger"),
+        (page(("a", "&x;"), before='<!DOCTYPE html [<!ENTITY x "4111">]>'), "declarations"),
+        (page(("a", "1"), before='<!doctype html SYSTEM "file:///etc/passwd"['), "declarations"),
+        (page(("a", "1"), before='<!entity x SYSTEM "file:///etc/passwd">'), "declarations"),
+        (page(("a", "&lt;!DOCTYPE x&gt;")), "DOCTYPE"),
+        (page(("allParams", "x=%3C!doctype%20x%3E")), "DOCTYPE"),
     ],
 )
 def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: str) -> None:
-    """No form, several, contradictions and excess."""
+    """No form, several, contradictions, excess, and declarations wherever they stand."""
     with pytest.raises(UnreadableReplyError, match=reason):
         html_form(body)
 
@@ -53,3 +58,15 @@ def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: s
 def test_a_name_that_repeats_with_the_same_value_is_one_input() -> None:
     """The document lists some names twice."""
     assert html_form(page(("a", "1"), ("a", "1"))).inputs == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<!DOCTYPE html>",
+        '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://x.example/strict.dtd">',
+    ],
+)
+def test_a_page_may_say_that_it_is_html(said: str) -> None:
+    """Nothing is fetched for it, and no entity but those of HTML means anything."""
+    assert html_form(page(("a", "&amp;&x;"), before=said)).inputs == {"a": "&&x;"}
