@@ -144,9 +144,10 @@ def test_a_shopper_pays_by_card_on_the_gateways_page(merchant: Merchant, opened:
     assert merchant.status("conformance-hosted") == "2000"
 
 
-def test_a_mistyped_card_is_asked_for_again(merchant: Merchant, opened: Any) -> None:
+def test_a_mistyped_card_is_asked_for_again(merchant: Merchant, window: Any) -> None:
     """The page says what is wrong and shows no digit; with another card the payment is made."""
-    place = opened(merchant.checkout(hosted_payment(**merchant.back())))
+    place = window().page
+    place.goto(merchant.checkout(hosted_payment(**merchant.back())))
     for card in ("4242 4242 4242 4243", CARD["Card number"]):
         for label, text in (CARD | {"Card number": card}).items():
             assert place.get_by_label(label).input_value() == ""

@@ -19,6 +19,7 @@ from recon.gateway_client import (
     RefundAnswers,
     SignatureRefusedError,
 )
+from recon.gateway_client.query import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
 
 Answering = Callable[[list[str]], dict[str, Any] | None]
@@ -283,6 +284,16 @@ def test_reads_are_repeated_until_they_succeed(
     got = ask(gateway, ["SO1"], in_flight=1)
 
     assert (len(got.found), got.calls, len(ask.waits)) == (1, 3, 2)
+
+
+def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
+    """Full jitter: workers that failed together do not come back together."""
+    ask(answer(500, b""), ["SO1"], in_flight=1)
+
+    bounds = [min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2**n) for n in range(len(ask.waits))]
+    assert len(bounds) >= 2
+    assert all(0 < wait < bound for wait, bound in zip(ask.waits, bounds, strict=True))
+    assert len({wait / bound for wait, bound in zip(ask.waits, bounds, strict=True)}) > 1
 
 
 def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
