@@ -48,6 +48,7 @@ def _two_currencies(text: str) -> None:
 
 
 CurrencyPair = Annotated[str, _checked_by(_two_currencies)]
+AccountName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._:/-]{0,59}$")]
 MappedState = Literal[
     "pending",
     "in_review",
@@ -171,6 +172,24 @@ DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
 }
 
 
+class JournalAccounts(_Table):
+    """Ledger accounts that proposed journals name."""
+
+    clearing: AccountName
+    """Where the gateway's money stands until it is paid out."""
+    sales: AccountName
+    refunds: AccountName
+    chargebacks: AccountName
+    payouts: AccountName
+    """The bank account or payee side of payouts."""
+
+
+class JournalRules(_Table):
+    """How proposed journals are made; without accounts none are."""
+
+    accounts: JournalAccounts | None = None
+
+
 class Rules(_Table):
     """All rules of one reconciliation."""
 
@@ -189,6 +208,7 @@ class Rules(_Table):
     severity: dict[CurrencyCode, SeverityRules] = Field(default_factory=dict)
     verdict: VerdictRules = VerdictRules()
     window: WindowRules = WindowRules()
+    journal: JournalRules = JournalRules()
     fee: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
     rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.matching.joined_sets import Joined
+from recon.matching.journals import journal_totals
+from recon.matching.movements import roll_forward
 from recon.matching.result_frames import Frames
 from recon.matching.sources import Previous, Sources
 from recon.matching.totals_of_inputs import (
+    Words,
     file_totals,
     instruction_totals,
     load_totals,
@@ -22,9 +25,9 @@ from recon.matching.totals_of_items import (
     conservation_totals,
     exclusivity_totals,
     leg_totals,
-    roll_forward,
     scope_items,
     tolerance_totals,
+    write_off_totals,
 )
 from recon.matching.totals_of_settlement import settlement_totals
 from recon.model import ControlTotal
@@ -42,6 +45,12 @@ class Proof:
     places: pd.DataFrame
     """See places.place_items."""
     previous: Previous | None
+    states: Words
+    """What each set came to."""
+    moved: pd.DataFrame
+    """See movements.movements."""
+    journals: pd.DataFrame
+    """See journals.propose."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
@@ -55,11 +64,15 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *conservation_totals(scope, frames=frames, places=proof.places),
         *leg_totals(scope, frames=frames, covered=joined.covered),
         *exclusivity_totals(proof.places),
-        *roll_forward(frames.breaks, previous=proof.previous),
-        *instruction_totals(sources.instructions),
+        *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
+        *instruction_totals(
+            sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
+        ),
         *settlement_totals(sources.settlement),
+        *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined, instructions=sources.instructions, frames=frames, places=proof.places
         ),
         *tolerance_totals(frames.matches, rules=proof.rules),
+        *write_off_totals(proof.moved, agreed=sources.agreed_write_offs),
     )

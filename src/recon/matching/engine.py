@@ -5,14 +5,16 @@ from datetime import datetime
 
 import pandas as pd
 
-from recon.matching.breaks import breaks_of
+from recon.matching.breaks import breaks_of, business_date
 from recon.matching.causes import with_causes
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.digest import digest_of
 from recon.matching.grace import microseconds
 from recon.matching.joined_sets import Joined, join_sides
+from recon.matching.journals import propose
 from recon.matching.ledger_side import JUDGED
 from recon.matching.marks import set_flags
+from recon.matching.movements import fates_of, movements
 from recon.matching.outcomes import Outcomes, judge_sets
 from recon.matching.payouts import judged_entries
 from recon.matching.places import place_items, sides_of
@@ -57,12 +59,14 @@ def reconcile(
         control_totals=totals,
         sides=sides_of(proof.places),
         unmapped_codes=unmapped_codes(sources, rules=rules),
-        not_covered=not_covered(sources),
+        not_covered=not_covered(sources, rules=rules),
         scope_of_assurance=scope_of_assurance(frames, sources=sources),
         rules_digest=rules.digest,
         digest=digest_of(
             [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
         ),
+        movements=proof.moved,
+        journals=proof.journals,
     )
 
 
@@ -86,7 +90,22 @@ def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous
         breaks=with_causes(breaks, joined=joined, sources=sources, rules=rules),
     )
     places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
-    return Proof(sources, rules, joined, frames, places, previous)
+    states = outcomes.states()
+    fates = fates_of(
+        identities(joined.sets),
+        states=states,
+        flags=rows.loc[rows["own"].to_numpy(), "flags"],
+        hosts=outcomes.host,
+    )
+    moved = movements(frames.breaks, fates=fates, previous=previous)
+    journals = propose(
+        frames.breaks,
+        effects=frames.effects,
+        rules=rules,
+        date=business_date(as_of, rules=rules).isoformat(),
+        exported=sources.exported,
+    )
+    return Proof(sources, rules, joined, frames, places, previous, states, moved, journals)
 
 
 def _with_judged_payouts(sources: Sources) -> Sources:

@@ -5,7 +5,7 @@ amounts are nullable Int64 minor units of the row's currency, blank when the sid
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pandas as pd
@@ -58,6 +58,36 @@ MATCH_COLUMNS = (
 _OPEN_COLUMNS = tuple(name for name in MATCH_COLUMNS if name not in {"match_id", "rule"})
 PENDING_COLUMNS = (*_OPEN_COLUMNS, "expected_side", "due_at")
 UNVERIFIED_COLUMNS = (*_OPEN_COLUMNS, "reason")
+MOVEMENT_COLUMNS = (
+    "break_id",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "movement",
+    "code_before",
+    "code",
+    "currency_before",
+    "currency",
+    "exposure_before",
+    "exposure",
+)
+"""One row per break of the night before or of this one; exposures in minor units, 0 when absent."""
+JOURNAL_COLUMNS = (
+    "journal_id",
+    "date",
+    "account",
+    "debit",
+    "credit",
+    "currency",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "break_id",
+    "text",
+)
+"""One row per line of a proposed journal; debit and credit in minor units, one of them 0."""
 AMOUNT_COLUMNS = (
     "order_amount",
     "gateway_amount",
@@ -66,6 +96,8 @@ AMOUNT_COLUMNS = (
     "effect_ledger",
     "exposure",
     "amount",
+    "debit",
+    "credit",
 )
 
 
@@ -92,3 +124,11 @@ class Reconciliation:
     rules_digest: str
     digest: str
     """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
+    movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
+    """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
+    journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
+    """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
+
+
+def _empty(columns: tuple[str, ...]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype="str") for name in columns})

@@ -32,7 +32,7 @@ def _codes(field: str, *, rows: pd.DataFrame) -> Iterator[Line]:
         yield {"field": field, "code": str(code), "count": int(count), "order_no": str(sample)}
 
 
-def not_covered(sources: Sources) -> tuple[str, ...]:
+def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
     """Legs and controls that had no source, in words."""
     words = []
     if sources.ledger is None:
@@ -43,7 +43,10 @@ def not_covered(sources: Sources) -> tuple[str, ...]:
         words.append("settlement and fees, T11: no settlement file was given")
     elif without := _batches_without_pay_out(sources.settlement):
         words.append(f"T11: {without} settlement batches name no pay-out yet")
-    words.append("approval of write-offs, T10: no list of approved write-offs was given")
+    if rules.journal.accounts is None:
+        words.append("proposed journals, T12: the rules name no [journal.accounts]")
+    if sources.agreed_write_offs is None:
+        words.append("approval of write-offs, T10: no list of approved write-offs was given")
     return tuple(words)
 
 

@@ -131,8 +131,22 @@ class Sources:
     """KEY_COLUMNS of the keys a night asked for; None when a gateway file is complete by itself."""
     merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
     """How the store took the accepted rows of a night, for T2; empty for plain files."""
+    exported: tuple["Exported", ...] = ()
+    """Journals that were handed out on earlier nights."""
+    agreed_write_offs: frozenset[str] | None = None
+    """Ids of breaks that two people agreed to write off; None: nobody keeps such a list."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A journal that was handed out, as it is known."""
+
+    break_id: str
+    currency: str
+    version: int
+    booked: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from recon.matching.grouping import Rows
@@ -23,7 +24,10 @@ from recon.model import (
     ControlTotal,
     InstructionKind,
     InstructionState,
+    SetState,
 )
+
+Words = npt.NDArray[np.object_]
 
 
 def file_totals(sources: Sources) -> Iterator[ControlTotal]:
@@ -100,8 +104,16 @@ def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
     yield from counted("T3", "keys = found + not found + failed", left=every, right=held)
 
 
-def instruction_totals(instructions: pd.DataFrame | None) -> Iterator[ControlTotal]:
-    """T8: instructed = confirmed + rejected + in doubt + waiting + withdrawn."""
+def instruction_totals(
+    instructions: pd.DataFrame | None, *, sets: Rows, states: Words
+) -> Iterator[ControlTotal]:
+    """T8: instructed = confirmed + rejected + in doubt + waiting + withdrawn; confirmed = effects.
+
+    Args:
+        instructions: the journal.
+        sets: the set of each of them.
+        states: what each set came to.
+    """
     if instructions is None:
         return
     known = CONFIRMED_STATES | REJECTED_STATES | DOUBTFUL_STATES | WAITING_STATES
@@ -109,3 +121,10 @@ def instruction_totals(instructions: pd.DataFrame | None) -> Iterator[ControlTot
     name = "instructed = confirmed + rejected + in doubt + waiting + withdrawn"
     yield from compared_rows("T8", name, left=instructions, right=told)
     yield from compared_sums("T8", name, left=instructions, right=told)
+    moves = instructions["kind"].ne(InstructionKind.REVIEW) & instructions["amount"].gt(0)
+    confirmed = (instructions["state"].isin(CONFIRMED_STATES) & moves).to_numpy()
+    judged = np.isin(np.append(states, "")[sets], [state.value for state in SetState])
+    name = "confirmed = those whose effect was looked for"
+    sure, seen = instructions[confirmed], instructions[confirmed & judged]
+    yield from compared_rows("T8", name, left=sure, right=seen)
+    yield from compared_sums("T8", name, left=sure, right=seen)

@@ -10,14 +10,14 @@ from recon.matching.gateway_side import gateway_items
 from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import ledger_items
+from recon.matching.movements import WRITTEN_OFF
 from recon.matching.orders_side import order_items
 from recon.matching.result_frames import Frames
-from recon.matching.sources import Previous, Sources
+from recon.matching.sources import Sources
 from recon.matching.total_rows import (
     ACCOUNT,
     Place,
     compared_rows,
-    counted,
     paired,
     sums,
 )
@@ -159,17 +159,6 @@ def exclusivity_totals(places: pd.DataFrame) -> Iterator[ControlTotal]:
         yield from compared_rows("T6", f"{source}: places = items", left=left, right=right)
 
 
-def roll_forward(breaks: pd.DataFrame, *, previous: Previous | None) -> Iterator[ControlTotal]:
-    """T7 by count: opening + new - late, resolved or written off = closing."""
-    if previous is None:
-        return
-    before = previous.breaks
-    new = breaks[~breaks["break_id"].isin(before["break_id"])]
-    stays = before[before["break_id"].isin(breaks["break_id"])]
-    left = pd.concat([frame[["merchant_id", "account_id"]] for frame in (stays, new)])
-    yield from counted("T7", "opening + new - closed = closing", left=left, right=breaks)
-
-
 def bounds_totals(
     joined: Joined, *, instructions: pd.DataFrame | None, frames: Frames, places: pd.DataFrame
 ) -> Iterator[ControlTotal]:
@@ -228,3 +217,17 @@ def tolerance_totals(matches: pd.DataFrame, *, rules: Rules) -> Iterator[Control
         budget = None if tolerance is None else tolerance.night_budget_minor_units
         excess = 0 if budget is None else max(0, amount - budget)
         yield ControlTotal("T10", "rounding beyond the budget", *place, "amount", excess, 0)
+
+
+def write_off_totals(
+    moved: pd.DataFrame, *, agreed: frozenset[str] | None
+) -> Iterator[ControlTotal]:
+    """T10: breaks that a write-off closed tonight = those of them that two people agreed to."""
+    if agreed is None:
+        return
+    closed = moved[moved["movement"].eq(WRITTEN_OFF)]
+    closed = closed.assign(currency=closed["currency_before"], amount=closed["exposure_before"])
+    known = closed[closed["break_id"].isin(agreed)]
+    name = "written off = agreed by two people"
+    yield from compared_rows("T10", name, left=closed, right=known)
+    yield from paired("T10", name, left=sums(closed), right=sums(known), measure="amount")

@@ -21,6 +21,7 @@ from recon.matching.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
+    JOURNAL_COLUMNS,
     MATCH_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
@@ -30,6 +31,7 @@ from recon.model import ControlTotal, Reject, SourceFile
 from recon.money import format_minor_units
 
 BREAKS = "breaks.csv"
+JOURNALS = "journals.csv"
 SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
 REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
@@ -47,6 +49,7 @@ def result_files(
         "pending.csv": csv_of(result.pending, columns=PENDING_COLUMNS),
         "unverified.csv": csv_of(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
+        JOURNALS: journals_csv(result.journals),
         SUMMARY: _summary(result, files=files),
     }
 
@@ -61,6 +64,11 @@ def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
         for name in columns
     ]
     return _csv(columns, zip(*cells, strict=True))
+
+
+def journals_csv(journals: pd.DataFrame) -> str:
+    """Proposed journals as CSV for a ledger to import: two lines each, amounts in major units."""
+    return csv_of(journals, columns=JOURNAL_COLUMNS)
 
 
 @contextmanager

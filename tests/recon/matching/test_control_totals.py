@@ -159,15 +159,107 @@ def test_a_broken_result_fails_its_total(case: Any, number: str, spoil: Break) -
     assert number in failed(spoilt)
 
 
-def test_roll_forward_counts_ids(case: Any, new_case: Callable[[], Any]) -> None:
-    """T7 holds over two nights and fails when a break stands twice."""
-    earlier = many(new_case()).run()
-    proof = proof_of(many(case).order(order_no="new").after(earlier))
-    doubled = frames_with(proof, breaks=pd.concat([proof.frames.breaks] * 2))
+def test_roll_forward_holds_over_two_nights(case: Any, new_case: Callable[[], Any]) -> None:
+    """T7 by count and by exposure, with a break that ended, one that changed and a new one."""
+    earlier = many(new_case().order(order_no="late")).run()
+    second = many(case).order(order_no="new").order(order_no="late")
+    second.payment(order_no="late", transaction_id="TL").entry(order_no="late")
+    second.order(order_no="O", amount=8000, updated_at="2026-11-02T00:00:00Z")
+    second.rows["orders"][2]["updated_at"] = "2026-11-01T00:00:00Z"
 
-    assert "T7" in {total.id for total in control_totals(proof)}
+    proof = proof_of(second.after(earlier))
+
+    sevens = [total for total in control_totals(proof) if total.id == "T7"]
+    assert {total.measure for total in sevens} == {"count", "amount"}
     assert failed(proof) == set()
-    assert "T7" in failed(frames_with(doubled, breaks=doubled.frames.breaks)) or failed(doubled)
+    told = dict(zip(proof.moved["order_no"], proof.moved["movement"], strict=True))
+    assert {name: told[name] for name in ("new", "late", "O", "X")} == {
+        "new": "new",
+        "late": "matched late",
+        "O": "revalued",
+        "X": "stays",
+    }
+
+
+@pytest.mark.parametrize("spoilt", ["lost", "doubled", "revalued"])
+def test_a_broken_roll_forward_fails(case: Any, new_case: Callable[[], Any], spoilt: str) -> None:
+    """A break of last night that falls out, stands twice or changes its money on the way."""
+    proof = proof_of(many(case).after(many(new_case()).run()))
+    breaks = proof.frames.breaks
+    other = {
+        "lost": breaks.iloc[1:],
+        "doubled": pd.concat([breaks, breaks.iloc[:1]]),
+        "revalued": breaks.assign(exposure=breaks["exposure"] + 1),
+    }
+
+    assert "T7" in failed(frames_with(proof, breaks=other[spoilt]))
+
+
+def test_an_unseen_confirmed_move_fails(case: Any) -> None:
+    """T8: a confirmed capture whose order no set judges is money that nobody looked for."""
+    proof = proof_of(many(case))
+
+    assert "T8" in failed(replace(proof, states=proof.states * 0 + ""))
+
+
+@pytest.mark.parametrize(("agreed", "holds"), [(True, True), (False, False)])
+def test_a_write_off_needs_its_agreement(
+    case: Any, new_case: Callable[[], Any], *, agreed: bool, holds: bool
+) -> None:
+    """T10: a break that the ledger wrote off tonight, with and without two people's word."""
+    short = {"amount": 9800}
+    earlier = new_case().order().payment(**short).entry(**short).run()
+    ids = frozenset(earlier.breaks["break_id"]) if agreed else frozenset()
+    case.order().payment(**short).entry(**short).entry("write_off", amount=200).after(earlier)
+    told = replace(case.sources(), agreed_write_offs=ids)
+
+    proof = prove(told, rules=case.rules, as_of=case.as_of, previous=case.previous)
+
+    assert ("T10" not in failed(proof)) is holds
+    assert proof.moved["movement"].tolist() == ["written off"]
+
+
+def settled(case: Any) -> Any:
+    """A payment that is settled and paid out, and one that the ledger lacks."""
+    case.order().payment().entry().line().line("payout", order_no="", transaction_id="")
+    case.entry("payout", order_no="", reference_no="B1")
+    case.order(order_no="B").payment(order_no="B", transaction_id="TB", transaction_date=EARLIER)
+    return case.ruled(journal={"accounts": ACCOUNTS})
+
+
+EARLIER = "2026-09-01T00:00:00Z"
+ACCOUNTS = {
+    "clearing": "1360",
+    "sales": "8400",
+    "refunds": "8700",
+    "chargebacks": "6930",
+    "payouts": "1200",
+}
+
+
+def test_settlement_that_does_not_add_up_fails(case: Any) -> None:
+    """T11: the pay-out of a batch is one cent short of its lines."""
+    proof = proof_of(settled(case))
+    lines = proof.sources.settlement
+    assert lines is not None
+    short = lines.assign(net=lines["net"] - lines["entry_type"].eq("payout").astype("int64"))
+
+    assert failed(proof) == set()
+    assert "T11" in failed(replace(proof, sources=replace(proof.sources, settlement=short)))
+
+
+@pytest.mark.parametrize("side", ["debit", "credit"])
+def test_an_unbalanced_journal_fails(case: Any, side: str) -> None:
+    """T12: one side of a journal is off, or both book other money than the break."""
+    proof = proof_of(settled(case))
+    other = proof.journals.assign(**{side: proof.journals[side] * 2})
+    both = proof.journals.assign(
+        debit=proof.journals["debit"] * 2, credit=proof.journals["credit"] * 2
+    )
+
+    assert len(proof.journals) == 2
+    assert "T12" in failed(replace(proof, journals=other))
+    assert "T12" in failed(replace(proof, journals=both))
 
 
 def test_a_failed_total_is_not_proven(case: Any) -> None:

@@ -1,0 +1,177 @@
+"""What became of last night's open breaks, and where tonight's come from: the roll-forward.
+
+Closing is read off the frame of breaks. The movements are read off what tonight's sets came to, so
+that a break which gets lost on its way to the report leaves a difference (T7).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from recon.matching.result import MOVEMENT_COLUMNS
+from recon.matching.sources import Previous
+from recon.matching.total_rows import ACCOUNT, counted, paired, sums
+from recon.model import BreakCode, ControlTotal, Flag, SetState
+
+NEW, STAYS, REVALUED, RECLASSIFIED = "new", "stays", "revalued", "reclassified"
+LATE, RESOLVED, WRITTEN_OFF = "matched late", "resolved", "written off"
+PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN = "pending", "unverified", "explained", "not seen"
+STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
+CLOSED = (LATE, RESOLVED, WRITTEN_OFF, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
+"""How a break stops being one. `explained`: the break of another account says it now; `not seen`:
+no row of tonight speaks of it, it left the window."""
+
+MISSED_A_SIDE = frozenset(
+    {
+        BreakCode.MISSING_AT_GATEWAY,
+        BreakCode.MISSING_IN_ORDERS,
+        BreakCode.MISSING_IN_LEDGER,
+        BreakCode.BOOKED_NOT_AT_GATEWAY,
+        BreakCode.LEDGER_ONLY,
+        BreakCode.REFUND_NOT_BOOKED,
+        BreakCode.CHARGEBACK_NOT_BOOKED,
+        BreakCode.PAYOUT_NOT_BOOKED,
+        BreakCode.LEDGER_PAYOUT_ONLY,
+        BreakCode.SETTLEMENT_MISSING,
+        BreakCode.STALE_PENDING,
+    }
+)
+"""Codes of existence and timing: they end as `matched late` when the missing leg arrives."""
+
+
+class Fate(NamedTuple):
+    """What a set came to tonight."""
+
+    state: str
+    flags: str
+    hosted: bool
+    """Another set's break explains it."""
+
+
+def fates_of(identities: Any, *, states: Any, flags: Any, hosts: Any) -> dict[str, Fate]:
+    """Id of each set -> its fate, before any frame of the result was made."""
+    told = zip(identities, states, flags, hosts, strict=True)
+    return {str(one): Fate(str(state), str(words), host >= 0) for one, state, words, host in told}
+
+
+def movements(
+    breaks: pd.DataFrame, *, fates: Mapping[str, Fate], previous: Previous | None
+) -> pd.DataFrame:
+    """One row per break of last night or tonight (MOVEMENT_COLUMNS)."""
+    before = {} if previous is None else _by_id(previous.breaks)
+    now = _by_id(breaks)
+    broken = [
+        one for one, fate in fates.items() if fate.state == SetState.BREAK and not fate.hosted
+    ]
+    rows = [*_of_last_night(before, now=now, fates=fates)]
+    rows += [
+        _row(one, movement=NEW, before={}, now=now.get(one, {}))
+        for one in broken
+        if one not in before
+    ]
+    frame = pd.DataFrame(rows, columns=[*MOVEMENT_COLUMNS])
+    texts = {name: "str" for name in MOVEMENT_COLUMNS if not name.startswith("exposure")}
+    typed = frame.astype({**texts, "exposure_before": "int64", "exposure": "int64"})
+    by = ["merchant_id", "account_id", "movement", "order_no", "break_id"]
+    return typed.sort_values(by, kind="stable").reset_index(drop=True)
+
+
+def roll_forward(
+    breaks: pd.DataFrame, *, moved: pd.DataFrame, previous: Previous | None
+) -> Iterator[ControlTotal]:
+    """T7: opening + new + revalued - closed = closing, by count and by exposure."""
+    if previous is None:
+        return
+    opening = previous.breaks
+    left = pd.concat(
+        [
+            opening[~opening["break_id"].isin(moved[moved["movement"].isin(CLOSED)]["break_id"])][
+                ACCOUNT
+            ],
+            moved[moved["movement"].eq(NEW)][ACCOUNT],
+        ]
+    )
+    name = "opening + new - closed = closing"
+    yield from counted("T7", name, left=left, right=breaks)
+    parts = [
+        sums(opening, column="exposure"),
+        _signed(moved, column="exposure_before", currency="currency_before", sign=-1),
+        _signed(moved, column="exposure", currency="currency", sign=1),
+    ]
+    together: dict[tuple[str, str, str], int] = {}
+    for part in parts:
+        for place, amount in part.items():
+            together[place] = together.get(place, 0) + amount
+    closing = sums(breaks, column="exposure")
+    name = "opening + new ± revalued - closed = closing"
+    yield from paired("T7", name, left=together, right=closing, measure="amount")
+
+
+def _signed(
+    moved: pd.DataFrame, *, column: str, currency: str, sign: int
+) -> dict[tuple[str, str, str], int]:
+    rows = moved.assign(currency=moved[currency], amount=sign * moved[column])
+    return sums(rows[rows["amount"].ne(0)])
+
+
+def _of_last_night(
+    before: Mapping[str, Mapping[str, Any]],
+    *,
+    now: Mapping[str, Mapping[str, Any]],
+    fates: Mapping[str, Fate],
+) -> Iterator[dict[str, Any]]:
+    for one, was in before.items():
+        movement = _closing(was, fate=fates.get(one))
+        yield _row(
+            one,
+            movement=movement or _staying(was, now=now.get(one, {})),
+            before=was,
+            now={} if movement else now.get(one, {}),
+        )
+
+
+def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:
+    """How a break of last night ended, "" while it is open."""
+    if fate is None or not fate.state:
+        return NOT_SEEN
+    if fate.hosted:
+        return EXPLAINED
+    if fate.state == SetState.BREAK:
+        return ""
+    if fate.state != SetState.MATCHED:
+        return PENDING if fate.state == SetState.PENDING else UNVERIFIED
+    if Flag.WRITTEN_OFF in fate.flags.split(";"):
+        return WRITTEN_OFF
+    return LATE if was["code"] in MISSED_A_SIDE else RESOLVED
+
+
+def _staying(was: Mapping[str, Any], *, now: Mapping[str, Any]) -> str:
+    if now.get("code") != was["code"]:
+        return RECLASSIFIED
+    same = (was["exposure"], was["currency"]) == (now["exposure"], now["currency"])
+    return STAYS if same else REVALUED
+
+
+def _row(
+    one: str, *, movement: str, before: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, Any]:
+    place = now or before
+    named = ("merchant_id", "account_id", "order_no", "transaction_id")
+    return {
+        "break_id": one,
+        **{name: place.get(name, "") for name in named},
+        "movement": movement,
+        "code_before": before.get("code", ""),
+        "code": now.get("code", ""),
+        "currency_before": before.get("currency", ""),
+        "currency": now.get("currency", ""),
+        "exposure_before": int(before.get("exposure", 0)),
+        "exposure": int(now.get("exposure", 0)),
+    }
+
+
+def _by_id(breaks: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    named = ["break_id", "merchant_id", "account_id", "order_no", "transaction_id", "code"]
+    rows = breaks[[*named, "currency", "exposure"]].to_dict("records")
+    return {str(row["break_id"]): {str(name): cell for name, cell in row.items()} for row in rows}
