@@ -12,7 +12,8 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     ├── GateClosedError            a proof before money failed            exit 4
     ├── StoreError                 the database cannot do its work        exit 1
     │   ├── StoreLockedError       somebody else holds the database
-    │   └── HistoryBrokenError     the hash chain does not close
+    │   ├── HistoryBrokenError     the hash chain does not close
+    │   └── SpillError             an answer kept in a file does not fit the database
     ├── OutputError                a report cannot be written             exit 1
     └── Defect                     an invariant of ours does not hold: a bug
 """
@@ -68,6 +69,10 @@ class StoreLockedError(StoreError):
 
 class HistoryBrokenError(StoreError):
     """The hash chain of the history does not close."""
+
+
+class SpillError(StoreError):
+    """An answer that was kept in a file does not fit the database."""
 
 
 class OutputError(ReconError):

@@ -23,6 +23,7 @@ from scripted_gateway import PAYMENT, PlayedGateway, Script
 from sqlalchemy import Connection
 
 from recon.approvers import Approver
+from recon.errors import StoreError
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.model import InstructionKind, InstructionState, Mode, NightRequest
 from recon.rules import GatewayRules, Rules
@@ -56,11 +57,13 @@ class Crash(BaseException):
 
 
 class FragileStore(Store):
-    """A database whose user may be gone before or after any commit."""
+    """A database whose user may be gone before or after any commit, or which itself goes away."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(parse_url(f"sqlite:///{path}"))
         self.reach: Callable[[str], None] = str
+        self.away = 0
+        """How many more transactions find nobody there."""
 
     def close(self) -> None:
         """Keep the connections for the next process: a rollback left nothing behind in them."""
@@ -70,12 +73,25 @@ class FragileStore(Store):
         super().close()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, **_: object) -> Iterator[Connection]:
         """As the real one, with a point on either side of the commit."""
+        self._refuse_while_away()
         with super().writing() as connection:
             yield connection
             self.reach("before commit")
         self.reach("after commit")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """As the real one, while it is there."""
+        self._refuse_while_away()
+        with super().reading() as connection:
+            yield connection
+
+    def _refuse_while_away(self) -> None:
+        if self.away:
+            self.away -= 1
+            raise StoreError("the database is away")
 
 
 def settings_of(folder: Path) -> Settings:
@@ -112,6 +128,10 @@ class World:
     """Points that this night reached, in order."""
     crash_at: int = 0
     """The number of the point at which the process ends; 0 for none."""
+    lose_at: int = 0
+    """The number of the point at which the database goes away; 0 for none."""
+    away: int = 0
+    """For how many transactions it is away then."""
     nights: int = 0
     instructed: int = 0
     fresh: list[str] = field(default_factory=lambda: list(AUTHORISED))
@@ -161,6 +181,9 @@ class World:
         self.points.append(point)
         if len(self.points) == self.crash_at:
             raise Crash(point)
+        if len(self.points) == self.lose_at and "commit" in point:
+            self.store.away = self.away
+            raise StoreError(f"the connection was lost {point}")
 
     @contextmanager
     def environment(self) -> Iterator[Environment]:
@@ -176,6 +199,7 @@ class World:
                 mark=self.reach,
                 variables={},
                 uptime=self.uptime,
+                pause=lambda seconds: self.pass_time(timedelta(seconds=seconds)),
             )
         finally:
             self.store.close()
@@ -211,17 +235,32 @@ class World:
                 connection, self._run("file"), plan=Plan((wanted,), ()), at=self.clock()
             )
 
-    def night(self, *, scripts: Sequence[Script] = (), crash_at: int = 0) -> bool:
-        """One night by the real steps; False when the process ended within it."""
+    def night(
+        self,
+        *,
+        scripts: Sequence[Script] = (),
+        crash_at: int = 0,
+        lose_at: int = 0,
+        away: int = 0,
+    ) -> bool:
+        """One night by the real steps; False when the process ended within it.
+
+        At `lose_at` the database goes away for `away` transactions.
+        """
         self._alive(crash_at)
+        self.lose_at, self.away = lose_at, away
         self.gateway.scripts = list(scripts)
         try:
             with self._played(), self.environment() as environment:
                 self._steps(environment)
         except Crash:
             return False
+        except StoreError:
+            if not lose_at:
+                raise
+            return False
         finally:
-            self.crash_at = 0
+            self.crash_at = self.lose_at = self.store.away = 0
         return True
 
     def pass_time(self, much: timedelta) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from recon.errors import ReconError
 from recon.model import Clock, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import NOT_SENT_TRIES_MAX
@@ -222,11 +223,13 @@ class Sender:
         self._mark("before claim")
         claimed_at = self._elapsed()
         self._journal.claim(batch_id, prepared, at=self._clock())
-        self._mark("after claim")
+        self._mark_claimed(batch_id)
         held_up = self._elapsed() - claimed_at
         if held_up > CLAIM_TO_SEND_MAX:
             answer: Reply | SurelyNotSent | NoReply = SurelyNotSent(
-                f"this process was held up for {held_up.total_seconds():.0f} s before it could send"
+                f"this process was held up for {held_up.total_seconds():.0f} s before it could "
+                "send; it may have lost its place and sends nothing more",
+                final=True,
             )
         else:
             answer = await self._gateway.send(prepared)
@@ -242,6 +245,14 @@ class Sender:
             return True
         self._judge(batch_id, prepared, answer)
         return True
+
+    def _mark_claimed(self, batch_id: str) -> None:
+        """What must be noted before a byte leaves; where it cannot be, the claim is undone."""
+        try:
+            self._mark("after claim")
+        except ReconError as error:
+            self._journal.release(batch_id, reason=str(error), at=self._clock())
+            raise
 
     def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> None:
         """T2a, T2b."""

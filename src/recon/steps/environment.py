@@ -41,6 +41,8 @@ class Environment:
     """The environment variables, for secrets that settings only name."""
     uptime: Callable[[], Uptime]
     """A clock that nobody can set; a replayed night derives it from its own clock."""
+    pause: Callable[[float], None] = time.sleep
+    """Waits for some seconds."""
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from recon.settlement.planning import RULE_APPROVER, plan
 from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
-from recon.steps import doubt
+from recon.steps import doubt, spilled
 from recon.steps.approve import lapse
 from recon.steps.contradictions import note_contradictions
 from recon.steps.environment import Environment
@@ -65,6 +65,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     )
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     journal = StoredJournal(environment.store, run_id=run_id, **place)
+    if run.mode is Mode.LIVE:
+        spilled.put_back(run, journal=journal, environment=environment)
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
     contradicted = note_contradictions(run, environment=environment)
@@ -74,15 +76,16 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
-        sender = Sender(
-            gateway=gateway,
-            journal=journal,
-            clock=environment.clock,
-            new_id=environment.new_id,
-            mark=_noting_marks(run, environment=environment),
-        )
         note_head(run, environment=environment)
-        sent = asyncio.run(sender.send_all(waiting.cleared))
+        with spilled.lasting(journal, run=run, environment=environment) as lasting:
+            sender = Sender(
+                gateway=gateway,
+                journal=lasting,
+                clock=environment.clock,
+                new_id=environment.new_id,
+                mark=noting_marks(run, environment=environment),
+            )
+            sent = asyncio.run(sender.send_all(waiting.cleared))
     with environment.store.writing() as connection:
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
@@ -100,7 +103,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
 
 
-def _noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
+def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
     """The sender's marks; the head is noted outside the database before a byte leaves."""
 
     def mark(at: str) -> None:

@@ -7,12 +7,13 @@ on the state of every row, so that no instruction is ever in two batches on the 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from recon.errors import Defect
+from recon.errors import Defect, NightHeldError
 from recon.model import InstructionKind, InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.masking import masked
@@ -38,6 +39,17 @@ STATE_OF: Mapping[Outcome, InstructionState] = {
 _TERMINAL = frozenset({InstructionState.CONFIRMED, InstructionState.REJECTED})
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a batch stands in the database."""
+
+    state: str
+    run_id: str
+    body_sha256: str
+    reply_sha256: str
+    claimed_at: datetime
+
+
 class StoredJournal:
     """The journal of one account's run."""
 
@@ -46,6 +58,24 @@ class StoredJournal:
         self._run_id = run_id
         self._merchant_id = merchant_id
         self._account_id = account_id
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Run, merchant and account that this journal writes for."""
+        return {
+            "run_id": self._run_id,
+            "merchant_id": self._merchant_id,
+            "account_id": self._account_id,
+        }
+
+    def standing(self, batch_id: str) -> Standing | None:
+        """Where a batch stands now; None when the database does not have it."""
+        names = Standing.__dataclass_fields__
+        with self._store.reading() as connection:
+            found = connection.execute(
+                select(*(batch.c[name] for name in names)).where(batch.c.batch_id == batch_id)
+            ).one_or_none()
+        return None if found is None else Standing(*found)
 
     def halted(self) -> str:
         """Why nothing more may be sent; "" when money may move and this run still has its place."""
@@ -62,8 +92,15 @@ class StoredJournal:
         return ""
 
     def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
-        """T1: approved -> in flight for every row, or nothing at all."""
+        """T1: approved -> in flight for every row, or nothing at all.
+
+        Raises:
+            NightHeldError: this run lost its place since it last looked; nothing was claimed.
+        """
         with self._store.writing() as connection:
+            # Whoever takes over closes this run in a transaction before or after this one.
+            if lost := self._lost_place(connection):
+                raise NightHeldError(lost)
             connection.execute(
                 insert(batch).values(
                     batch_id=batch_id,
@@ -132,23 +169,30 @@ class StoredJournal:
         self._close_all(batch_id, result=result, event="in doubt", at=at)
 
     def keep_reply(self, batch_id: str, reply: Reply) -> None:
-        """T2a: the reply (card numbers masked) and the hash of what was received."""
+        """T2a: the reply (card numbers masked) and the hash of what was received.
+
+        Raises:
+            NightHeldError: another run took the account over and closed the batch; the reply is
+                kept with it, and changes nothing.
+        """
         with self._store.writing() as connection:
             sent = connection.execute(
                 select(batch.c.body).where(batch.c.batch_id == batch_id)
             ).scalar_one()
-            connection.execute(
-                update(batch)
-                .where(batch.c.batch_id == batch_id, batch.c.state == "claimed")
-                .values(
-                    state="replied",
-                    replied_at=reply.received_at,
-                    http_status=reply.status,
-                    reply_headers=json.dumps(reply.headers, sort_keys=True),
-                    reply=masked(reply.kept or reply.body, known=sent),
-                    reply_sha256=hashlib.sha256(reply.body).hexdigest(),
-                )
-            )
+            mine = update(batch).where(batch.c.batch_id == batch_id, batch.c.reply_sha256 == "")
+            received = {
+                "replied_at": reply.received_at,
+                "http_status": reply.status,
+                "reply_headers": json.dumps(reply.headers, sort_keys=True),
+                "reply": masked(reply.kept or reply.body, known=sent),
+                "reply_sha256": hashlib.sha256(reply.body).hexdigest(),
+            }
+            open_one = mine.where(batch.c.state == "claimed").values(state="replied", **received)
+            in_place = connection.execute(open_one).rowcount == 1
+            if not in_place:
+                connection.execute(mine.values(**received))
+        if not in_place:
+            raise NightHeldError(_taken_over(batch_id))
 
     def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
@@ -174,6 +218,9 @@ class StoredJournal:
 
     def _close_all(self, batch_id: str, *, result: RowResult, event: str, at: datetime) -> None:
         with self._store.writing() as connection:
+            if _is_closed(connection, batch_id):
+                # Another run took the account over and decided these rows; they stay as they are.
+                raise NightHeldError(_taken_over(batch_id))
             events = [
                 _settle_row(connection, instruction_id, batch_id=batch_id, result=result, at=at)
                 for instruction_id in _rows_of(connection, batch_id)
@@ -227,6 +274,18 @@ def instruction_of(row: Mapping[Any, Any]) -> Instruction:
         kind=InstructionKind(row["kind"]),
         state=InstructionState(row["state"]),
         **{name: row[name] for name in names},
+    )
+
+
+def _is_closed(connection: Connection, batch_id: str) -> bool:
+    state = connection.execute(select(batch.c.state).where(batch.c.batch_id == batch_id)).scalar()
+    return state == "closed"
+
+
+def _taken_over(batch_id: str) -> str:
+    return (
+        f"another run took the account over while batch {batch_id} was under way, and closed it; "
+        "this run ends here: that run's report tells what became of the rows"
     )
 
 

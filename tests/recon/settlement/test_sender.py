@@ -1,8 +1,11 @@
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+import pytest
+
+from recon.errors import OutputError
 from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
@@ -96,7 +99,12 @@ def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cl
     return Cleared(instruction, payment)
 
 
-def _send(tape: Tape, *cleared: Cleared, seconds: Sequence[float] = ()) -> Sent:
+def _send(
+    tape: Tape,
+    *cleared: Cleared,
+    seconds: Sequence[float] = (),
+    mark: Callable[[str], None] = str,
+) -> Sent:
     numbers = count(1)
     readings = iter(seconds)
     sender = Sender(
@@ -104,7 +112,7 @@ def _send(tape: Tape, *cleared: Cleared, seconds: Sequence[float] = ()) -> Sent:
         journal=tape,
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
-        mark=lambda _: None,
+        mark=mark,
         elapsed=lambda: timedelta(seconds=next(readings, 0)),
     )
     return asyncio.run(sender.send_all(cleared))
@@ -176,12 +184,31 @@ def test_captures_go_first_and_each_payment_once() -> None:
 
 
 def test_a_process_that_slept_after_its_claim_does_not_send() -> None:
-    """Held up for longer than 20 s between claim and send: nothing leaves, the claim is undone."""
+    """Held up for longer than 20 s: nothing leaves, the claim is undone, nothing more is sent."""
     tape = Tape()
-    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), seconds=(0, 20.5, 30, 30))
+    sent = _send(
+        tape,
+        _cleared(1, kind=InstructionKind.CAPTURE),
+        _cleared(2, kind=InstructionKind.REFUND),
+        seconds=(0, 20.5, 30, 30),
+    )
 
-    assert tape.events[:3] == ["claim b1", "release b1", "claim b2"]
-    assert (tape.events.count("send capture i1"), sent.rows) == (1, 1)
+    assert tape.events == ["claim b1", "release b1"]
+    assert (sent.rows, "held up for 20 s" in sent.stop_reason) == (0, True)
+
+
+def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
+    """What must be noted before the first byte could not be: nothing leaves, no doubt is made."""
+
+    def mark(at: str) -> None:
+        if at == "after claim":
+            raise OutputError(at)
+
+    tape = Tape()
+    with pytest.raises(OutputError):
+        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), mark=mark)
+
+    assert tape.events == ["claim b1", "release b1"]
 
 
 def test_a_short_pause_after_the_claim_sends() -> None:
