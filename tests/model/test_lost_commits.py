@@ -9,13 +9,15 @@ from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import GOOD, Script
 
 from recon.model import InstructionKind
+from recon.store.lasting_journal import LastingJournal
+from recon.store.spill import Spill
 
 POINTS = 50
 AWAY = (0, 1, 99)
 """Transactions that find nobody there: back at once, back within the pauses, gone for the night."""
 SCRIPTS = (GOOD, Script("half"), Script("now", "reset"), Script("none", "not_sent"))
 MOVES = {InstructionKind.CAPTURE: AUTHORISED, InstructionKind.REFUND: CAPTURED}
-EVERY = 1 if os.environ.get("CHAOS") else 25
+EVERY = 1 if os.environ.get("CHAOS") else 60
 GRID = [
     (kind, script, away, point)
     for kind in MOVES
@@ -69,3 +71,33 @@ def _commits_of_a_night(world: World, kind: InstructionKind) -> list[int]:
     first = world.points.index("before claim")
     last = world.points.index("after record")
     return [n for n in range(first + 1, last + 2) if "commit" in world.points[n - 1]]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong"),
+    [
+        (LastingJournal, "_is_claimed", lambda *_, **__: True),
+        (LastingJournal, "_was_written", lambda *_, **__: True),
+        (Spill, "found", lambda _: iter(())),
+    ],
+)
+def test_a_wrong_reading_of_a_lost_commit_is_found(
+    world_of: Callable[[int], World], where: type, name: str, wrong: Callable[..., object]
+) -> None:
+    """A claim that is assumed, a write that is assumed, a file that is not read: each shows."""
+    kind = InstructionKind.REFUND
+    commits = _commits_of_a_night(world_of(0), kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, name, wrong)
+        seen = [_seen(world_of(point), kind=kind, point=point) for point in commits]
+
+    assert seen != [[]] * len(commits)
+
+
+def _seen(world: World, *, kind: InstructionKind, point: int) -> list[str]:
+    world.instruct(kind, MOVES[kind][0], amount=1_000)
+    world.night(lose_at=point, away=99)
+    found = world.problems()
+    world.night()
+    undecided = set(world.states().values()) - {"confirmed"}
+    return [*found, *undecided]

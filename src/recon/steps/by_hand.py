@@ -23,12 +23,14 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
 from recon.settlement.sender import Sender
 from recon.steps.environment import Environment
-from recon.steps.sending import sending_stopped
+from recon.steps.restore import noting_marks, restored_since
+from recon.steps.sending import sending_allowance, sending_stopped
+from recon.steps.spilled import lasting
 from recon.store import answers, case_rows, instruction_rows
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
 from recon.store.outcome_rows import outcome_of
-from recon.store.runs import Run, this_process
+from recon.store.runs import BY_HAND, Run, this_process
 
 ORIGIN = "recon gateway"
 """Stands where a night's instruction has the name of its order file."""
@@ -113,6 +115,7 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
         others = instruction_rows.of_orders(connection, run, order_nos=[request.order_no])
     judged = clear(instruction, baseline=baseline, others=others.get(request.order_no, []))
     reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
+    reason = reason or _hold(instruction, run=run, environment=environment)
     if isinstance(judged, Refused) or reason:
         msg = f"{request.kind} of order {request.order_no}: {reason}; nothing was stored or sent"
         raise UsageError(msg)
@@ -125,11 +128,21 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
     return _result(instruction, environment=environment)
 
 
+def _hold(instruction: Instruction, *, run: Run, environment: Environment) -> str:
+    """Why it may not be sent now: a restored database, or the account's limits of this day."""
+    if instruction.state is not InstructionState.APPROVED:
+        return ""
+    with environment.store.reading() as connection:
+        restored = restored_since(connection, run, environment=environment)
+        allowance = sending_allowance(connection, run, environment=environment)
+    return restored or allowance.refusal(instruction)
+
+
 def _run_of(request: HandRequest, *, environment: Environment) -> Run:
     """A value only: no night has this run, so it never counts as one."""
     now = environment.clock()
     return Run(
-        run_id=f"by-hand-{environment.new_id()[:12]}",
+        run_id=f"{BY_HAND}{environment.new_id()[:12]}",
         merchant_id=request.merchant_id,
         account_id=request.account_id,
         business_date=now.date().isoformat(),
@@ -269,19 +282,21 @@ def _as_asked(
 
 
 def _send(cleared: Cleared, *, gateway: GatewayOfMoney, run: Run, environment: Environment) -> None:
-    sender = Sender(
-        gateway=gateway,
-        journal=StoredJournal(
-            environment.store,
-            run_id=run.run_id,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-        ),
-        clock=environment.clock,
-        new_id=environment.new_id,
-        mark=environment.mark,
+    journal = StoredJournal(
+        environment.store,
+        run_id=run.run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
     )
-    asyncio.run(sender.send_all([cleared]))
+    with lasting(journal, run=run, environment=environment) as journal_to_send_by:
+        sender = Sender(
+            gateway=gateway,
+            journal=journal_to_send_by,
+            clock=environment.clock,
+            new_id=environment.new_id,
+            mark=noting_marks(run, environment=environment),
+        )
+        asyncio.run(sender.send_all([cleared]))
 
 
 def _result(instruction: Instruction, *, environment: Environment) -> HandResult:

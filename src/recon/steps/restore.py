@@ -5,6 +5,7 @@ people have accepted the restore; then everything that was open waits for people
 files of those days ask for again is approved by nobody but people.
 """
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from recon.store.history import Event
 from recon.store.journal import move
 from recon.store.runs import Run
 
+HEAD_NOTED_AT = frozenset({"after claim", "after record"})
 ENTITY = "database"
 ACCEPTED = "restore accepted"
 REASON_CHARACTERS_MIN = 10
@@ -46,6 +48,17 @@ def note_head(run: Run, *, environment: Environment) -> None:
     with environment.store.reading() as connection:
         head = history.head(connection)
     HeadFile(account.reports).note(head, run_id=run.run_id, at=environment.clock())
+
+
+def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
+    """The sender's marks; the head is noted outside the database before a byte leaves."""
+
+    def mark(at: str) -> None:
+        if at in HEAD_NOTED_AT:
+            note_head(run, environment=environment)
+        environment.mark(at)
+
+    return mark
 
 
 def accepted_on(connection: Any) -> date | None:

@@ -6,7 +6,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,14 +32,13 @@ from recon.steps.approve import lapse
 from recon.steps.contradictions import note_contradictions
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
-from recon.steps.restore import by_people_only, note_head
+from recon.steps.restore import by_people_only, note_head, noting_marks
 from recon.steps.sending import halted, rule_allowance, sending_allowance
 from recon.store import answers, case_rows, instruction_rows, runs, sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
-HEAD_NOTED_AT = frozenset({"after claim", "after record"})
 REPLACED = "a newer version of its order file no longer asks for it"
 
 
@@ -101,17 +100,6 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "stopped": sent.stop_reason or gate.closed_because,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
-
-
-def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
-    """The sender's marks; the head is noted outside the database before a byte leaves."""
-
-    def mark(at: str) -> None:
-        if at in HEAD_NOTED_AT:
-            note_head(run, environment=environment)
-        environment.mark(at)
-
-    return mark
 
 
 def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:

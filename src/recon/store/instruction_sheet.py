@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from recon.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
 from recon.matching.sources import (
@@ -17,7 +17,7 @@ from recon.matching.sources import (
 from recon.settlement.sending_order import BatchPlan
 from recon.store.frames import frame_of_select
 from recon.store.instruction_rows import UNFINISHED
-from recon.store.runs import Run
+from recon.store.runs import BY_HAND, Run
 from recon.store.schema import attempt, batch, instruction, order_file
 from recon.store.schema import run as runs
 from recon.store.sending_rows import dry_batches
@@ -59,7 +59,10 @@ def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
 
 
 def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
-    """BATCH_COLUMNS: one row per batch and currency of this business date's runs."""
+    """BATCH_COLUMNS: one row per batch and currency of this business date's runs.
+
+    What went by hand since the night before stands among them, by its time.
+    """
     outcome = attempt.c.outcome
     query = (
         select(
@@ -76,7 +79,7 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
         )
         .join(attempt, attempt.c.batch_id == batch.c.batch_id)
         .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
-        .where(batch.c.run_id.in_(runs_of_night(run)))
+        .where(or_(batch.c.run_id.in_(runs_of_night(run)), _by_hand(connection, run)))
         .group_by(*(batch.c[name] for name in _BATCH_GROUP), instruction.c.currency)
         .order_by(batch.c.claimed_at, batch.c.batch_id, instruction.c.currency)
     )
@@ -84,6 +87,21 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
     sent = frame_of_select(connection, query, columns=kinds)
     would = dry_batches(connection, run.run_id)
     return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
+
+
+def _by_hand(connection: Connection, run: Run) -> ColumnElement[bool]:
+    """Batches of no night that were claimed after the day before closed and before this one did."""
+    account = (runs.c.merchant_id == run.merchant_id, runs.c.account_id == run.account_id)
+    before = connection.execute(
+        select(func.max(runs.c.as_of)).where(*account, runs.c.as_of < run.as_of)
+    ).scalar()
+    return and_(
+        batch.c.run_id.startswith(BY_HAND),
+        batch.c.merchant_id == run.merchant_id,
+        batch.c.account_id == run.account_id,
+        batch.c.claimed_at <= run.as_of,
+        *([] if before is None else [batch.c.claimed_at > before]),
+    )
 
 
 def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -98,15 +98,17 @@ class LastingJournal:
         self._prepared.pop(batch_id, None)
 
     def _is_claimed(self, batch_id: str, prepared: Prepared, *, at: datetime) -> bool:
-        """Read again by id what a commit with an unknown outcome left."""
+        """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
         for seconds in (0.0, *BACK_AFTER_SECONDS):
             self._pause(seconds)
             try:
                 found = self._journal.standing(batch_id)
             except StoreError:
                 continue
-            run_id = self._journal.place["run_id"]
-            return found == Standing("claimed", run_id, prepared.body_sha256, "", claimed_at=at)
+            if found is not None:
+                run_id = self._journal.place["run_id"]
+                own = Standing("claimed", run_id, prepared.body_sha256, "", claimed_at=at)
+                return found == own
         return False
 
     def _write(

@@ -17,6 +17,9 @@ from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
 from recon.store.schema import run
 
+BY_HAND = "by-hand-"
+"""How the run id of what a person sends begins; no night has such a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -8,8 +8,13 @@ from recon.model import InstructionKind, InstructionState
 from recon.steps import by_hand
 from recon.steps.by_hand import HandRequest, HandResult, carry_out
 from recon.steps.environment import Environment
+from recon.store import runs
 from recon.store.history import of_entity, verify
+from recon.store.instruction_sheet import batch_frame
+from recon.store.migrate import upgrade
 from recon.store.night_lock import account_lock
+
+PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 
 
 def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
@@ -142,3 +147,42 @@ def test_the_next_night_takes_a_movement_by_hand_as_its_own(merchant: Any) -> No
 
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
     assert merchant.instruction_states()["confirmed"] == 1
+
+
+def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
+    """The second refund of a day that would go above the day's limit is not sent."""
+    (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 1.50\n")
+    first, second = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    _ask(merchant, "refund", first, amount="1.00")
+
+    with pytest.raises(UsageError, match=r"this day would have sent .*more than its limit"):
+        _ask(merchant, "refund", second, amount="1.00")
+    assert len(merchant.effects()) == 1
+
+
+def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
+    """A backup from before it is noticed; nothing goes by hand from it."""
+    first, second = merchant.payments("authorised")[:2]
+    _ask(merchant, "capture", first)
+    other = f"sqlite:///{merchant.folder / 'other.sqlite'}"
+    upgrade(other)
+    merchant.variables["RECON_DATABASE_URL"] = other
+
+    with pytest.raises(UsageError, match="a backup that was restored"):
+        _ask(merchant, "capture", second)
+    assert len(merchant.effects()) == 1
+
+
+def test_the_next_night_lists_the_batch_that_went_by_hand(merchant: Any) -> None:
+    """Between two nights: the second one's sheet has it, the first one's does not."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+    result = _ask(merchant, "capture", payment)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        nights = runs.last_finished(connection, **PLACE).values()
+        listed = [[*batch_frame(connection, run)["kind"]] for run in nights]
+
+    assert result.state is InstructionState.CONFIRMED
+    assert listed == [[], ["capture"]]

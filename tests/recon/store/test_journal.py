@@ -1,93 +1,24 @@
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 from sqlalchemy import select
 
-from recon.errors import Defect
-from recon.model import GatewayState, InstructionKind, Mode, NightRequest, Outcome
-from recon.settlement.eligibility import Cleared, Payment
-from recon.settlement.planning import Action, Known, plan
-from recon.settlement.sender import (
-    BatchResult,
-    NoReply,
-    Prepared,
-    Reply,
-    RowResult,
-    Sender,
-    Sent,
-    SurelyNotSent,
-)
-from recon.store import history, instruction_rows, runs
+from recon.errors import Defect, NightHeldError
+from recon.model import Mode, NightRequest, Outcome
+from recon.settlement.eligibility import Cleared
+from recon.settlement.sender import NoReply, Reply, Sender, Sent, SurelyNotSent
+from recon.store import history, runs
 from recon.store.engine import Store
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
-from recon.store.schema import batch, instruction
-
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+from recon.store.schema import batch
+from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures, states_of
 
 
 class Crash(BaseException):
     """The process ends here."""
-
-
-class ScriptedGateway:
-    """Answers each send with the next entry of its script, and counts what reached it."""
-
-    def __init__(self, *script: object) -> None:
-        self._script = list(script)
-        self.reached: list[tuple[str, ...]] = []
-
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
-        ids = ",".join(row.instruction.instruction_id for row in rows)
-        return Prepared(kind, tuple(rows), ids.encode(), f"sha-{ids}", None)
-
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
-        answer = self._script.pop(0) if self._script else Outcome.DONE
-        if not isinstance(answer, SurelyNotSent):
-            self.reached.append(tuple(r.instruction.instruction_id for r in prepared.rows))
-        if isinstance(answer, SurelyNotSent | NoReply):
-            return answer
-        return Reply(200, {}, str(answer).encode(), AT)
-
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
-        outcome = Outcome(reply.body.decode())
-        rows = tuple(RowResult(outcome, "c", "m") for _ in prepared.rows)
-        return BatchResult(rows, "1", "OK", "")
-
-
-def _cleared(store: Store, run: Run, *, orders: int) -> list[Cleared]:
-    ids = count(1)
-    actions = [
-        Action(
-            action_id=n,
-            file_id=1,
-            file_name="orders.csv",
-            line=n,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-            order_no=f"A-{n}",
-            transaction_id="",
-            kind=InstructionKind.CAPTURE,
-            currency="EUR",
-            order_amount=1_000 + n,
-            action_amount=None,
-            reason="",
-            request_id="",
-            occurrence=1,
-        )
-        for n in range(1, orders + 1)
-    ]
-    made = plan(actions, known=Known(), new_id=lambda: f"i{next(ids):03}", auto_approve=True)
-    with store.writing() as connection:
-        instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
-    return [
-        Cleared(item, Payment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999))
-        for item in made.new
-    ]
 
 
 def _send(
@@ -113,12 +44,6 @@ def _send(
     return asyncio.run(sender.send_all(cleared))
 
 
-def _states(store: Store) -> list[str]:
-    with store.reading() as connection:
-        found = connection.execute(select(instruction.c.state).order_by(instruction.c.natural_key))
-        return list(found.scalars())
-
-
 @pytest.mark.parametrize(
     ("answer", "state"),
     [
@@ -133,16 +58,16 @@ def _states(store: Store) -> list[str]:
 )
 def test_each_answer_has_its_state(store: Store, run: Run, answer: object, state: str) -> None:
     """What an answer proves decides the state; what proves nothing is doubt, never failure."""
-    cleared = _cleared(store, run, orders=2)
+    cleared = cleared_captures(store, run, orders=2)
     _send(store, run, cleared=cleared, gateway=ScriptedGateway(answer))
 
-    assert _states(store) == [state, state]
+    assert states_of(store) == [state, state]
 
 
 def test_batches_have_fifty_rows_at_most(store: Store, run: Run) -> None:
     """A hundred and one captures go in three batches, every one once."""
     gateway = ScriptedGateway()
-    sent = _send(store, run, cleared=_cleared(store, run, orders=101), gateway=gateway)
+    sent = _send(store, run, cleared=cleared_captures(store, run, orders=101), gateway=gateway)
 
     assert [len(rows) for rows in gateway.reached] == [50, 50, 1]
     assert (sent.batches, sent.rows, sent.stop_reason) == (3, 101, "")
@@ -151,26 +76,26 @@ def test_batches_have_fifty_rows_at_most(store: Store, run: Run) -> None:
 def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) -> None:
     """A refused connection is tried again as a new batch, three times, and then sending stops."""
     gateway = ScriptedGateway(*[SurelyNotSent("refused")] * 9)
-    sent = _send(store, run, cleared=_cleared(store, run, orders=60), gateway=gateway)
+    sent = _send(store, run, cleared=cleared_captures(store, run, orders=60), gateway=gateway)
 
     assert gateway.reached == []
-    assert set(_states(store)) == {"approved"}
+    assert set(states_of(store)) == {"approved"}
     assert "could not be reached 3 times" in sent.stop_reason
 
 
 def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
     """After two batches in a row without an answer nothing more is sent."""
     gateway = ScriptedGateway(NoReply("silence"), NoReply("silence"))
-    sent = _send(store, run, cleared=_cleared(store, run, orders=150), gateway=gateway)
+    sent = _send(store, run, cleared=cleared_captures(store, run, orders=150), gateway=gateway)
 
     assert len(gateway.reached) == 2
-    assert _states(store).count("approved") == 50
+    assert states_of(store).count("approved") == 50
     assert "2 batches in a row" in sent.stop_reason
 
 
 def test_an_instruction_is_never_claimed_twice(store: Store, run: Run) -> None:
     """A second claim of the same instruction changes nothing and sends nothing."""
-    cleared = _cleared(store, run, orders=3)
+    cleared = cleared_captures(store, run, orders=3)
     _send(store, run, cleared=cleared, gateway=ScriptedGateway())
     gateway = ScriptedGateway()
 
@@ -196,16 +121,18 @@ def test_a_crash_leaves_approved_or_in_flight_and_never_half(
 
     gateway = ScriptedGateway()
     with pytest.raises(Crash):
-        _send(store, run, cleared=_cleared(store, run, orders=2), gateway=gateway, mark=mark)
+        _send(
+            store, run, cleared=cleared_captures(store, run, orders=2), gateway=gateway, mark=mark
+        )
     expected = {"before claim": "approved", "after record": "confirmed"}.get(point, "in_flight")
 
-    assert _states(store) == [expected, expected]
+    assert states_of(store) == [expected, expected]
     assert not gateway.reached or expected != "approved"
 
 
 def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
     """Claims and outcomes are events of the history, and the chain closes."""
-    _send(store, run, cleared=_cleared(store, run, orders=2), gateway=ScriptedGateway())
+    _send(store, run, cleared=cleared_captures(store, run, orders=2), gateway=ScriptedGateway())
     with store.reading() as connection:
         events = [e["event"] for e in history.of_entity(connection, "i001")]
         _, problem = history.verify(connection)
@@ -216,12 +143,60 @@ def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
 
 def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) -> None:
     """A process that was stopped and woken finds that another run has its place."""
-    cleared = _cleared(store, run, orders=2)
+    cleared = cleared_captures(store, run, orders=2)
     with store.writing() as connection:
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
         runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
     gateway = ScriptedGateway(Outcome.DONE)
     sent = _send(store, run, cleared=cleared, gateway=gateway)
 
-    assert (_states(store), gateway.reached) == (["approved", "approved"], [])
+    assert (states_of(store), gateway.reached) == (["approved", "approved"], [])
     assert "another run took the account over" in sent.stop_reason
+
+
+def _taken_over(store: Store, run: Run) -> None:
+    """Another run starts on the account and doubts what it finds in flight."""
+    other = _journal(store, run, run_id="r2")
+    with store.writing() as connection:
+        request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
+        runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
+        held = connection.execute(select(batch.c.batch_id).where(batch.c.state == "claimed"))
+        found = list(held.scalars())
+    for batch_id in found:
+        other.doubt(batch_id, reason="its sender is gone", at=AT)
+
+
+def _journal(store: Store, run: Run, *, run_id: str) -> StoredJournal:
+    return StoredJournal(
+        store, run_id=run_id, merchant_id=run.merchant_id, account_id=run.account_id
+    )
+
+
+def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run) -> None:
+    """Taken over after it last looked: the claim itself finds out."""
+    journal = _journal(store, run, run_id=run.run_id)
+    ready = cleared_captures(store, run, orders=2)
+    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    _taken_over(store, run)
+
+    with pytest.raises(NightHeldError, match="another run took the account over"):
+        journal.claim("b1", prepared, at=AT)
+    assert states_of(store) == ["approved", "approved"]
+
+
+def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store: Store, run: Run) -> None:
+    """What another run doubted stays in doubt; the late reply rests with its batch."""
+    journal = _journal(store, run, run_id=run.run_id)
+    ready = cleared_captures(store, run, orders=2)
+    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    journal.claim("b1", prepared, at=AT)
+    _taken_over(store, run)
+
+    with pytest.raises(NightHeldError, match="while batch b1 was under way"):
+        journal.keep_reply("b1", Reply(200, {}, b"DONE", AT))
+    with pytest.raises(NightHeldError):
+        journal.release("b1", reason="held up", at=AT)
+    with store.reading() as connection:
+        kept = connection.execute(select(batch.c.state, batch.c.reply)).one()
+    assert states_of(store) == ["in_doubt", "in_doubt"]
+    assert tuple(kept) == ("closed", b"DONE")

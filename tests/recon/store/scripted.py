@@ -1,0 +1,83 @@
+"""A gateway that answers as it is told, and approved captures to send to it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+
+from sqlalchemy import select
+
+from recon.model import GatewayState, InstructionKind, Outcome
+from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.planning import Action, Known, plan
+from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, RowResult, SurelyNotSent
+from recon.store import instruction_rows
+from recon.store.engine import Store
+from recon.store.runs import Run
+from recon.store.schema import instruction
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+class ScriptedGateway:
+    """Answers each send with the next entry of its script, and counts what reached it."""
+
+    def __init__(self, *script: object) -> None:
+        self._script = list(script)
+        self.reached: list[tuple[str, ...]] = []
+
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+        ids = ",".join(row.instruction.instruction_id for row in rows)
+        return Prepared(kind, tuple(rows), ids.encode(), f"sha-{ids}", None)
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        answer = self._script.pop(0) if self._script else Outcome.DONE
+        if not isinstance(answer, SurelyNotSent):
+            self.reached.append(tuple(r.instruction.instruction_id for r in prepared.rows))
+        if isinstance(answer, SurelyNotSent | NoReply):
+            return answer
+        return Reply(200, {}, str(answer).encode(), AT)
+
+    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+        outcome = Outcome(reply.body.decode())
+        rows = tuple(RowResult(outcome, "c", "m") for _ in prepared.rows)
+        return BatchResult(rows, "1", "OK", "")
+
+
+def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
+    """Planned, approved by rule, and ready to be sent."""
+    ids = count(1)
+    actions = [
+        Action(
+            action_id=n,
+            file_id=1,
+            file_name="orders.csv",
+            line=n,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            order_no=f"A-{n}",
+            transaction_id="",
+            kind=InstructionKind.CAPTURE,
+            currency="EUR",
+            order_amount=1_000 + n,
+            action_amount=None,
+            reason="",
+            request_id="",
+            occurrence=1,
+        )
+        for n in range(1, orders + 1)
+    ]
+    made = plan(actions, known=Known(), new_id=lambda: f"i{next(ids):03}", auto_approve=True)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
+    return [
+        Cleared(item, Payment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999))
+        for item in made.new
+    ]
+
+
+def states_of(store: Store) -> list[str]:
+    """The state of every instruction."""
+    with store.reading() as connection:
+        found = connection.execute(select(instruction.c.state).order_by(instruction.c.natural_key))
+        return list(found.scalars())
