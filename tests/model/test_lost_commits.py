@@ -9,6 +9,7 @@ from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import GOOD, Script
 from sqlalchemy.exc import SQLAlchemyError
 
+from recon.errors import StoreError
 from recon.model import InstructionKind
 from recon.store.lasting_journal import LastingJournal
 from recon.store.spill import Spill
@@ -104,9 +105,8 @@ def _seen(world: World, *, kind: InstructionKind, point: int, away: int) -> list
     world.instruct(kind, MOVES[kind][0], amount=1_000)
     try:
         world.night(lose_at=point, away=away)
-    except SQLAlchemyError as error:
+        found = world.problems()
+        world.night()
+    except (SQLAlchemyError, StoreError) as error:
         return [type(error).__name__]
-    found = world.problems()
-    world.night()
-    undecided = set(world.states().values()) - {"confirmed"}
-    return [*found, *undecided]
+    return [*found, *(set(world.states().values()) - {"confirmed"})]

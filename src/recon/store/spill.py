@@ -136,7 +136,7 @@ def read(path: Path) -> Spilled:
 def remove(path: Path) -> None:
     """Take away a file whose answer is in the database."""
     path.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    _flush_folder(path.parent)
 
 
 def _document(spilled: Spilled) -> bytes:
@@ -177,11 +177,11 @@ def _write(folder: Path, *, name: str, document: bytes) -> Path:
     finally:
         os.close(descriptor)
     room.replace(folder / name)
-    _sync_folder(folder)
+    _flush_folder(folder)
     return folder / name
 
 
-def _sync_folder(folder: Path) -> None:
+def _flush_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
