@@ -199,7 +199,7 @@ class World:
                 mark=self.reach,
                 variables={},
                 uptime=self.uptime,
-                pause=lambda seconds: self.pass_time(timedelta(seconds=seconds)),
+                pause=self.pass_time,
             )
         finally:
             self.store.close()

@@ -11,8 +11,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from recon.store.migrate import check_revision
 from recon.uptime import Uptime, uptime_of
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SECOND = timedelta(seconds=1)
 CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<mark>:<count>` ends the process with SIGKILL at that pass of a mark; for tests of crashes."""
 
@@ -41,8 +42,8 @@ class Environment:
     """The environment variables, for secrets that settings only name."""
     uptime: Callable[[], Uptime]
     """A clock that nobody can set; a replayed night derives it from its own clock."""
-    pause: Callable[[float], None] = time.sleep
-    """Waits for some seconds."""
+    pause: Callable[[timedelta], None] = field(default=lambda much: time.sleep(much / SECOND))
+    """Lets time pass."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ back; where it does not come back in time the night stops, and the next one read
 
 import hashlib
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from recon.errors import StoreError
@@ -17,15 +17,15 @@ from recon.settlement.sender import BatchResult, Prepared, Reply
 from recon.store.journal import Standing, StoredJournal
 from recon.store.spill import NOT_SENT, REPLY, Spill, Spilled, remove
 
-BACK_AFTER_SECONDS = (1.0, 2.0, 4.0)
+BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
 """Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""
 
 
 class LastingJournal:
-    """Implements `settlement.sender.Journal`; `pause` waits for some seconds."""
+    """Implements `settlement.sender.Journal`; `pause` lets time pass."""
 
     def __init__(
-        self, journal: StoredJournal, *, spill: Spill, pause: Callable[[float], None]
+        self, journal: StoredJournal, *, spill: Spill, pause: Callable[[timedelta], None]
     ) -> None:
         self._journal = journal
         self._spill = spill
@@ -99,8 +99,8 @@ class LastingJournal:
 
     def _is_claimed(self, batch_id: str, prepared: Prepared, *, at: datetime) -> bool:
         """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
-        for seconds in (0.0, *BACK_AFTER_SECONDS):
-            self._pause(seconds)
+        for wait in BACK_AFTER:
+            self._pause(wait)
             try:
                 found = self._journal.standing(batch_id)
             except StoreError:
@@ -133,8 +133,8 @@ class LastingJournal:
     def _was_written(
         self, batch_id: str, write: Callable[[], None], *, is_done: Callable[[Standing], bool]
     ) -> bool:
-        for seconds in (0.0, *BACK_AFTER_SECONDS):
-            self._pause(seconds)
+        for wait in BACK_AFTER:
+            self._pause(wait)
             try:
                 found = self._journal.standing(batch_id)
                 if found is None or not is_done(found):

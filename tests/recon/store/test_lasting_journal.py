@@ -1,8 +1,9 @@
 """Commits that lose their connection, on a real PostgreSQL behind a proxy that ends them."""
 
 import asyncio
-import threading
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -52,7 +53,7 @@ def run(direct: Store) -> Iterator[Run]:
 @pytest.fixture
 def proxy(empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
     """What stands between the journal and the server."""
-    monkeypatch.setattr(lasting_journal, "BACK_AFTER_SECONDS", (0.3, 0.3))
+    monkeypatch.setattr(lasting_journal, "BACK_AFTER", (timedelta(milliseconds=300),) * 2)
     folder = parse_qs(urlsplit(empty_postgresql_url).query)["host"][0]
     with DroppingProxy(f"{folder}/.s.PGSQL.5432") as made:
         yield made
@@ -65,7 +66,9 @@ def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, ord
     numbers = count(1)
     sender = Sender(
         gateway=gateway,
-        journal=LastingJournal(stored, spill=spill, pause=threading.Event().wait),
+        journal=LastingJournal(
+            stored, spill=spill, pause=lambda much: time.sleep(much.total_seconds())
+        ),
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
         mark=str,
