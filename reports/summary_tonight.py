@@ -6,13 +6,22 @@ from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import major_units
 from reports.instructions_sheet import kinds_of
+from reports.page import column_range
 from reports.plain_text import local_instant
 from reports.sources_sheet import whole
-from reports.summary_page import LEFT, RIGHT, Page
+from reports.summary_page import LAST, LEFT, RIGHT, Page
 
 ASSURANCE_SHOWN = 6
 KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
 KINDS_SHOWN = tuple(KINDS)
+NOT_SIGNED = "not signed"
+SIGNED_NAMES = {"reviewer": "signReviewer", "approver": "signApprover"}
+"""Role -> the name of its line; filled in by `signed_copy`."""
+SIGNED_FILE = {
+    "signFile": "Signed with `recon sign-off`, which binds the SHA-256 of this file;",
+    "signDigest": "a copy beside it then says who signed. Nothing is signed here.",
+}
+"""Two lines under the names, which the signed copy replaces."""
 MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
 
 
@@ -21,11 +30,11 @@ def put_foot(page: Page, top: int) -> int:
     _put_sign_off(page, top)
     row = _put_tonight(page, top)
     row = _put_assurance(page, row + 1)
-    return max(row, top + 5)
+    return max(row, top + 3 + len(SIGNED_NAMES) + len(SIGNED_FILE))
 
 
 def _put_sign_off(page: Page, top: int) -> None:
-    """Who prepared, reviewed and approved; the last two sign in cream cells."""
+    """Who prepared, reviewed and approved; a signed copy of the file names the last two."""
     page.text(top, RIGHT, "Sign-off", looks.HEADING)
     for column, title in enumerate(("Role", "Name", "Date"), RIGHT):
         page.text(top + 1, column, title, looks.HEADER)
@@ -33,11 +42,21 @@ def _put_sign_off(page: Page, top: int) -> None:
     page.text(top + 2, RIGHT + 1, "recon (automatic)", looks.BODY_TEXT)
     prepared = local_instant(page.figures.generated_at, timezone=page.figures.timezone)
     page.draft.day(page.sheet, (top + 2, RIGHT + 2), prepared.date())
-    for row, role in enumerate(("Reviewed", "Approved"), top + 3):
-        page.text(row, RIGHT, role, looks.BODY_TEXT)
-        page.draft.cell(page.sheet, (row, RIGHT + 1), looks.INPUT)
-        signed = looks.INPUT.but(number_format=looks.DATE_FORMAT)
-        page.draft.cell(page.sheet, (row, RIGHT + 2), signed)
+    for row, (role, name) in enumerate(SIGNED_NAMES.items(), top + 3):
+        page.text(
+            row, RIGHT, {"reviewer": "Reviewed", "approver": "Approved"}[role], looks.BODY_TEXT
+        )
+        page.text(row, RIGHT + 1, NOT_SIGNED, looks.BODY_TEXT)
+        page.text(row, RIGHT + 2, "", looks.BODY_TEXT)
+        _name_cell(page, name, row)
+    for row, (name, sentence) in enumerate(SIGNED_FILE.items(), top + 3 + len(SIGNED_NAMES)):
+        page.merged(row, (RIGHT, LAST), sentence, looks.NOTE)
+        _name_cell(page, name, row)
+
+
+def _name_cell(page: Page, name: str, row: int) -> None:
+    """By this name a signed copy finds the line again."""
+    page.draft.name(name, column_range(page.sheet, column=RIGHT, rows=(row, row)))
 
 
 def _put_tonight(page: Page, top: int) -> int:

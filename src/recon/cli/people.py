@@ -138,14 +138,20 @@ def sign_off(
     name: As,
     code: Code = "",
 ) -> None:
-    """Sign a night's workbook; refused while a high break has no owner and comment."""
+    """Sign a night's workbook; refused while a high break has no owner and comment.
+
+    A copy beside the workbook, called -reviewed and then -approved, says who signed which file.
+    """
+    from recon.cli.workbooks import signed_copy
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.sign_off import sign
 
     with environment_of(os.environ, clock=system_clock) as environment:
         person = person_of(name, code=code, environment=environment)
         night = sign(run, role=role, person=person, environment=environment)
+        zone = environment.settings.rules.calendar.timezone
     say(_line_of(night))
+    say(f"Signed copy: {signed_copy(night, timezone=zone)}")
 
 
 def nights(

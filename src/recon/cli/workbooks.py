@@ -8,6 +8,7 @@ from pathlib import Path
 from recon.figures import NightFigures
 from recon.steps.report import SheetTotals, Workbooks
 from recon.steps.resolutions import Form
+from recon.steps.sign_off import Night
 
 
 def workbooks() -> Workbooks:
@@ -39,3 +40,10 @@ def form() -> Form:
         altered=lambda rows, breaks: altered_cells(rows, breaks=breaks),
         keys_digest=keys_digest,
     )
+
+
+def signed_copy(night: Night, *, timezone: str) -> Path:
+    """The copy of a workbook that says who signed it; gives its path."""
+    from reports.signed_copy import write_signed_copy
+
+    return write_signed_copy(Path(night.workbook), signatures=night.signed, timezone=timezone)

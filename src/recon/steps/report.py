@@ -21,6 +21,7 @@ from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
 from recon.steps.restore import note_head
+from recon.steps.sign_off import notes_on
 from recon.store import (
     history,
     instruction_sheet,
@@ -271,6 +272,7 @@ def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str
             account_id=run.account_id,
         )
         stopped = sending_rows.stopped(connection)
+        notes += notes_on(run.run_id, connection=connection)
     if stopped:
         notes.append(f"No money moves: {stopped}.")
     if unproven:

@@ -5,7 +5,7 @@ comment, and it counts for nothing once the night, or an earlier one, was run ag
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -43,6 +43,8 @@ class Night:
     """Which run made earlier signatures void."""
     unsigned_days: int
     """Days since the night for as long as the approver's name is missing."""
+    workbook: str = ""
+    """Where the run's workbook was written."""
 
 
 def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
@@ -111,7 +113,35 @@ def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
         counting,
         f"run {void} replaced it" if void else "",
         0 if complete else (today - day).days,
+        found.workbook,
     )
+
+
+def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
+    """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
+    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    this = next((one for one in runs if one.run_id == run_id), None)
+    if this is None:
+        return ()
+    notes = [
+        f"Run {one.run_id} of this night was signed by {told}; this run replaces it: sign this one."
+        for one in runs
+        if _place_of(one) == _place_of(this) and one.started_at < this.started_at
+        if (told := _told(sign_off_rows.signatures(connection, one.run_id)))
+    ]
+    later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
+    if later:
+        notes.append(f"Run {later} replaced this run: do not sign this workbook, sign the newest.")
+    return tuple(notes)
+
+
+def _place_of(found: NightRun) -> tuple[str, str, str]:
+    return found.merchant_id, found.account_id, found.business_date
+
+
+def _told(names: Mapping[str, Signature]) -> str:
+    """Who signed, in order: "Dan Orr (reviewer) and Anna Berg (approver)"."""
+    return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
 
 
 def _run_of(connection: Any, run_id: str) -> NightRun:

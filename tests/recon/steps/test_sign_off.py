@@ -2,6 +2,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import workbooks
 from recon.errors import UsageError
@@ -49,6 +50,14 @@ def listed(merchant: Any, *, days: int = 1) -> list[Night]:
     """The nights up to the one that ran."""
     with merchant.environment() as environment:
         return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
+
+
+def page_one_words(merchant: Any) -> str:
+    """The Summary of the newest workbook, as one text."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        path = runs.finished(connection)[-1].workbook
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
+    return "\n".join(str(cell) for row in rows for cell in row)
 
 
 def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
@@ -108,7 +117,7 @@ def test_a_night_that_is_not_proven_cannot_be_signed(proven: Any) -> None:
 
 
 def test_a_run_again_voids_the_signatures(proven: Any) -> None:
-    """The list of nights says which run replaced the signed one."""
+    """The list of nights says which run replaced the signed one, and so does the new page one."""
     first = newest(proven)
     signed(proven, first, role="reviewer", name="dan")
     signed(proven, first, role="approver", name="anna")
@@ -119,6 +128,8 @@ def test_a_run_again_voids_the_signatures(proven: Any) -> None:
         signed(proven, first, role="reviewer", name="ben")
     (night,) = listed(proven)
     assert (night.run_id, night.signed) == (newest(proven), ())
+    told = f"Run {first} of this night was signed by Dan Orr (reviewer) and Anna Berg (approver)"
+    assert told in page_one_words(proven)
 
 
 def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:

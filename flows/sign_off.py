@@ -1,0 +1,116 @@
+"""Flow `sign-off`: a person's name under a night's workbook, given in Prefect's form.
+
+The code is a one-time code in a secret field: once used it is refused, whoever may have read it.
+The first run without a role only lists the nights.
+"""
+
+from datetime import date, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from pydantic import Field, SecretStr
+
+from flows.approve import ShortName
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.steps.environment import Environment
+    from recon.steps.sign_off import Night
+
+RunId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
+NIGHTS_SHOWN = 14
+
+
+class Signing(StrEnum):
+    """What the form offers."""
+
+    SHOW = "show"
+    REVIEWER = "reviewer"
+    APPROVER = "approver"
+
+
+@flow(name="sign-off", retries=0, persist_result=False)
+def sign_off(
+    sign_as: Signing = Signing.SHOW,
+    run_id: RunId = "",
+    name: ShortName = "",
+    code: SecretStr | None = None,
+) -> State[Any]:
+    """List the last nights, or sign one night's workbook as its reviewer or its approver.
+
+    Args:
+        sign_as: show lists the last nights; the reviewer signs first, then an approver.
+        run_id: The run whose workbook you looked at; `show` lists them.
+        name: Your short name in approvers.toml.
+        code: Your current one-time code.
+    """
+    with sentences_only("sign-off"), opened_environment() as environment:
+        from recon.errors import UsageError
+
+        if sign_as is Signing.SHOW:
+            return _listed(environment)
+        if not run_id or not name:
+            msg = "name the run and who you are"
+            raise UsageError(msg)
+        return _signed(run_id, sign_as=sign_as, who=(name, code), environment=environment)
+
+
+def _signed(
+    run_id: str,
+    *,
+    sign_as: Signing,
+    who: tuple[str, SecretStr | None],
+    environment: "Environment",
+) -> State[Any]:
+    from recon.steps.identity import identify
+    from recon.steps.sign_off import sign
+    from reports.signed_copy import write_signed_copy
+
+    person = identify(who[0], code=who[1], environment=environment)
+    night = sign(run_id, role=sign_as.value, person=person, environment=environment)
+    copy = write_signed_copy(
+        Path(night.workbook),
+        signatures=night.signed,
+        timezone=environment.settings.rules.calendar.timezone,
+    )
+    sentence = f"Signed as {sign_as}: night of {night.business_date}, run {run_id}, copy {copy}."
+    return _ended([night], sentence=sentence, name="Signed")
+
+
+def _listed(environment: "Environment") -> State[Any]:
+    from recon.steps.sign_off import nights
+
+    last: date = environment.clock().date()
+    found = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
+    ran = [night for night in found if night.run_id]
+    waiting = sum(night.unsigned_days > 0 for night in ran)
+    sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waiting} not signed."
+    return _ended(ran, sentence=sentence, name="Shown")
+
+
+def _ended(shown: "list[Night]", *, sentence: str, name: str) -> State[Any]:
+    say(sentence)
+    create_markdown_artifact(markdown_of(shown, sentence), key="sign-off", description=sentence)
+    return Completed(name=name, message=sentence)
+
+
+def markdown_of(shown: "list[Night]", sentence: str) -> str:
+    """The nights as people read them: what came out, and whose names stand under it."""
+    lines = ["# Sign-off", "", sentence, ""]
+    if shown:
+        lines += [
+            "| account | night | verdict | run | signed | void |",
+            "|---|---|---|---|---|---|",
+        ]
+    for night in shown:
+        names = ", ".join(f"{one.role} {one.by}" for one in night.signed) or "not signed"
+        account = f"{night.merchant_id}/{night.account_id}"
+        cells = (account, str(night.business_date), night.standing, night.run_id, names)
+        told = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
+        lines.append("| " + " | ".join(told) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""The copy of a workbook that says who signed it."""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from recon.errors import OutputError
+from recon.figures import NightFigures
+from recon.store.sign_off_rows import Signature
+from reports.signed_copy import PAGE_ONE, write_signed_copy
+from reports.workbook import workbook_bytes
+
+ZONE = "Europe/Copenhagen"
+
+
+@pytest.fixture
+def workbook(build: Callable[..., NightFigures], tmp_path: Path) -> Path:
+    """A night's workbook in its place."""
+    path = tmp_path / "night.xlsx"
+    path.write_bytes(workbook_bytes(build()))
+    return path
+
+
+def names_under(path: Path, *people: str) -> tuple[Signature, ...]:
+    """Signatures of these people under the file as it is."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    at = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+    return tuple(
+        Signature(role, by, authenticated=True, at=at, workbook_sha256=digest)
+        for role, by in zip(("reviewer", "approver"), people, strict=False)
+    )
+
+
+def page_one(path: Path) -> set[str]:
+    """Every text of the Summary."""
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
+    return {str(cell) for row in rows for cell in row}
+
+
+def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
+    """Names as text, in the report's zone, with the SHA-256 that they signed."""
+    signatures = names_under(workbook, "Dan <Orr> & Co", "=Anna")
+    copy = write_signed_copy(workbook, signatures=signatures, timezone=ZONE)
+
+    assert copy.name == "night-approved.xlsx"
+    assert "not signed" in page_one(workbook)
+    assert "not signed" not in page_one(copy)
+    wanted = {"Dan <Orr> & Co", "=Anna", "2026-11-21 10:05", signatures[0].workbook_sha256}
+    assert wanted <= page_one(copy)
+
+
+def test_a_review_alone_leaves_the_approver_open(workbook: Path) -> None:
+    """One name is not two."""
+    copy = write_signed_copy(workbook, signatures=names_under(workbook, "Dan Orr"), timezone=ZONE)
+
+    assert copy.name == "night-reviewed.xlsx"
+    assert {"Dan Orr", "not signed"} <= page_one(copy)
+
+
+def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:
+    """Part by part the same bytes."""
+    copy = write_signed_copy(workbook, signatures=names_under(workbook, "Dan Orr"), timezone=ZONE)
+    signed, stamped = (zipfile.ZipFile(io.BytesIO(path.read_bytes())) for path in (workbook, copy))
+    differing = [name for name in signed.namelist() if signed.read(name) != stamped.read(name)]
+
+    assert stamped.namelist() == signed.namelist()
+    assert differing == [PAGE_ONE]
+
+
+def test_another_file_is_never_given_the_signatures(workbook: Path) -> None:
+    """A workbook that was changed after it was signed gets no signed copy."""
+    signatures = names_under(workbook, "Dan Orr")
+    workbook.write_bytes(workbook.read_bytes() + b" ")
+
+    with pytest.raises(OutputError, match=r"not the file that was signed.*signature is kept"):
+        write_signed_copy(workbook, signatures=signatures, timezone=ZONE)
