@@ -23,7 +23,8 @@ def altered(sandbox: Sandbox, reply: Reply, *, fault: Fault, earlier: Content | 
     if whole is not None:
         return replace(reply, content=whole(reply, earlier or reply.content))
     if kind == "lag":
-        return _with_rows(reply, [_lagging(sandbox, row, fault=fault) for row in reply.rows])
+        rows = [_lagging(sandbox, row, fault=fault) for row in reply.rows]
+        return _with_rows(reply, [row for row in rows if row is not None])
     if kind == "stray_row":
         return _with_rows(reply, [*reply.rows, *_stray(sandbox, reply)])
     if kind in ROW_CHANGES and not reply.rows_key:
@@ -109,17 +110,21 @@ def _stray(sandbox: Sandbox, reply: Reply) -> list[Row]:
     return []
 
 
-def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row:
-    """The row with the state before its payment's last change."""
+def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
+    """The row with the state before its payment's last change; None: there was no such refund."""
     payment = sandbox.book.payment(key_of(row)[0])
     wanted = {key for picked in fault.picked for key in picked if key}
     if payment is None or not payment.previous_state or (wanted and not wanted & set(key_of(row))):
         return row
     if fault.rule.seconds is not None and not _is_recent(sandbox, row, within=fault.rule.seconds):
         return row
+    reference = row.get("refund_reference_id")
+    if reference and reference == f"{payment.transaction_id}-{payment.refunds:02d}":
+        return None
     state = GatewayState(payment.previous_state)
     terms = sandbox.terms
-    return row | {"payment_status": terms.code_of[state], "query_result": terms.result_of(state)}
+    shown = {"payment_status": terms.code_of[state], "query_result": terms.result_of(state)}
+    return row | {name: value for name, value in shown.items() if name in row}
 
 
 def _is_recent(sandbox: Sandbox, row: Row, *, within: float) -> bool:

@@ -18,7 +18,7 @@ from recon.sandbox.delivery import client_of, delivered
 from recon.sandbox.exchange import exchange
 from recon.sandbox.fault_plan import install, read_plan
 from recon.sandbox.incoming import reached_at, read_body
-from recon.sandbox.operations import OPERATIONS
+from recon.sandbox.operations import EXTENDED_ONLY, OPERATIONS
 from recon.sandbox.options import ORDERS_MAX, SandboxOptions
 from recon.sandbox.pay_routes import pay_routes
 from recon.sandbox.population import populate
@@ -37,7 +37,9 @@ def create_app(options: SandboxOptions) -> Starlette:
     """
     sandbox = open_sandbox(options)
     routes = [
-        Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in OPERATIONS
+        Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"])
+        for name in OPERATIONS
+        if options.profile == "extended" or name not in EXTENDED_ONLY
     ]
     routes += pay_routes(sandbox)
     courier = Courier(sandbox)

@@ -115,12 +115,12 @@ def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
         amount=amount,
         committed_at=now,
     )
+    reversed_ = replace(reversed_, refund_reference_id=refund[0])
     sandbox.book.append_effects([reversed_])
     if operation == REFUND.operation:
         failed = replace(
             reversed_,
             committed_at=committed_at,
-            refund_reference_id=refund[0],
             refund_reason=refund[1],
             refund_reference=refund[2],
         )

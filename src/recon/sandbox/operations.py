@@ -8,8 +8,10 @@ from recon.sandbox.authorise import answer_authorise
 from recon.sandbox.batch import CANCEL, CAPTURE, REFUND, REVIEW, BatchKind, answer_batch
 from recon.sandbox.checkout import answer_checkout
 from recon.sandbox.fault_rule import RowKey
+from recon.sandbox.optimise import answer_optimise
 from recon.sandbox.payout import answer_payout
 from recon.sandbox.query import answer_query
+from recon.sandbox.refund_search import LISTS, answer_refund_search
 from recon.sandbox.request import Call, Reply, Sandbox
 from recon.sandbox.signing import text_of
 from recon.sandbox.subscription_end import answer_cancel_subscription
@@ -17,6 +19,9 @@ from recon.sandbox.subscription_end import answer_cancel_subscription
 Answer = Callable[[Sandbox, Call], Reply]
 NEVER_LATE = frozenset({"authorise", "checkout"})
 """Operations whose request is never kept: it carries a card."""
+
+EXTENDED_ONLY = frozenset({"retrievalRefund", "optimise"})
+"""Operations that only the profile `extended` has: the document names them and no more."""
 
 _NAMES_OF_ONE = ("order_no", "request_id", "recurring_id")
 """What identifies a request that is its own row."""
@@ -42,6 +47,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "cancelsubscription": Operation(answer_cancel_subscription),
     "checkout": Operation(answer_checkout),
     "payout": Operation(answer_payout),
+    "retrievalRefund": Operation(answer_refund_search),
+    "optimise": Operation(answer_optimise),
 }
 
 
@@ -53,6 +60,8 @@ def row_keys(call: Call) -> list[RowKey]:
     if call.operation == "retrievalTrans":
         orders = [("", key) for key in call.text("orders").split(",") if key]
         return orders + [(key, "") for key in call.text("trades").split(",") if key]
+    if call.operation == "retrievalRefund":
+        return [("", key) for name in LISTS for key in call.text(name).split(",") if key]
     return [_row_key(call.fields)]
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import make_url, text
 from recon.figures import NightFigures
 from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
+from recon.sandbox.options import Profile
 from recon.settings import load_tables
 from recon.steps import night
 from recon.steps.environment import Environment, environment_of
@@ -248,7 +249,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def merchant(tmp_path: Path, database_url: str) -> Iterator[Merchant]:
+def profile() -> Profile:
+    """Of the gateway's interface, ours and the sandbox's."""
+    return "base"
+
+
+@pytest.fixture
+def merchant(tmp_path: Path, database_url: str, profile: Profile) -> Iterator[Merchant]:
     """A merchant with an empty inbox, an empty ledger and a sandbox gateway of 300 orders."""
     for name in ("config", "inbox", "reports"):
         (tmp_path / name).mkdir()
@@ -257,7 +264,9 @@ def merchant(tmp_path: Path, database_url: str) -> Iterator[Merchant]:
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
     write_config(tmp_path, ledger=ledger)
-    with serving(SandboxOptions(orders=300)) as sandbox:
+    with (tmp_path / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write(f'profile = "{profile}"\n')
+    with serving(SandboxOptions(orders=300, profile=profile)) as sandbox:
         variables = {
             "RECON_GATEWAY_BASE_URL": sandbox.base_url,
             "RECON_SIGN_KEY": "sandbox",

@@ -1,0 +1,88 @@
+"""What only the profile extended has, by the real client: refund search and best methods.
+
+The API document names both and no more, so they run against our own sandbox only.
+"""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import (
+    MethodsRequest,
+    QueryClient,
+    RefundRow,
+    prepare_methods,
+    read_methods_reply,
+)
+from tests.conformance.conftest import QUICK, Target, interface_of
+
+
+@pytest.fixture
+def extended(target: Any) -> Target:
+    """The client of the profile extended."""
+    return replace(target, interface=interface_of("extended"))
+
+
+def searched(target: Target, **asked: Any) -> Any:
+    """The answers of one search."""
+
+    async def ask() -> Any:
+        async with QueryClient(
+            base_url=target.base_url,
+            credentials=target.credentials,
+            interface=target.interface,
+            policy="enforce",
+            clock=lambda: datetime.now(UTC),
+            limits=QUICK,
+        ) as client:
+            return await client.refunds(**asked)
+
+    return asyncio.run(ask())
+
+
+def test_a_refund_is_found_by_our_own_reference(sandbox: Any, extended: Target) -> None:
+    """What the client sends as refund_reference it finds again, among a hundred others."""
+    paid = next(row for row in sandbox.captured() if row["currency"] == "EUR")
+    row = RefundRow(**paid, refund_amount="0.50", refund_reason="r", refund_reference="ours-1")
+    (done,) = extended.move("refund", [row]).rows
+    answers = searched(extended, references=["ours-1", *(f"none-{n}" for n in range(120))])
+    (found,) = answers.found
+    assert found.refund_reference_id == done.refund_reference_id
+    assert (str(found.refund_amount), found.processed_at) == ("0.50", None)
+    assert len(answers.not_found) == 120
+    assert (answers.failed, answers.findings) == ((), ())
+
+
+def test_every_refund_of_an_order_is_found_and_the_end_of_each(
+    sandbox: Any, extended: Target
+) -> None:
+    """Two virtual days later they are processed."""
+    paid = next(row for row in sandbox.captured() if row["currency"] == "EUR")
+    for _ in range(2):
+        sandbox.row("refund", paid | {"refund_amount": "0.50"})
+    sandbox.pass_days(2)
+    answers = searched(extended, order_nos=[paid["order_no"]])
+    assert [one.refund_reference_id[-2:] for one in answers.found] == ["01", "02"]
+    assert all(one.processed_at is not None for one in answers.found)
+
+
+def test_the_best_methods_are_offered(sandbox: Any, extended: Target) -> None:
+    """A signed question gets its signed answer, and nothing takes effect."""
+    request = MethodsRequest(
+        request_id="q-1",
+        currency="JPY",
+        amount="1200.00",
+        shopper_id="S1",
+        shopper_email="ann@example.com",
+        shopper_country="JP",
+    )
+    prepared = prepare_methods(
+        request, credentials=extended.credentials, interface=extended.interface
+    )
+    raw = asyncio.run(extended.transport().send(prepared))
+    answer = read_methods_reply(prepared, raw, interface=extended.interface, policy="enforce")
+    assert (answer.methods, answer.reason) == (("card", "konbini"), "")
+    assert sandbox.effects() == []
