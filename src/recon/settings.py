@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from recon.approvers import Approver, approvers_of
 from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
+from recon.file_sources import ExpectedFile, RemoteSource
 from recon.limits import Limits, limits_of
 from recon.rules import Rules, problems_of
 
@@ -63,6 +64,12 @@ class AccountSettings(BaseModel):
     ledger: LedgerSource | None = None
     layouts: tuple[FileLayout, ...] = ()
     """How the files of the inbox are written; the first whose pattern fits a name holds."""
+    sources: tuple[RemoteSource, ...] = ()
+    """Folders elsewhere whose files are fetched into the inbox."""
+    expected: tuple[ExpectedFile, ...] = ()
+    """Files that must be there for a night."""
+    archive: Path | None = None
+    """Where what was read is kept, by hash."""
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 

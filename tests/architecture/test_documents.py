@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from recon import cli, errors, model
 from recon.file_layouts import FileLayout, Trailer
+from recon.file_sources import ExpectedFile, RemoteSource
 from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
@@ -24,6 +25,8 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     LedgerSource,
     FileLayout,
     Trailer,
+    RemoteSource,
+    ExpectedFile,
     Rules,
     SeverityRules,
     Tolerance,

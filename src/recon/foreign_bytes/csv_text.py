@@ -8,7 +8,7 @@ knows the physical line on which each record starts.
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,7 @@ class _Text(NamedTuple):
     plain: re.Pattern[str]
 
 
-def read_csv(file: FileBytes, *, wanted: frozenset[str], layout: FileLayout = STANDARD) -> RawTable:
+def read_csv(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
     """The wanted columns of a CSV file.
 
     Raises:
@@ -166,7 +166,7 @@ _Parts = tuple[npt.NDArray[np.int64], dict[str, pa.Array], tuple[BadRow, ...]]
 
 
 def _read_at_once(
-    content: bytes, header: tuple[str, ...], *, wanted: frozenset[str], delimiter: str
+    content: bytes, header: tuple[str, ...], *, wanted: Container[str], delimiter: str
 ) -> _Parts | None:
     """The table by Arrow's parser; None where the scanner must say what is the matter."""
     names = [column for column in header if column in wanted]
@@ -200,7 +200,7 @@ def _read_at_once(
 
 
 def _read_slowly(
-    records: Iterator[Record], text: _Text, *, header: tuple[str, ...], wanted: frozenset[str]
+    records: Iterator[Record], text: _Text, *, header: tuple[str, ...], wanted: Container[str]
 ) -> _Parts:
     """The table record by record."""
     lines: list[int] = []

@@ -7,7 +7,7 @@ row is bad too.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -45,7 +45,7 @@ class _Cell(NamedTuple):
     is_number: bool
 
 
-def read_json_lines(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
+def read_json_lines(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     """The wanted columns of a JSON lines file in UTF-8.
 
     Raises:
@@ -100,7 +100,7 @@ def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _columns(
-    rows: list[dict[str, _Cell]], *, header: Mapping[str, None], wanted: frozenset[str]
+    rows: list[dict[str, _Cell]], *, header: Mapping[str, None], wanted: Container[str]
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
     nothing = _Cell("", is_number=False)
     columns: dict[str, pa.Array] = {}

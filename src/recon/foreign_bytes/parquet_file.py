@@ -5,6 +5,7 @@ Whole numbers are taken as written: in an amount column they fit only currencies
 since nobody could say whether they meant major or minor units. Binary fractions are refused.
 """
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 
 
-def read_parquet(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
+def read_parquet(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     """The wanted columns of a Parquet file.
 
     Raises:
@@ -64,7 +65,7 @@ def read_parquet(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
 
 
 def _table(
-    content: bytes, *, name: str, wanted: frozenset[str]
+    content: bytes, *, name: str, wanted: Container[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
     source = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
     declared = source.metadata

@@ -1,6 +1,6 @@
 """One door for all formats: the name says what a file should be, its bytes must agree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from recon.file_layouts import STANDARD, FileLayout
@@ -35,7 +35,7 @@ _NOT_TEXT = {
 }
 
 
-def read_raw(path: Path, *, wanted: frozenset[str], layout: FileLayout = STANDARD) -> RawTable:
+def read_raw(path: Path, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
     """The wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file, as text.
 
     Raises:
@@ -46,7 +46,7 @@ def read_raw(path: Path, *, wanted: frozenset[str], layout: FileLayout = STANDAR
     return raw_of(file, wanted=wanted, layout=layout)
 
 
-def raw_of(file: FileBytes, *, wanted: frozenset[str], layout: FileLayout = STANDARD) -> RawTable:
+def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
     """As `read_raw`, from bytes that were read before.
 
     Raises:

@@ -7,6 +7,7 @@ leading zeros must be text cells.
 """
 
 import io
+from collections.abc import Container
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -27,7 +28,7 @@ from recon.foreign_bytes.raw_table import (
 from recon.foreign_bytes.xlsx_archive import refuse_unfit_archive
 
 
-def read_xlsx(file: FileBytes, *, wanted: frozenset[str]) -> RawTable:
+def read_xlsx(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     """The wanted columns of the only sheet with content.
 
     Raises:

@@ -7,7 +7,7 @@ namespace; comments and processing instructions say nothing.
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
 
 
-def read_xml(file: FileBytes, *, wanted: frozenset[str], record: str) -> RawTable:
+def read_xml(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
     """The wanted columns of an XML document in UTF-8.
 
     `record` names the element that is one row; empty: every child of the root is one.

@@ -1,5 +1,6 @@
 """Order files, as orders, actions and rejects."""
 
+from recon.order_file.archive import keep
 from recon.order_file.inbox import WAITS_FOR, Inbox, inbox
 from recon.order_file.instruction_file import (
     InstructionFile,
@@ -19,6 +20,7 @@ __all__ = [
     "inbox",
     "instruction_file_of",
     "is_instruction_file",
+    "keep",
     "order_file_of",
     "read_instruction_file",
     "read_order_file",

@@ -5,36 +5,40 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 """
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
+from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
 from recon.order_file import (
     WAITS_FOR,
     Inbox,
     inbox,
+    instruction_file_of,
     is_instruction_file,
-    read_instruction_file,
-    read_order_file,
+    keep,
+    order_file_of,
     refuse_unknown_columns,
 )
 from recon.settlement.sealing import Seal
+from recon.steps.arrivals import WHOLE_FILE, arrivals
 from recon.steps.environment import Environment
 from recon.store import order_rows, runs
 from recon.store.engine import Turn
 from recon.store.runs import Run
 
 STEP = "ingest"
-WHOLE_FILE = "(whole file)"
-"""Column of a reject that stands for a file which could not be read at all."""
 
 
-def ingest(run_id: str, *, environment: Environment) -> StepSummary:
-    """Read what is new in the account's inbox.
+def ingest(
+    run_id: str, *, environment: Environment, sleep: Callable[[float], None] = time.sleep
+) -> StepSummary:
+    """Read what is new in the account's inbox, after what is elsewhere was fetched into it.
 
     Raises:
         SourceMissingError: the inbox folder does not exist.
@@ -46,11 +50,13 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
         raise SourceMissingError(msg)
     figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
-    refused = []
+    refused: list[str] = []
+    private: list[str] = []
     refuse_unknown_columns(account.layouts)
+    came = arrivals(run, account=account, environment=environment, sleep=sleep)
     waiting = inbox(account.inbox, layouts=account.layouts)
     for path in waiting.files:
-        source, problem = _ingest_file(path, run=run, environment=environment)
+        source, problem = _ingest_file(path, run=run, environment=environment, private=private)
         if problem:
             refused.append(f"{path.name}: {problem}")
             continue
@@ -62,7 +68,10 @@ def ingest(run_id: str, *, environment: Environment) -> StepSummary:
         figures["rejected"] += source.rows_rejected
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
-    return StepSummary(STEP, _sentence(figures, refused=refused) + _left(waiting), figures)
+    told = _sentence(figures, refused=refused) + _left(waiting) + came.sentence()
+    if private:
+        told += f" Not archived: {'; '.join(private)}."
+    return StepSummary(STEP, told, figures)
 
 
 def _left(waiting: Inbox) -> str:
@@ -72,18 +81,18 @@ def _left(waiting: Inbox) -> str:
 
 
 def _ingest_file(
-    path: Path, *, run: Run, environment: Environment
+    path: Path, *, run: Run, environment: Environment, private: list[str]
 ) -> tuple[SourceFile | None, str]:
     """Store one file; nothing when its content was read before, and why it cannot be read."""
     if is_instruction_file(path):
-        return _ingest_instructions(path, run=run, environment=environment)
+        return _ingest_instructions(path, run=run, environment=environment, private=private)
     try:
-        read = read_order_file(
-            path, rules=environment.settings.rules, layout=_layout(path, run, environment)
-        )
+        file, layout = read_bytes(path), _layout(path, run, environment)
+        read = order_file_of(file, rules=environment.settings.rules, layout=layout)
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
+    _archive(file, layout=layout, run=run, environment=environment, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
             return None, ""
@@ -103,21 +112,34 @@ def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
     return layout_of(path.name, layouts=account.layouts)
 
 
+def _archive(
+    file: FileBytes, *, layout: FileLayout, run: Run, environment: Environment, private: list[str]
+) -> None:
+    """Keep what was read before anything of it is stored, unless it is private."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    if account.archive is not None:
+        why = keep(file, archive=account.archive, layout=layout)
+        if why:
+            private.append(f"{file.path.name}: {why}")
+
+
 def _ingest_instructions(
-    path: Path, *, run: Run, environment: Environment
+    path: Path, *, run: Run, environment: Environment, private: list[str]
 ) -> tuple[SourceFile | None, str]:
     settings = environment.settings
     try:
-        read = read_instruction_file(
-            path,
+        file, layout = read_bytes(path), _layout(path, run, environment)
+        read = instruction_file_of(
+            file,
             rules=settings.rules,
             seal=Seal(settings.seal_key) if settings.seal_key else None,
             review_flags=settings.gateway.review_flags,
-            layout=_layout(path, run, environment),
+            layout=layout,
         )
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
+    _archive(file, layout=layout, run=run, environment=environment, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
             return None, ""

@@ -10,8 +10,8 @@ from recon.matching.engine import reconcile as compare
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Previous, Sources
 from recon.model import Answer, GatewayState, Reject, SourceFile, SourceKind, StepSummary, Verdict
+from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
-from recon.steps.ingest import WHOLE_FILE
 from recon.steps.query import previous_night, window_start
 from recon.steps.siblings import with_siblings
 from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs

@@ -1,0 +1,188 @@
+"""Before the inbox is read: files are fetched from elsewhere, and missing ones are waited for.
+
+A folder elsewhere that cannot be read, and a file that was expected and is not there, each stand
+among the sources of the night as one rejected row, so that its verdict is INCOMPLETE; when a later
+run of the same night succeeds, a version without rejects takes their place.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from recon.errors import SourceUnreadableError
+from recon.file_sources import S3, ExpectedFile, RemoteSource, moment_after
+from recon.matching.sources import ORDER_COLUMNS, frame_of
+from recon.model import Reject, SourceFile, SourceKind
+from recon.order_file import inbox
+from recon.order_file.fetching import Fetched, RemoteFolder, fetch
+from recon.settings import AccountSettings
+from recon.steps.environment import Environment
+from recon.store import order_rows
+from recon.store.engine import Turn
+from recon.store.runs import Run
+
+LOOK_AGAIN_SECONDS = 60
+WAIT_HOURS_MAX = 12
+"""A night waits no longer than this, whatever the clock says."""
+
+WHOLE_FILE = "(whole file)"
+"""Column of a reject that stands for something which could not be read at all."""
+
+Sleep = Callable[[float], None]
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What came and what did not."""
+
+    fetched: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    """File elsewhere -> why it was not fetched."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Folder elsewhere -> why it could not be read."""
+    late: dict[str, str] = field(default_factory=dict)
+    """Name of an expected file -> who is late with it, in a sentence."""
+
+    def sentence(self) -> str:
+        """All of it; "" when there is nothing to tell."""
+        told = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
+        told += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
+        told += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
+        return "".join(f" {sentence}" for sentence in told)
+
+
+def arrivals(
+    run: Run, *, account: AccountSettings, environment: Environment, sleep: Sleep
+) -> Arrivals:
+    """Fetch what is new, wait for what is expected, and note what did not come."""
+    found = Arrivals()
+    missing: list[tuple[ExpectedFile, datetime]] = []
+    for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
+        _fetch_all(found, account=account, environment=environment)
+        missing = list(_missing(run, account=account, environment=environment))
+        now = environment.clock()
+        ends = [until for _, until in missing if until > now]
+        if not ends:
+            break
+        sleep(min(LOOK_AGAIN_SECONDS, max(1.0, (max(ends) - now).total_seconds())))
+    for expected, _ in missing:
+        name = expected.name(_day(run))
+        waited = f", and was waited for until {expected.wait_until}" if expected.wait_until else ""
+        found.late[name] = (
+            f"{name} of {expected.sender} is not there: it was expected by "
+            f"{expected.expected_by}{waited}; ask {expected.sender} for it"
+        )
+    _note_all(found, run, account=account, environment=environment)
+    return found
+
+
+def _day(run: Run) -> date:
+    return date.fromisoformat(run.business_date)
+
+
+def _fetch_all(found: Arrivals, *, account: AccountSettings, environment: Environment) -> None:
+    found.left.clear()
+    found.failed.clear()
+    for source in account.sources:
+        try:
+            came = _fetch(source, account=account, environment=environment)
+        except SourceUnreadableError as error:
+            found.failed[source.shown] = str(error)
+            continue
+        found.fetched += came.names
+        found.left |= dict(came.left)
+
+
+def _fetch(source: RemoteSource, *, account: AccountSettings, environment: Environment) -> Fetched:
+    with _opened(source, environment=environment.variables) as folder:
+        return fetch(
+            folder,
+            inbox=account.inbox,
+            patterns=source.files,
+            layouts=account.layouts,
+            mark=environment.mark,
+        )
+
+
+def _opened(
+    source: RemoteSource, *, environment: Mapping[str, str]
+) -> AbstractContextManager[RemoteFolder]:
+    # Their libraries take seconds to load, and most nights need neither.
+    if source.scheme == S3:
+        from recon.order_file.s3_folder import s3_folder
+
+        return s3_folder(source, environment=environment)
+    from recon.order_file.sftp_folder import sftp_folder
+
+    return sftp_folder(source, environment=environment)
+
+
+def _missing(
+    run: Run, *, account: AccountSettings, environment: Environment
+) -> Iterator[tuple[ExpectedFile, datetime]]:
+    """Expected files that are not there, and until when each is waited for."""
+    here = {path.name for path in inbox(account.inbox, layouts=account.layouts).files}
+    calendar = environment.settings.rules.business_calendar
+    closes = calendar.closes_at(_day(run))
+    for expected in account.expected:
+        if expected.name(_day(run)) not in here:
+            until = expected.wait_until
+            yield (
+                expected,
+                moment_after(closes, clock_time=until, zone=calendar.zone) if until else closes,
+            )
+
+
+def _note_all(
+    found: Arrivals, run: Run, *, account: AccountSettings, environment: Environment
+) -> None:
+    watched = [source.shown for source in account.sources]
+    watched += [expected.name(_day(run)) for expected in account.expected]
+    problems = found.failed | found.late
+    if not watched:
+        return
+    with environment.store.reading() as connection:
+        noted = {
+            source.name: source.rows_rejected > 0
+            for source, _ in order_rows.files_of_night(connection, run)
+            if source.sha256.startswith(_ABSENT)
+        }
+    for name in dict.fromkeys(watched):
+        if name in problems and not noted.get(name, False):
+            note_absent(name, problem=problems[name], run=run, environment=environment)
+        elif name not in problems and noted.get(name, False):
+            note_absent(name, problem="", run=run, environment=environment)
+
+
+_ABSENT = "00000000"
+"""How the hash of something that was never read begins."""
+
+
+def note_absent(name: str, *, problem: str, run: Run, environment: Environment) -> None:
+    """Put something that is not there among the sources; no problem: it is there now."""
+    at = environment.clock()
+    told = hashlib.sha256(f"{name}\x1f{problem}\x1f{run.run_id}\x1f{at}".encode()).hexdigest()
+    rejected = int(bool(problem))
+    source = SourceFile(
+        kind=SourceKind.ORDERS,
+        name=name,
+        sha256=_ABSENT + told[len(_ABSENT) :],
+        size_bytes=0,
+        rows_read=rejected,
+        rows_accepted=0,
+        rows_rejected=rejected,
+        rows_skipped=0,
+        rows_unassigned=rejected,
+    )
+    nothing = frame_of([], columns=ORDER_COLUMNS)
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        order_rows.save_file(
+            connection,
+            run,
+            tables=(nothing, nothing),
+            rejects=[Reject(SourceKind.ORDERS, name, 0, WHOLE_FILE, problem, "")][:rejected],
+            source=source,
+            at=at,
+        )

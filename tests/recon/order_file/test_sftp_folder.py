@@ -1,0 +1,168 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from recon.errors import ConfigurationError, SourceUnreadableError
+from recon.file_layouts import FileLayout
+from recon.file_sources import RemoteSource
+from recon.order_file.fetching import Fetched, fetch
+from recon.order_file.sftp_folder import sftp_folder
+
+from .sftp_server import PASSWORD, USER, Served, sftp_server
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Served]]:
+    """The folder of a server, and the server."""
+    folder = tmp_path_factory.mktemp("theirs") / "out"
+    folder.mkdir()
+    with sftp_server(folder.parent) as served:
+        yield folder, served
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, theirs: tuple[Path, Served]) -> Path:
+    """An empty inbox; the server's folder is emptied too."""
+    for entry in theirs[0].iterdir():
+        entry.rmdir() if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    theirs[1].on_read.clear()
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    return folder
+
+
+def source(served: Served, tmp_path: Path, **changed: object) -> RemoteSource:
+    """The server as an operator declares it."""
+    tables = {
+        "url": f"sftp://{USER}@127.0.0.1:{served.port}/out",
+        "files": ["*.csv"],
+        "known_hosts_file": served.known_hosts(tmp_path / "known_hosts"),
+        "password_env": "SFTP_PASSWORD",
+    }
+    return RemoteSource.model_validate(tables | changed)
+
+
+def visit(
+    found: RemoteSource, inbox: Path, *layouts: FileLayout, password: str = PASSWORD
+) -> Fetched:
+    """Fetch what is new."""
+    with sftp_folder(found, environment={"SFTP_PASSWORD": password}) as folder:
+        return fetch(folder, inbox=inbox, patterns=found.files, layouts=layouts)
+
+
+def test_files_come_once_and_come_again_when_they_changed(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """A second visit brings nothing, a new version is brought; theirs is not touched."""
+    folder, served = theirs
+    (folder / "a.csv").write_text("one")
+    (folder / "b.txt").write_text("not asked for")
+    found = source(served, tmp_path)
+    assert visit(found, inbox) == Fetched(("a.csv",), ())
+    assert visit(found, inbox) == Fetched((), ())
+    (folder / "a.csv").write_text("two!")
+    assert visit(found, inbox).names == ("a.csv",)
+    assert [(path.name, path.read_text()) for path in inbox.iterdir()] == [("a.csv", "two!")]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.csv", "b.txt"]
+
+
+def test_what_is_no_plain_file_is_left_and_named(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """Links, folders, devices and odd names of a stranger's server never reach the inbox."""
+    folder, served = theirs
+    (folder / "link.csv").symlink_to("/etc/passwd")
+    (folder / "folder.csv").mkdir()
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "a\\..\\b.csv").write_text("x")
+    (folder / ".hidden.csv").write_text("x")
+    found = visit(source(served, tmp_path), inbox)
+    assert dict(found.left)["link.csv"] == "is not a regular file"
+    assert sorted(name for name, _ in found.left) == [
+        *(".hidden.csv", "a\\..\\b.csv", "folder.csv", "link.csv", "pipe.csv"),
+    ]
+    assert list(inbox.iterdir()) == []
+
+
+def test_a_file_replaced_while_it_is_read_is_not_taken(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """Nothing half old and half new reaches the inbox; the next visit brings it."""
+    folder, served = theirs
+    (folder / "a.csv").write_text("x" * 50)
+    served.on_read.append("a.csv")
+    found = visit(source(served, tmp_path), inbox)
+    assert found.names == ()
+    assert found.left[0][1].startswith("changed while it was fetched")
+    assert list(inbox.iterdir()) == []
+    served.on_read.clear()
+    assert visit(source(served, tmp_path), inbox).names == ("a.csv",)
+
+
+def test_a_file_comes_when_its_partners_are_there(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """`.done` and control files are waited for and come along."""
+    folder, served = theirs
+    layout = FileLayout(files="a*", done_file=".done", control_file=".control")
+    (folder / "a.csv").write_text("x")
+    (folder / "a.csv.control").write_text("rows = 0\n")
+    found = visit(source(served, tmp_path, files=["*"]), inbox, layout)
+    assert found.left == (("a.csv", "not complete yet: waits for a.csv.done"),)
+    (folder / "a.csv.done").write_text("")
+    assert visit(source(served, tmp_path, files=["*"]), inbox, layout).names == ("a.csv",)
+    assert len(list(inbox.iterdir())) == 3
+
+
+def test_a_key_opens_the_door_too(theirs: tuple[Path, Served], inbox: Path, tmp_path: Path) -> None:
+    """A private key of mode 0600 is used; one that others can read is refused."""
+    folder, served = theirs
+    (folder / "a.csv").write_text("x")
+    key = tmp_path / "key"
+    served.user_key.write_private_key_file(str(key))
+    key.chmod(0o600)
+    found = source(served, tmp_path, password_env="", key_file=key)
+    assert visit(found, inbox).names == ("a.csv",)
+    key.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="others can read it"):
+        visit(found, inbox)
+    key.chmod(0o600)
+    key.write_text("no key")
+    with pytest.raises(ConfigurationError, match="holds no Ed25519, ECDSA or RSA key"):
+        visit(found, inbox)
+
+
+def test_another_server_is_not_believed(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """An unknown or another host key ends the visit before a password is sent."""
+    _, served = theirs
+    found = source(served, tmp_path)
+    other = paramiko.RSAKey.generate(1024)
+    served.known_hosts(tmp_path / "known_hosts", key=other)
+    with pytest.raises(SourceUnreadableError, match="host key is another than the known one"):
+        visit(found, inbox)
+    (tmp_path / "known_hosts").write_text("")
+    with pytest.raises(SourceUnreadableError, match="not found in known_hosts"):
+        visit(found, inbox)
+    (tmp_path / "known_hosts").unlink()
+    with pytest.raises(ConfigurationError, match=r"known hosts .* cannot be read"):
+        visit(found, inbox)
+
+
+def test_a_wrong_password_and_an_absent_folder_are_told(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """The sentence says which server and why, and shows no secret."""
+    _, served = theirs
+    with pytest.raises(SourceUnreadableError, match="it refuses our key or password") as refused:
+        visit(source(served, tmp_path), inbox, password="wrong")
+    assert "wrong" not in str(refused.value)
+    with pytest.raises(ConfigurationError, match="SFTP_PASSWORD, a password, is not set"):
+        visit(source(served, tmp_path), inbox, password="")
+    gone = source(served, tmp_path, url=f"sftp://{USER}@127.0.0.1:{served.port}/none")
+    with pytest.raises(SourceUnreadableError, match="/none cannot be read"):
+        visit(gone, inbox)

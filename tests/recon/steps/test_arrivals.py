@@ -1,0 +1,127 @@
+import socket
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import select
+
+from recon.model import Mode, NightRequest, Verdict
+from recon.steps.ingest import ingest
+from recon.store import order_rows, runs
+from recon.store.schema import reject
+
+EXPECTED = """
+[[accounts."100042/100042001".expected]]
+file = "orders-{date}.csv"
+sender = "the shop"
+expected_by = "01:00"
+wait_until = "03:00"
+"""
+
+
+def declare(merchant: Any, text: str) -> None:
+    """Add to the merchant's file; the clock is 02:00 UTC after the business date closed."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + text)
+
+
+def told(merchant: Any, **sleeping: Any) -> str:
+    """What the first step of a night says."""
+    with merchant.environment() as environment:
+        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        now = merchant.clock()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id="run-1", as_of=now, now=now)
+        return ingest("run-1", environment=environment, **sleeping).sentence
+
+
+def test_a_night_waits_for_a_file_that_comes_late(merchant: Any) -> None:
+    """It looks again until the file is there, and then has nothing to complain of."""
+    declare(merchant, EXPECTED)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        merchant.now += timedelta(seconds=seconds)
+        if len(slept) == 5:
+            merchant.drop("orders-2026-11-20.csv", merchant.order(merchant.payments("captured")[0]))
+
+    sentence = told(merchant, sleep=sleep)
+    assert len(slept) == 5
+    assert "1 new order files" in sentence
+    assert "expected" not in sentence
+
+
+def test_who_is_late_is_told_and_the_same_night_heals(merchant: Any) -> None:
+    """A file that does not come makes the night INCOMPLETE until a later run of it has the file."""
+    declare(merchant, EXPECTED)
+    merchant.wait(hours=2)
+    paid = merchant.payments("captured")
+    merchant.drop("other.csv", merchant.order(paid[0]))
+    assert merchant.night() is Verdict.INCOMPLETE
+    assert "orders-2026-11-20.csv of the shop is not there" in merchant.told[0].sentence
+    assert "expected by 01:00, and was waited for until 03:00" in merchant.told[0].sentence
+    assert _rejects(merchant) == ["orders-2026-11-20.csv"]
+    merchant.drop("orders-2026-11-20.csv", merchant.order(paid[1]))
+    merchant.night()
+    assert "is not there" not in merchant.told[0].sentence
+    assert _sources_with_rejects(merchant) == []
+
+
+def test_a_night_waits_no_longer_than_its_bound(merchant: Any) -> None:
+    """A clock that stands still does not hold the night for ever."""
+    declare(merchant, EXPECTED)
+    looks: list[float] = []
+    assert "was waited for until 03:00" in told(merchant, sleep=looks.append)
+    assert len(looks) <= 12 * 60
+
+
+def test_a_server_that_cannot_be_reached_is_told_and_the_night_goes_on(
+    merchant: Any, monkeypatch: Any
+) -> None:
+    """What is in the inbox is read; the folder elsewhere stands among the sources as missing."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    (merchant.folder / "known_hosts").write_text("")
+    declare(
+        merchant,
+        f"""
+[[accounts."100042/100042001".sources]]
+url = "sftp://u@127.0.0.1:{port}/out"
+known_hosts_file = "{merchant.folder / "known_hosts"}"
+password_env = "SFTP_PASSWORD"
+""",
+    )
+    monkeypatch.setitem(merchant.variables, "SFTP_PASSWORD", "secret")
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    sentence = told(merchant)
+    assert "1 new order files" in sentence
+    assert f"sftp://u@127.0.0.1:{port}/out cannot be read" in sentence
+    assert _rejects(merchant) == [f"sftp://u@127.0.0.1:{port}/out"]
+
+
+def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
+    """Order files lie in the archive by hash; one with card numbers in any column does not."""
+    declare(merchant, "")
+    path = merchant.folder / "config" / "merchants.toml"
+    place = merchant.folder / "archive"
+    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    row = merchant.order(merchant.payments("captured")[0])
+    kept = merchant.drop("orders.csv", row)
+    private = merchant.inbox / "private.csv"
+    head, line = kept.read_text().splitlines()
+    private.write_text(f"{head},note\n{line},card 4111 1111 1111 1111 please\n")
+    sentence = told(merchant)
+    assert "Not archived: private.csv: it holds card numbers in column note" in sentence
+    assert "4111" not in sentence
+    assert [found.read_bytes() for found in place.rglob("*.csv")] == [kept.read_bytes()]
+
+
+def _rejects(merchant: Any) -> list[str]:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return list(connection.execute(select(reject.c.source)).scalars())
+
+
+def _sources_with_rejects(merchant: Any) -> list[str]:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (found,) = runs.newest_of_accounts(connection)
+        return [item.source for item in order_rows.rejects_of_night(connection, found)]
