@@ -132,7 +132,11 @@ class GatewayOfMoney:
         return BatchResult(
             rows=tuple(
                 RowResult(
-                    Outcome(row.outcome.value), row.code, row.message, row.refund_reference_id
+                    Outcome(row.outcome.value),
+                    row.code,
+                    row.message,
+                    row.refund_reference_id,
+                    row.transaction_id if prepared.kind is InstructionKind.PAYOUT else "",
                 )
                 for row in read.rows
             ),

@@ -151,7 +151,9 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
         if standing is None:
             continue
-        named = (cells["request_id"], cells["instruction_id"], cells["order_no"])
+        named = tuple(
+            cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
+        )
         yield {
             **_place(cells),
             "source": "instructions",

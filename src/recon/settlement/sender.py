@@ -86,6 +86,8 @@ class RowResult:
     code: str = ""
     message: str = ""
     refund_reference_id: str = ""
+    payout_id: str = ""
+    """The gateway's own id of a payout, "" for all else."""
 
 
 @dataclass(frozen=True, slots=True)

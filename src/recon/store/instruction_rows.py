@@ -324,7 +324,7 @@ def touched(connection: Connection, run: Run) -> list[str]:
     doubtful = of_account(
         connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
-    return sorted(set(found) | {item.order_no for item in doubtful})
+    return sorted((set(found) | {item.order_no for item in doubtful}) - {""})
 
 
 def engine_frame(connection: Connection, run: Run) -> pd.DataFrame:

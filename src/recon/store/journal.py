@@ -19,7 +19,7 @@ from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.masking import masked
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store import runs, sending_rows
-from recon.store.columns import REASON_CHARACTERS
+from recon.store.columns import ID_CHARACTERS, REASON_CHARACTERS
 from recon.store.engine import Store
 from recon.store.history import Event, append
 from recon.store.night_lock import lock_stands
@@ -315,6 +315,8 @@ def _settle_row(
         "message": result.message[:REASON_CHARACTERS],
         "refund_reference_id": result.refund_reference_id[:64],
     }
+    if result.payout_id:
+        values["transaction_id"] = result.payout_id[:ID_CHARACTERS]
     if state in _TERMINAL:
         values |= {"outcome_at": at, "sealed": ""}
     if state is InstructionState.IN_DOUBT:

@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile, is_zipfile
 
+import pyotp
 import pytest
 from cryptography.fernet import Fernet
+from pydantic import SecretStr
 
 from recon.model import InstructionState
 from recon.settlement.planning import RULE_APPROVER
+from recon.steps.approve import approve, waiting
+from recon.steps.identity import identify
 from recon.steps.report import Workbooks
 from recon.store import instruction_rows
 from recon.store.history import append
-from recon.store.journal import move
+from recon.store.journal import StoredJournal, move
 from reports.workbook import write_workbook
 from reports.workbook_check import sheet_totals
 
 IBAN = "DE89370400440532013000"
+SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 CANARIES = (
     *(IBAN, "Ana Quill", "Quill", "4417119900", "1980-02-29", "ana@canary.test", "912345678"),
     *("Rua das Flores 24", "https://files.canary.test/passport.png", "Lisboa Velha"),
@@ -199,6 +204,93 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(
     for place, text in _everything(merchant.folder, "\n".join([*told, caplog.text])):
         found = [one for one in (*CANARIES, key) if one.encode() in text]
         assert found == [], place
+
+
+def _two_approve(merchant: Any) -> None:
+    """Two people with current codes say yes to everything that waits."""
+    with merchant.environment() as environment:
+        digest = waiting(environment).wanted.digest
+        for name, secret in SECRETS.items():
+            code = SecretStr(pyotp.TOTP(secret).at(int(merchant.now.timestamp()) + 1))
+            person = identify(name, code=code, environment=environment)
+            approve(digest, person=person, environment=environment)
+
+
+def _book(merchant: Any, *entries: tuple[str, str]) -> None:
+    """Payouts in the ledger: amount and what they refer to."""
+    header = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+    rows = [
+        f"L{number},100042,100042001,,payout,EUR,{amount},2026-11-20T12:00:00Z,{reference}"
+        for number, (amount, reference) in enumerate(entries)
+    ]
+    (merchant.folder / "ledger.csv").write_text("\n".join([f"{header},reference_no", *rows, ""]))
+
+
+@pytest.fixture
+def paying_merchant(sealing_merchant: Any) -> Any:
+    """A merchant with two approvers who have codes."""
+    people = "".join(
+        f'[approvers.{name}]\nname = "{name}"\nlimit = {{ EUR = 1000 }}\n'
+        f'code_secret_env = "CODE_{name}"\n'
+        for name in SECRETS
+    )
+    (sealing_merchant.folder / "config" / "approvers.toml").write_text(people)
+    sealing_merchant.variables |= {f"CODE_{name}": secret for name, secret in SECRETS.items()}
+    return sealing_merchant
+
+
+def test_a_payout_goes_from_its_file_to_a_match_in_the_books(paying_merchant: Any) -> None:
+    """File, two people with codes, sent once, confirmed with the gateway's id, reconciled."""
+    merchant = paying_merchant
+    _drop(merchant, PAYOUT)
+    merchant.drop("orders.csv", merchant.order(_paid(merchant)))
+    merchant.night()
+    _two_approve(merchant)
+    merchant.night()
+    ((state, gateway_id, sealed),) = _rows(
+        merchant, "SELECT state, transaction_id, sealed FROM instruction"
+    )
+    (effect,) = merchant.effects()
+    _book(merchant, ("250.00", gateway_id))
+    merchant.night()
+    newest = "SELECT run_id FROM run ORDER BY started_at DESC LIMIT 1"
+    found = _rows(
+        merchant,
+        "SELECT section, code, ledger_amount FROM result_row"  # noqa: S608 - two constants
+        f" WHERE order_no = '' AND run_id = ({newest})",
+    )
+    failed = _rows(merchant, 'SELECT id, name FROM control_total WHERE "left" != "right"')
+
+    assert (state, sealed) == ("confirmed", "")
+    assert (effect["operation"], effect["transaction_id"]) == ("payout", gateway_id)
+    assert found == [("match", "", -25_000)]
+    assert failed == []
+
+
+def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
+    paying_merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply rests without the payee's details and is still proof; nothing is sent again."""
+    merchant = paying_merchant
+    _drop(merchant, PAYOUT)
+    merchant.night()
+    _two_approve(merchant)
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredJournal, "record", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            merchant.night()
+    ((reply,),) = _rows(merchant, "SELECT reply FROM batch")
+    merchant.night()
+    ((state, gateway_id),) = _rows(merchant, "SELECT state, transaction_id FROM instruction")
+
+    assert [one for one in CANARIES if one.encode() in reply] == []
+    assert [row["transaction_id"] for row in merchant.effects()] == [gateway_id]
+    assert state == "confirmed"
+
+
+def _crash(*_: object, **__: object) -> None:
+    """Killed between keeping a reply and judging it."""
+    raise KeyboardInterrupt
 
 
 def _everything(folder: Path, spoken: str) -> Iterator[tuple[str, bytes]]:
