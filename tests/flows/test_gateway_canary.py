@@ -41,6 +41,8 @@ from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, write_config
 pytestmark = pytest.mark.flow
 
 SIGN_KEY = "the-sign-key-canary-6e1f"
+MISPLACED_IBAN = "GB29NWBK60161331926819"
+"""In a cell of an order file that is for something else."""
 CARD_CODE = re.compile(rb"(?i)(?:cvv|code)[^0-9a-z]{1,8}" + CODE.encode())
 """Four digits stand everywhere; these only behind their name."""
 PAYEE = {
@@ -128,7 +130,7 @@ def instructed(merchant: Merchant) -> None:
     orders = [merchant.order(payment) for payment in moved.values()]
     bad = [
         merchant.order(moved["capture"], order_no="bad-1", amount=CARD),
-        merchant.order(moved["refund"], order_no="bad-2", currency=IBAN),
+        merchant.order(moved["refund"], order_no="bad-2", currency=MISPLACED_IBAN),
         merchant.order(
             euros["captured"][1],
             action="refund",
@@ -223,7 +225,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     looked_at += places(merchant.folder, server.home)
     assert any(sentences[0].encode() in text for _, text in places(server.home))
     assert any(b"492978" in text for _, text in places(merchant.folder))
-    secrets = (CARD, GROUPED_CARD, IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
+    secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
     secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"])
     found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
     assert {place: what for place, what in found.items() if what} == {}

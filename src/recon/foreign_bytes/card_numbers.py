@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.foreign_bytes.account_numbers import masked_accounts
 from recon.foreign_bytes.limits import SHOWN_CHARACTERS_MAX
 
 SHOWN_FIRST = 6
@@ -42,8 +43,8 @@ def has_check_digit(digits: str) -> bool:
 
 
 def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
-    """The text on one line, of bounded length, with the middle of every card number cut out."""
-    shown = _DIGITS_WITH_GAPS.sub(_scrub_run, text)
+    """The text on one line, of bounded length, without card numbers' middles and bank accounts."""
+    shown = _DIGITS_WITH_GAPS.sub(_scrub_run, masked_accounts(text))
     shown = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in shown)
     if len(shown) <= characters_max:
         return shown
