@@ -6,6 +6,7 @@ The API document names both and no more, so they run against our own sandbox onl
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -46,7 +47,8 @@ def searched(target: Target, **asked: Any) -> Any:
 def test_a_refund_is_found_by_our_own_reference(sandbox: Any, extended: Target) -> None:
     """What the client sends as refund_reference it finds again, among a hundred others."""
     paid = next(row for row in sandbox.captured() if row["currency"] == "EUR")
-    row = RefundRow(**paid, refund_amount="0.50", refund_reason="r", refund_reference="ours-1")
+    given = paid | {"amount": Decimal(paid["amount"]), "refund_amount": Decimal("0.50")}
+    row = RefundRow(**given, refund_reason="r", refund_reference="ours-1")
     (done,) = extended.move("refund", [row]).rows
     answers = searched(extended, references=["ours-1", *(f"none-{n}" for n in range(120))])
     (found,) = answers.found
