@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help demo test check fix serve stop killed-nights test-postgresql chaos fuzz conformance bench-gateway sizes sandbox lock clean
+.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz conformance bench-gateway sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ killed-nights: $(READY) ## nights killed at random moments and started again (KI
 
 test-postgresql: $(READY) ## every test of a night on PostgreSQL, by a login with least rights
 	@STEPS_ON_POSTGRESQL=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
+
+troubled-nights: $(READY) ## real nights while Prefect cancels, pauses, retries, crashes or goes away around them
+	@CHAOS=1 $(BIN)/pytest -n 1 --dist loadgroup tests/flows/test_troubled_nights.py
 
 conformance: $(READY) ## the gateway's contracts against our sandbox, or reading only against BASE_URL=… (RECON_SIGN_KEY, RECON_MERCHANT, RECON_ACCOUNT, CONFORMANCE_ORDERS)
 ifdef BASE_URL

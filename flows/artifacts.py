@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
+import httpx
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -29,72 +30,90 @@ Made = TypeVar("Made")
 NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
-@contextmanager
-def progress(request: NightRequest, *, steps: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar of the night; call what it yields with a sentence after each step."""
-    done = 0
-    key = artifact_key("progress", request=request)
-    artifact = _published(
-        lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
-    )
+class Artifacts:
+    """The artifacts of one night; after one call that did not reach Prefect none is tried again.
 
-    def step_done(sentence: str) -> None:
-        nonlocal done
-        done += 1
-        if isinstance(artifact, UUID):
-            share = 100.0 * done / steps
-            _published(lambda: update_progress_artifact(artifact, share, description=sentence))
+    Prefect's client tries for more than a minute to reach a server that is gone. Once is enough:
+    the account is held meanwhile.
+    """
 
-    yield step_done
+    def __init__(self, request: NightRequest) -> None:
+        self._request = request
+        self._unreachable = False
 
-
-def publish_summary(
-    request: NightRequest, *, verdict: str, summaries: Sequence[StepSummary]
-) -> None:
-    """The night in a few lines, one sentence a step."""
-    lines = [
-        f"# {verdict}",
-        "",
-        _night_in_words(request),
-        "",
-        "| step | what it did |",
-        "|---|---|",
-        *(f"| {_cell(summary.step)} | {_cell(summary.sentence)} |" for summary in summaries),
-    ]
-    _published(
-        lambda: create_markdown_artifact(
-            markdown="\n".join(lines),
-            key=artifact_key("summary", request=request),
-            description=f"{request.business_date} {verdict}",
+    @contextmanager
+    def progress(self, *, steps: int) -> Iterator[Callable[[str], None]]:
+        """A progress bar; call what it yields with a sentence after each step."""
+        done = 0
+        key = artifact_key("progress", request=self._request)
+        artifact = self._published(
+            lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
         )
-    )
 
+        def step_done(sentence: str) -> None:
+            nonlocal done
+            done += 1
+            if isinstance(artifact, UUID):
+                share = 100.0 * done / steps
+                self._published(
+                    lambda: update_progress_artifact(artifact, share, description=sentence)
+                )
 
-def publish_breaks(
-    request: NightRequest, *, breaks: Sequence[Mapping[str, str]], total: int
-) -> None:
-    """The open breaks as a table, the first hundred of them."""
-    shown = [dict(row) for row in breaks[:BREAKS_SHOWN_MAX]]
-    _published(
-        lambda: create_table_artifact(
-            table=shown,
-            key=artifact_key("breaks", request=request),
-            description=f"{request.business_date}: {len(shown)} of {total} open breaks; the "
-            "workbook has all",
+        yield step_done
+
+    def summary(self, *, verdict: str, summaries: Sequence[StepSummary]) -> None:
+        """The night in a few lines, one sentence a step."""
+        lines = [
+            f"# {verdict}",
+            "",
+            _night_in_words(self._request),
+            "",
+            "| step | what it did |",
+            "|---|---|",
+            *(f"| {_cell(summary.step)} | {_cell(summary.sentence)} |" for summary in summaries),
+        ]
+        self._published(
+            lambda: create_markdown_artifact(
+                markdown="\n".join(lines),
+                key=artifact_key("summary", request=self._request),
+                description=f"{self._request.business_date} {verdict}",
+            )
         )
-    )
 
-
-def publish_workbook(request: NightRequest, *, workbook: Path) -> None:
-    """Where the workbook lies, as a link; a browser opens it only on the machine that has it."""
-    _published(
-        lambda: create_link_artifact(
-            link=workbook.absolute().as_uri(),
-            link_text=workbook.name,
-            key=artifact_key("workbook", request=request),
-            description=str(workbook),
+    def breaks(self, breaks: Sequence[Mapping[str, str]], *, total: int) -> None:
+        """The open breaks as a table, the first hundred of them."""
+        shown = [dict(row) for row in breaks[:BREAKS_SHOWN_MAX]]
+        self._published(
+            lambda: create_table_artifact(
+                table=shown,
+                key=artifact_key("breaks", request=self._request),
+                description=f"{self._request.business_date}: {len(shown)} of {total} open breaks; "
+                "the workbook has all",
+            )
         )
-    )
+
+    def workbook(self, workbook: Path) -> None:
+        """Where it lies, as a link; a browser opens it only on the machine that has it."""
+        self._published(
+            lambda: create_link_artifact(
+                link=workbook.absolute().as_uri(),
+                link_text=workbook.name,
+                key=artifact_key("workbook", request=self._request),
+                description=str(workbook),
+            )
+        )
+
+    def _published(self, create: Callable[[], Made]) -> Made | None:
+        """What `create` made; None, and a line in the log, when Prefect would not take it."""
+        if self._unreachable:
+            return None
+        try:
+            return create()
+        except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
+            self._unreachable = isinstance(error, httpx.TransportError)
+            told = "Prefect cannot be reached" if self._unreachable else type(error).__name__
+            say(f"an artifact could not be published ({told}); the night goes on")
+            return None
 
 
 def artifact_key(kind: str, *, request: NightRequest) -> str:
@@ -110,12 +129,3 @@ def _night_in_words(request: NightRequest) -> str:
 def _cell(text: str) -> str:
     """Text that stays inside its cell of a markdown table."""
     return text.replace("|", r"\|").replace("\n", " ")
-
-
-def _published(create: Callable[[], Made]) -> Made | None:
-    """What `create` made; None, and a line in the log, when Prefect would not take it."""
-    try:
-        return create()
-    except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
-        say(f"an artifact could not be published ({type(error).__name__}); the night goes on")
-        return None

@@ -15,7 +15,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from pydantic import Field
 
-from flows.artifacts import progress, publish_breaks, publish_summary, publish_workbook
+from flows.artifacts import Artifacts
 from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
 from flows.outcome import state_of, state_of_held, verdict_of
@@ -60,12 +60,13 @@ def nightly(
     with sentences_only("nightly"):
         day = business_date or business_date_of_run()
         request = NightRequest(merchant_id, account_id, day.isoformat(), Mode(mode))
+        artifacts = Artifacts(request)
         try:
             with _held(request) as run_id:
-                summaries = _walk(request, run_id=run_id)
+                summaries = _walk(run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
-        return _ended(request, run_id=run_id, summaries=summaries)
+        return _ended(run_id, summaries=summaries, artifacts=artifacts)
 
 
 @contextmanager
@@ -77,24 +78,24 @@ def _held(request: NightRequest) -> Iterator[str]:
         yield run_id
 
 
-def _walk(request: NightRequest, *, run_id: str) -> list[StepSummary]:
+def _walk(run_id: str, *, artifacts: Artifacts) -> list[StepSummary]:
     from recon.steps.night import ORDER
 
     summaries = []
-    with progress(request, steps=len(ORDER)) as step_done:
+    with artifacts.progress(steps=len(ORDER)) as step_done:
         for name, _ in ORDER:
             summaries.append(TASKS[name](run_id))
             step_done(summaries[-1].sentence)
     return summaries
 
 
-def _ended(request: NightRequest, *, run_id: str, summaries: list[StepSummary]) -> State[Any]:
+def _ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:
     last = summaries[-1]
     verdict = verdict_of(last)
-    publish_summary(request, verdict=verdict.value, summaries=summaries)
+    artifacts.summary(verdict=verdict.value, summaries=summaries)
     with opened_environment() as environment:
         breaks, total = breaks_of(run_id, environment=environment)
-    publish_breaks(request, breaks=breaks, total=total)
+    artifacts.breaks(breaks, total=total)
     if workbook := last.figures.get("workbook"):
-        publish_workbook(request, workbook=Path(str(workbook)))
+        artifacts.workbook(Path(str(workbook)))
     return state_of(verdict, report=last)

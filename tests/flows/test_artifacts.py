@@ -1,10 +1,12 @@
 """What people see of a night in the UI."""
 
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from flows.artifacts import artifact_key, publish_summary
+from flows.artifacts import Artifacts, artifact_key
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.model import Mode, NightRequest, StepSummary, Verdict
@@ -65,6 +67,25 @@ def test_text_of_a_step_stays_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> No
         "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
     )
 
-    publish_summary(REQUEST, verdict="RECONCILED", summaries=[StepSummary("ingest", "a | b\nc")])
+    Artifacts(REQUEST).summary(verdict="RECONCILED", summaries=[StepSummary("ingest", "a | b\nc")])
 
     assert shown[0].splitlines()[-1] == r"| ingest | a \| b c |"
+
+
+def test_a_prefect_that_is_gone_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Prefect's client tries for a minute each time; the account is held meanwhile."""
+    tried: list[str] = []
+
+    def gone(**given: str) -> None:
+        tried.append(given["key"])
+        raise httpx.ConnectError("")
+
+    for name in ("create_markdown_artifact", "create_link_artifact"):
+        monkeypatch.setattr(f"flows.artifacts.{name}", gone)
+    artifacts = Artifacts(REQUEST)
+    artifacts.summary(verdict="RECONCILED", summaries=[])
+    artifacts.workbook(tmp_path)
+
+    assert tried == ["summary-100042001"]
