@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
-import httpx
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -19,6 +18,7 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.exceptions import PrefectHTTPStatusError
 
 from recon.model import NightRequest, StepSummary
 from tasks.running import say
@@ -110,9 +110,9 @@ class Artifacts:
         try:
             return create()
         except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
-            self._unreachable = isinstance(error, httpx.TransportError)
-            told = "Prefect cannot be reached" if self._unreachable else type(error).__name__
-            say(f"an artifact could not be published ({told}); the night goes on")
+            # Who answers with a status can be reached.
+            self._unreachable = not isinstance(error, PrefectHTTPStatusError)
+            say(f"an artifact could not be published ({type(error).__name__}); the night goes on")
             return None
 
 
