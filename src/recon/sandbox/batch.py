@@ -12,6 +12,7 @@ from recon.errors import AmountError
 from recon.model import GatewayState
 from recon.money import parse_minor_units
 from recon.sandbox.clock import DAY_SECONDS
+from recon.sandbox.lengths import too_long
 from recon.sandbox.notify_events import tell_refund
 from recon.sandbox.payment_course import after_review
 from recon.sandbox.records import Effect, Payment, Told, effect_of
@@ -30,8 +31,8 @@ STATUS_DONE = "1"
 STATUS_FAILED = "0"
 REFUND_ACCEPTED = "V0000:OK"
 REFUND_SEQUENCE_MAX = 99
-TEXT_MAX = 50
-"""Length of refund_reason and refund_reference under the extended profile."""
+FLAG_LENGTH_MAX = 50
+"""Of review_flag."""
 
 Judgement = Effect | str
 """What a row comes to: its effect, or the short name of why it is refused."""
@@ -147,7 +148,7 @@ def _judge(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> Jud
 def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | None, str]:
     """The payment a row speaks of and "", or None and the reason."""
     transaction_id, order_no = text_of(row.get("transaction_id")), text_of(row.get("order_no"))
-    if not transaction_id or not order_no:
+    if not transaction_id or not order_no or too_long(row, profile=sandbox.options.profile):
         return None, "malformed"
     payment = sandbox.book.payment(transaction_id)
     if payment is None or payment.account_id != call.text("account_id"):
@@ -205,7 +206,7 @@ def _judge_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -
 
 def _judge_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     flag = text_of(row.get("review_flag"))
-    if not flag or len(flag) > TEXT_MAX:
+    if not flag or len(flag) > FLAG_LENGTH_MAX:
         return "malformed"
     reason = _own_amount_refusal(payment, row)
     if reason:
@@ -240,7 +241,7 @@ def _refund_refusal(
 ) -> str:
     if payment.state not in _REFUNDABLE:
         return "not_possible"
-    reason = _own_amount_refusal(payment, row) or _refund_text_refusal(sandbox, row)
+    reason = _own_amount_refusal(payment, row)
     if reason:
         return reason
     if amount is None or amount <= 0:
@@ -250,13 +251,6 @@ def _refund_refusal(
     if payment.refunded + amount > payment.captured:
         return "over_refundable"
     return "sequence_full" if payment.refunds >= REFUND_SEQUENCE_MAX else ""
-
-
-def _refund_text_refusal(sandbox: Sandbox, row: Fields) -> str:
-    if sandbox.options.profile != "extended":
-        return ""
-    texts = (text_of(row.get(name)) for name in ("refund_reason", "refund_reference"))
-    return "malformed" if any(len(text) > TEXT_MAX for text in texts) else ""
 
 
 def _own_amount_refusal(payment: Payment, row: Fields) -> str:

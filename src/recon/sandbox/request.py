@@ -13,6 +13,7 @@ from recon.errors import AmountError
 from recon.money import exponent, parse_minor_units
 from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock
+from recon.sandbox.lengths import too_long
 from recon.sandbox.options import SandboxOptions
 from recon.sandbox.records import Told
 from recon.sandbox.signing import agrees, sign, text_of
@@ -105,14 +106,16 @@ def merchant_refusal(sandbox: Sandbox, call: Call) -> str:
 def signature_refusal(
     sandbox: Sandbox, call: Call, *, template: str = "", rows: list[Fields] | None = None
 ) -> str:
-    """`signature` when the request's is wrong or missing, else ""."""
+    """`signature` when it is wrong or missing, `parameters` when a field is too long, else ""."""
     expected = sign(
         template or call.operation,
         call.fields,
         sign_key=sandbox.options.sign_key,
         rows=rows or (),
     )
-    return "" if agrees(call.text("encryption_data"), expected=expected) else "signature"
+    if not agrees(call.text("encryption_data"), expected=expected):
+        return "signature"
+    return "parameters" if too_long(call.fields, profile=sandbox.options.profile) else ""
 
 
 def echoed_signature(call: Call, *, reason: str) -> str:
