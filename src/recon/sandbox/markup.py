@@ -33,6 +33,7 @@ input, button { font: inherit; padding: .3rem .5rem } nav a { margin-right: 1rem
 .shopper #pay { background: #0b57a4; border-color: #0b57a4; color: #fff; font-weight: 600 }
 .shopper .sandbox { background: #fff7e0; border: 1px solid #e6cf8b; border-radius: 4px;
        padding: .4rem .6rem; font-size: .9rem } .shopper details { font-size: .9rem }
+.shopper th, .shopper td { padding: .3rem .2rem; white-space: normal }
 .shopper td:first-child { white-space: nowrap }
 """
 
