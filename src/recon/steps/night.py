@@ -5,6 +5,7 @@ writes the run row; everything between is steps that read and write tables, so t
 was killed is simply started again: what was sent is in the journal and is never sent twice.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
@@ -22,6 +23,12 @@ from recon.steps.report import Workbooks, report
 from recon.steps.settle import settle
 from recon.store import answers, runs
 from recon.store.night_lock import account_lock
+from recon.store.runs import Run
+
+HOLDER_LOOKS_MAX = 60
+HOLDER_LOOKS_APART_SECONDS = 0.05
+HOLDER_LOOKS_AGREE = 5
+"""Looks in a row that show the same run; then it is the one that works."""
 
 
 class Step(Protocol):
@@ -152,8 +159,7 @@ def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environm
     try:
         stack.enter_context(account_lock(environment.store, **place))
     except NightHeldError as error:
-        with environment.store.reading() as connection:
-            holder = runs.active(connection, **place)
+        holder = _holder(environment, **place)
         told = (
             f"run {holder.run_id} for {holder.business_date}, {holder.owner}"
             if holder
@@ -162,6 +168,24 @@ def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environm
         account = f"{request.merchant_id}/{request.account_id}"
         msg = f"account {account} is held by {told}; nothing was done here: wait for it, or end it"
         raise NightHeldError(msg) from error
+
+
+def _holder(environment: Environment, **place: str) -> Run | None:
+    """The run that holds the account, once some looks in a row agree.
+
+    Who just took the lock is about to write its row and to close that of a killed run before it.
+    """
+    seen: Run | None = None
+    agreed = 0
+    for _ in range(HOLDER_LOOKS_MAX):
+        with environment.store.reading() as connection:
+            found = runs.active(connection, **place)
+        agreed = agreed + 1 if found and seen and found.run_id == seen.run_id else 0
+        if agreed == HOLDER_LOOKS_AGREE:
+            break
+        seen = found or seen
+        time.sleep(HOLDER_LOOKS_APART_SECONDS)
+    return seen
 
 
 def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:

@@ -1,0 +1,179 @@
+"""Nights as real processes, quickly: one process imports everything once and forks a child a night.
+
+Started as a script. Reads one JSON order a line: `{"start": {...}}` forks a night and answers its
+process id, `{"wait": pid}` answers how that process ended. A night reads the clock it is given,
+moved on by real time; everything else is the real thing: files, sockets, locks, signals. It may be
+told to strike at its n-th point: to kill itself, or to run a command against the database.
+"""
+
+import gc
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from recon.cli.endings import ending_of
+from recon.figures import NightFigures
+from recon.model import Mode, NightRequest
+from recon.steps import night
+from recon.steps.environment import Environment, environment_of
+from recon.steps.report import SheetTotals, Workbooks
+from recon.store.engine import Store
+
+SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
+KILL = "kill"
+"""The strike that ends the night's own process."""
+BARRIER_SECONDS_MAX = 30
+MONEY_STEPS = frozenset({"ingest", "query", "settle", "query again"})
+
+
+def serve() -> None:
+    """Obey until the input ends."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "warm" in order:
+            answer: Any = _night(order["warm"])
+        elif "start" in order:
+            answer = _fork(order["start"])
+        else:
+            _, ended = os.waitpid(order["wait"], 0)
+            answer = os.waitstatus_to_exitcode(ended)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _fork(order: dict[str, Any]) -> int:
+    gc.freeze()
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        told = os.open(order["told"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(told, 1)
+        os.dup2(told, 2)
+        code = _night(order)
+    except BaseException as error:  # noqa: BLE001 - what the command line does with any error
+        ending = ending_of(error, debug=True)
+        sys.stdout.write(ending.sentence)
+        code = ending.exit_code
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _night(order: dict[str, Any]) -> int:
+    began, base = time.monotonic(), datetime.fromisoformat(order["now"])
+
+    def clock() -> datetime:
+        return base + timedelta(seconds=time.monotonic() - began)
+
+    reach = _points(order.get("strike"), count=Path(order["told"] + ".points"))
+    _mark_commits(reach)
+    with environment_of(
+        order["variables"], clock=clock, randomness=random.Random(order["now"])
+    ) as opened:
+        environment = replace(opened, mark=reach)
+        _await_others(order.get("barrier"))
+        request = NightRequest(*order["account"], order["date"], Mode.LIVE)
+        if order.get("money_only"):
+            return _money(request, environment=environment)
+        verdict = night.run(
+            request,
+            environment=environment,
+            workbooks=Workbooks(write=_write, totals=_totals),
+            progress=lambda _: None,
+        )
+    return verdict.exit_code
+
+
+def _money(request: NightRequest, *, environment: Environment) -> int:
+    """The steps of a night up to the report, which takes longer than all others together."""
+    books = Workbooks(write=_write, totals=_totals)
+    with night.hold(request, environment=environment) as run_id:
+        for name, step in night.ORDER:
+            if name in MONEY_STEPS:
+                step(run_id, environment=environment, workbooks=books)
+    return 0
+
+
+def _points(strike: dict[str, Any] | None, *, count: Path) -> Callable[[str], None]:
+    """Counts the points that a night reaches; strikes at the chosen one."""
+    passed: dict[str, int] = {}
+
+    def reach(point: str) -> None:
+        for name in (point, "any"):
+            passed[name] = passed.get(name, 0) + 1
+            if strike and (strike["at"], strike["nth"]) == (name, passed[name]):
+                count.write_text(point)
+                _strike(strike["do"])
+
+    return reach
+
+
+def _strike(what: str | list[str]) -> None:
+    if what == KILL:
+        os.kill(os.getpid(), signal.SIGKILL)
+    else:
+        subprocess.run(what, check=False, capture_output=True)
+
+
+def _mark_commits(reach: Callable[[str], None]) -> None:
+    """Points on either side of every commit, beside those that the sender names."""
+    real = Store.writing
+
+    @contextmanager
+    def writing(store: Store, **how: Any) -> Iterator[Connection]:
+        with real(store, **how) as connection:
+            yield connection
+            reach("before commit")
+        reach("after commit")
+
+    Store.writing = writing
+
+
+def _await_others(barrier: dict[str, Any] | None) -> None:
+    """Wait, without sleeping, until as many stand at the barrier as are expected."""
+    if barrier is None:
+        return
+    folder = Path(barrier["folder"])
+    (folder / str(os.getpid())).touch()
+    until = time.monotonic() + BARRIER_SECONDS_MAX
+    while len(list(folder.iterdir())) < barrier["count"] and time.monotonic() < until:
+        pass
+
+
+def _write(figures: NightFigures, path: Path) -> Path:
+    """The totals of what a workbook would show; building real ones is not what is tried here."""
+    document = {
+        section: (
+            len(frame := getattr(figures, name)),
+            {
+                str(currency): int(total)
+                for currency, total in frame.groupby("currency")["effect_orders"].sum().items()
+            },
+        )
+        for section, name in SECTIONS.items()
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def _totals(path: Path) -> SheetTotals:
+    return {name: (rows, sums) for name, (rows, sums) in json.loads(path.read_text()).items()}
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,109 @@
+"""The sandbox's truth and a journal in one form, so that one checker judges every campaign."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+
+from recon.money import parse_minor_units
+
+JUDGED = ("instruction", "attempt", "batch", "history")
+NOBODY = "nobody wrote it down"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One effect of the sandbox's truth; `body_sha256` of the request that must have carried it."""
+
+    kind: str
+    transaction_id: str
+    amount: int
+    order_no: str
+    currency: str
+    body_sha256: str = NOBODY
+    position: int = 0
+
+
+def effects_of(rows: Iterable[Mapping[str, str]]) -> list[Effect]:
+    """Rows of the sandbox's ledger of effects; a cancel may have no amount."""
+    return [
+        Effect(
+            row["operation"],
+            row["transaction_id"],
+            parse_minor_units(row["amount"], currency=row["currency"]) if row["amount"] else 0,
+            row["order_no"],
+            row["currency"],
+        )
+        for row in rows
+    ]
+
+
+def carried(journal: sqlite3.Connection, effects: Iterable[Effect]) -> Counter[str]:
+    """Effects per instruction; in these worlds each instruction has a payment of its own."""
+    known = {
+        (kind, order): wanted
+        for wanted, kind, order in journal.execute(
+            "SELECT instruction_id, kind, order_no FROM instruction"
+        )
+    }
+    return Counter(known.get((one.kind, one.order_no), "") for one in effects)
+
+
+def attributed(journal: sqlite3.Connection, effects: Iterable[Effect]) -> list[Effect]:
+    """Each effect with a request that was written down for it, if any was."""
+    carriers = {
+        (kind, order): {"body_sha256": sha256, "position": position}
+        for kind, order, sha256, position in journal.execute(
+            "SELECT i.kind, i.order_no, b.body_sha256, a.position FROM attempt a "
+            "JOIN batch b ON b.batch_id = a.batch_id "
+            "JOIN instruction i ON i.instruction_id = a.instruction_id"
+        )
+    }
+    return [replace(one, **carriers.get((one.kind, one.order_no), {})) for one in effects]
+
+
+def forgotten(
+    journal: sqlite3.Connection, effects: Iterable[Effect], *, orders: Sequence[str]
+) -> list[str]:
+    """Orders that were instructed and that the journal does not know, or knows and never did."""
+    kept = [row[0] for row in journal.execute("SELECT order_no FROM instruction")]
+    moved = {one.order_no for one in effects}
+    final = {
+        row[0]
+        for row in journal.execute(
+            "SELECT order_no FROM instruction WHERE state IN "
+            "('rejected', 'withdrawn', 'resolved_not_applied')"
+        )
+    }
+    return [
+        *(f"lost: order {one} was instructed and is not known" for one in {*orders} - {*kept}),
+        *(f"lost: order {one} never moved and nobody said so" for one in {*kept} - moved - final),
+    ]
+
+
+def journal_of(database_url: str) -> sqlite3.Connection:
+    """The journal as SQLite, whatever it is kept in."""
+    if database_url.startswith("sqlite:///"):
+        return sqlite3.connect(database_url.removeprefix("sqlite:///"))
+    journal = sqlite3.connect(":memory:")
+    with psycopg.connect(database_url) as connection:
+        for table in JUDGED:
+            found = connection.execute(f"SELECT * FROM {table}")  # type: ignore[arg-type]  # noqa: S608
+            names = [column.name for column in found.description or ()]
+            marks = ", ".join("?" * len(names))
+            journal.execute(f"CREATE TABLE {table} ({', '.join(names)})")
+            journal.executemany(
+                f"INSERT INTO {table} VALUES ({marks})",  # noqa: S608
+                [[_plain(cell) for cell in row] for row in found],
+            )
+    return journal
+
+
+def _plain(cell: Any) -> Any:
+    if hasattr(cell, "isoformat"):
+        return cell.isoformat()
+    return json.dumps(cell) if isinstance(cell, dict | list) else cell
