@@ -35,6 +35,7 @@ SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unveri
 KILL = "kill"
 """The strike that ends the night's own process."""
 BARRIER_SECONDS_MAX = 30
+REAL_WRITING = Store.writing
 MONEY_STEPS = frozenset({"ingest", "query", "settle", "query again"})
 
 
@@ -132,11 +133,10 @@ def _strike(what: str | list[str]) -> None:
 
 def _mark_commits(reach: Callable[[str], None]) -> None:
     """Points on either side of every commit, beside those that the sender names."""
-    real = Store.writing
 
     @contextmanager
     def writing(store: Store, **how: Any) -> Iterator[Connection]:
-        with real(store, **how) as connection:
+        with REAL_WRITING(store, **how) as connection:
             yield connection
             reach("before commit")
         reach("after commit")

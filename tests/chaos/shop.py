@@ -15,7 +15,7 @@ from typing import Any
 
 from journal_checker import hashes, shrunk, violations
 from nursery import Nursery
-from truth import Effect, attributed, carried, effects_of, forgotten, journal_of
+from truth import MOVING, Effect, attributed, carried, effects_of, forgotten, journal_of
 
 from recon.approvers import Approver
 from recon.settings import load_tables
@@ -76,6 +76,7 @@ class Shop:
     nursery: Nursery
     chance: random.Random
     now: datetime = BEGAN
+    date: str = BUSINESS_DATE
     wanted: list[Wanted] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     free: dict[str, list[Mapping[str, str]]] = field(default_factory=dict)
@@ -86,8 +87,8 @@ class Shop:
         for name in ("config", "inbox", "reports", "barrier"):
             (self.folder / name).mkdir(parents=True)
         _configure(self.folder)
-        self._post("/_sandbox/reset", {})
-        self._post("/_sandbox/faults", {"rules": []})
+        self.post("/_sandbox/reset", {})
+        self.post("/_sandbox/faults", {"rules": []})
         self.free = _free(self._seeded())
 
     @property
@@ -111,6 +112,10 @@ class Shop:
             payment = payments.pop()
             part = action == "refund" and self.chance.random() < 0.5
             rows.append(Wanted(payment, action, PART if part else payment["amount"]))
+        self.drop(rows)
+
+    def drop(self, rows: Sequence[Wanted]) -> None:
+        """Put a file with these rows into the inbox."""
         self.wanted += rows
         path = self.folder / "inbox" / f"orders-{len(self.wanted):04}.csv"
         with path.open("w", newline="") as file:
@@ -146,7 +151,7 @@ class Shop:
     def _order(self, **how: Any) -> dict[str, Any]:
         return {
             "account": (MERCHANT, ACCOUNT),
-            "date": BUSINESS_DATE,
+            "date": self.date,
             "now": self.now.isoformat(),
             "variables": self.variables,
             "told": str(self.told),
@@ -165,11 +170,11 @@ class Shop:
     def wait(self, much: timedelta) -> None:
         """Time passes, ours and the gateway's."""
         self.now += much
-        self._post("/_sandbox/clock", {"seconds": int(much.total_seconds())})
+        self.post("/_sandbox/clock", {"seconds": int(much.total_seconds())})
 
     def fault(self, *rules: Mapping[str, Any]) -> None:
         """Replace the sandbox's fault plan."""
-        self._post("/_sandbox/faults", {"rules": list(rules)})
+        self.post("/_sandbox/faults", {"rules": list(rules)})
 
     def quiet(self) -> int:
         """Nothing goes wrong any more, for as many nights as evidence needs; returns how many."""
@@ -223,14 +228,16 @@ class Shop:
             found = [*shrunk(self.seen, journal), *violations(journal, effects, ended=ended)]
             self.seen = hashes(journal)
             if ended:
-                orders = [one.payment["order_no"] for one in self.wanted]
-                found += forgotten(journal, effects, orders=orders)
+                wanted = ((one.action, one.payment["order_no"]) for one in self.wanted)
+                found += forgotten(journal, effects, wanted=wanted)
         invariants = json.loads(self._get("/_sandbox/invariants"))
         return found + [f"sandbox: {name} = {count}" for name, count in invariants.items() if count]
 
     def effects(self) -> list[Effect]:
         """What really happened because of our requests."""
-        return effects_of(row for row in self._effects() if row["origin"] == "api")
+        return effects_of(
+            row for row in self._effects() if row["origin"] == "api" and row["operation"] in MOVING
+        )
 
     def journal(self) -> sqlite3.Connection:
         """The journal as SQLite, whatever it is kept in."""
@@ -246,11 +253,16 @@ class Shop:
         with urllib.request.urlopen(self.base_url + path) as reply:  # noqa: S310 - loopback
             return str(reply.read().decode())
 
-    def _post(self, path: str, document: Mapping[str, Any]) -> None:
+    def post(self, path: str, document: Mapping[str, Any]) -> str:
+        """Tell the gateway something; its answer."""
         request = urllib.request.Request(  # noqa: S310 - loopback
-            self.base_url + path, json.dumps(document).encode(), method="POST"
+            self.base_url + path,
+            json.dumps(document).encode(),
+            {"Content-Type": "application/json"},
+            method="POST",
         )
-        urllib.request.urlopen(request).close()  # noqa: S310 - loopback
+        with urllib.request.urlopen(request) as reply:  # noqa: S310 - loopback
+            return str(reply.read().decode())
 
 
 def _free(seeded: Sequence[Mapping[str, str]]) -> dict[str, list[Mapping[str, str]]]:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,8 @@ import psycopg
 from recon.money import parse_minor_units
 
 JUDGED = ("instruction", "attempt", "batch", "history")
+ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})
+MOVING = frozenset({"capture", "cancel", "refund"})
 NOBODY = "nobody wrote it down"
 
 
@@ -67,22 +69,39 @@ def attributed(journal: sqlite3.Connection, effects: Iterable[Effect]) -> list[E
 
 
 def forgotten(
-    journal: sqlite3.Connection, effects: Iterable[Effect], *, orders: Sequence[str]
+    journal: sqlite3.Connection, effects: Iterable[Effect], *, wanted: Iterable[tuple[str, str]]
 ) -> list[str]:
-    """Orders that were instructed and that the journal does not know, or knows and never did."""
-    kept = [row[0] for row in journal.execute("SELECT order_no FROM instruction")]
-    moved = {one.order_no for one in effects}
-    final = {
-        row[0]
-        for row in journal.execute(
-            "SELECT order_no FROM instruction WHERE state IN "
-            "('rejected', 'withdrawn', 'resolved_not_applied')"
-        )
+    """Kinds and orders that the journal does not know, or knows and never did."""
+    moved = {(one.kind, one.order_no) for one in effects}
+    states = {
+        (kind, order): state
+        for kind, order, state in journal.execute("SELECT kind, order_no, state FROM instruction")
     }
     return [
-        *(f"lost: order {one} was instructed and is not known" for one in {*orders} - {*kept}),
-        *(f"lost: order {one} never moved and nobody said so" for one in {*kept} - moved - final),
+        *(f"lost: {one} was instructed and is not known" for one in {*wanted} - {*states}),
+        *(
+            f"lost: {one} is {state} and never moved"
+            for one, state in states.items()
+            if one not in moved and state not in ENDED_WITHOUT_EFFECT
+        ),
     ]
+
+
+def sums_of_journal(journal: sqlite3.Connection) -> Counter[tuple[str, str]]:
+    """Minor units that the journal believes to have moved, by kind and currency."""
+    found = journal.execute(
+        "SELECT kind, currency, sum(amount) FROM instruction "
+        "WHERE state IN ('confirmed', 'resolved_applied') GROUP BY 1, 2"
+    )
+    return Counter({(kind, currency): total for kind, currency, total in found})
+
+
+def sums_of_effects(effects: Iterable[Effect]) -> Counter[tuple[str, str]]:
+    """Minor units that really moved, by kind and currency."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for one in effects:
+        sums[one.kind, one.currency] += one.amount
+    return sums
 
 
 def journal_of(database_url: str) -> sqlite3.Connection:
