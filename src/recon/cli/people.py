@@ -5,6 +5,7 @@ A code is read from --code or asked for without an echo; it is never printed, st
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -168,6 +169,22 @@ def nights(
         found = nights_of(date_of(first), last=date_of(last), environment=environment)
     for night in found:
         say(_line_of(night))
+
+
+def index(
+    business_date: Annotated[str, typer.Argument(help="The night to list, such as 2026-11-20.")],
+    folder: Annotated[Path, typer.Argument(help="Where the index workbook goes.")],
+) -> None:
+    """Write one workbook over all accounts of a night, each linked to its own workbook."""
+    from recon.cli.choices import date_of
+    from recon.cli.workbooks import index as write
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.night_index import index_of
+
+    day = date_of(business_date)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        lines = index_of(day, environment=environment)
+    say(f"Index: {write(lines, day=day, folder=folder)}")
 
 
 def _line_of(night: "Night") -> str:

@@ -3,9 +3,12 @@
 `reports` is imported when the first workbook is written: most of what can go wrong comes earlier.
 """
 
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 from recon.figures import NightFigures
+from recon.steps.night_index import IndexLine
 from recon.steps.report import SheetTotals, Workbooks
 from recon.steps.resolutions import Form
 from recon.steps.sign_off import Night
@@ -47,3 +50,10 @@ def signed_copy(night: Night, *, timezone: str) -> Path:
     from reports.signed_copy import write_signed_copy
 
     return write_signed_copy(Path(night.workbook), signatures=night.signed, timezone=timezone)
+
+
+def index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
+    """The workbook over all accounts of a night; gives its path."""
+    from reports.index_workbook import write_index
+
+    return write_index(lines, day=day, folder=folder)
