@@ -92,9 +92,15 @@ def read_csv(file: FileBytes, *, wanted: Container[str], layout: FileLayout = ST
         columns=columns,
         lines=lines,
         bad_rows=bad,
-        last_line_open=declared is None and not whole.endswith("\n"),
+        last_line_open=_may_be_cut(whole, lines=lines, bad=bad) and declared is None,
         declared=declared,
     )
+
+
+def _may_be_cut(text: str, *, lines: npt.NDArray[np.int64], bad: tuple[BadRow, ...]) -> bool:
+    """Whether the last row is a good one without a line end; a bad one is refused as it is."""
+    last_is_good = len(lines) > 0 and not (bad and bad[-1].line > lines[-1])
+    return last_is_good and not text.endswith("\n")
 
 
 def _decoded(content: bytes, *, name: str, encoding: str) -> str:

@@ -163,7 +163,7 @@ def _cell(value: Any) -> _Cell:
         case None:
             return _Cell("", is_number=False)
         case bool():
-            return _Cell(str(value).upper(), is_number=False)
+            return _Cell(str(value).upper(), is_number=True)  # no text, so no id
         case _Number():
             return _Cell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
         case str():

@@ -26,7 +26,7 @@ def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) ->
     }
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
-        why = f"is a number that is not whole or has over {NUMBER_DIGITS_MAX} digits; make it text"
+        why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
     held = holding_cards(cells) if grammar is Grammar.REASON else card_cells(cells)
     for row in held:

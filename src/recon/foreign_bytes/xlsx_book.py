@@ -101,7 +101,7 @@ def _has_content(cells: list[Any]) -> bool:
 
 
 def _is_number(cell: Any) -> bool:
-    return type(cell).__name__ in {"int", "float"}
+    return type(cell).__name__ in {"int", "float", "bool"}
 
 
 def _text(cell: Any) -> str:

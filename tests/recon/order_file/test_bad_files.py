@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -243,6 +244,25 @@ def test_all_or_nothing_refuses_the_file_for_one_row(tmp_path: Path) -> None:
     assert len(read_order_file(path, rules=Rules()).orders) == 1
     with pytest.raises(SourceUnreadableError, match=r"has 1 rows .* the first is line 3, amount"):
         read_order_file(path, rules=Rules(), layout=FileLayout(whole_file=True))
+
+
+def test_a_bad_last_row_does_not_cost_the_row_before_it(tmp_path: Path) -> None:
+    """A short last row without a line end is refused as short; the good one above it is taken."""
+    path = tmp_path / "o.csv"
+    path.write_text(f"{GOOD}100042,1000")
+    found = read_order_file(path, rules=Rules())
+    assert [(reject.line, reject.column) for reject in found.rejects] == [(3, "(row)")]
+    assert found.orders["order_no"].tolist() == ["A-1"]
+
+
+def test_a_truth_value_is_no_order_key(tmp_path: Path) -> None:
+    """True of JSON and of a workbook is not the key TRUE."""
+    path, book = tmp_path / "o.jsonl", tmp_path / "o.xlsx"
+    path.write_text(line(order_no=True))
+    pd.DataFrame([OBJECT | {"order_no": True}]).to_excel(book, index=False)
+    for each in (path, book):
+        (reject,) = read_order_file(each, rules=Rules()).rejects
+        assert (reject.column, reject.value) == ("order_no", "TRUE")
 
 
 def test_floats_in_parquet_are_refused_by_column(tmp_path: Path) -> None:
