@@ -1,14 +1,17 @@
 import io
+import unicodedata
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import openpyxl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
 from recon.figures import NightFigures
+from recon.money import MINOR_UNITS_MAX
 from reports import matched_sheet
 from reports.ageing import BUCKETS
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
@@ -63,6 +66,56 @@ def test_any_amount_is_read_back_to_the_last_minor_unit(minor_units: int, curren
     draft.amount(draft.sheet("One"), (1, 1), minor_units, currency)
 
     assert minor_units_of(read_back(draft)[0][0], currency=currency) == minor_units
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
+"""Every code point there is, lone surrogates too."""
+ANY_AMOUNT = st.none() | st.integers(-MINOR_UNITS_MAX, MINOR_UNITS_MAX)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.lists(
+        st.tuples(ANY_TEXT, ANY_TEXT, st.sampled_from(["JPY", "EUR", "KWD"]), ANY_AMOUNT),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_any_row_written_the_fast_way_is_read_back(
+    figures: NightFigures, values: list[tuple[str, str, str, int | None]]
+) -> None:
+    """Any text and any amount of three exponents, as another library reads the large sheet."""
+    rows = rows_on_sheets(figures)
+    names = ("order_no", "transaction_id", "currency", "gateway_amount")
+    matches = [rows.matches[1] | dict(zip(names, row, strict=True)) for row in values]
+    draft = Draft(timezone="UTC")
+    sheet = draft.sheet("Matched")
+    matched_sheet.draw_matched(draft, sheet, figures=figures, rows=replace(rows, matches=matches))
+    found = read_back(draft)[matched_sheet.HEADER_ROW :]
+
+    assert len(found) == len(values)
+    for cells, (order, payment, currency, amount) in zip(found, values, strict=True):
+        assert [unescaped(cell) for cell in cells[:2]] == [shown(order), shown(payment)]
+        assert (cells[7] == "") == (amount is None)
+        assert minor_units_of(cells[7], currency=currency) == (amount or 0)
+
+
+def shown(text: str) -> str:
+    """What people see of a text, said in another way than the product does."""
+    spaced = text.replace("\r\n", " ")
+    return "".join(" " if one in "\r\n\t\u2028\u2029" else visible(one) for one in spaced)
+
+
+def visible(character: str) -> str:
+    """The character, or the replacement of one that cannot stand in a cell."""
+    hidden = unicodedata.category(character) in {"Cc", "Cs"} or character in "\ufffe\uffff"
+    overrides = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return "\ufffd" if hidden or character in overrides else character
+
+
+def unescaped(cell: str) -> str:
+    """A spreadsheet shows _x005F_ as the underscore; the reader leaves it as it is."""
+    return cell.replace("_x005F_", "_")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
+import io
+import re
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recon.cli.workbooks import workbooks
 from recon.errors import SourceMissingError
 from recon.model import Mode
 from recon.steps.verify import Verification, verify
@@ -45,6 +49,36 @@ def test_an_edited_workbook_is_found(merchant: Any) -> None:
 
     assert "not the workbook that was written" in _verified(merchant).problems[0]
     assert "edited" in _verified(merchant, workbook=workbook).problems[0]
+
+
+def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet3.xml") -> bytes:
+    """The workbook with something else on the sheet Breaks."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as book:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith(f"worksheets/{sheet}"):
+                changed, count = re.subn(pattern, new, text.decode(), count=1)
+                assert count == 1
+                text = changed.encode()
+            book.writestr(name, text)
+    return target.getvalue()
+
+
+def test_a_planted_value_and_a_planted_row_are_both_found(merchant: Any) -> None:
+    """One amount made larger, or one break taken out: the workbook is not believed."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night(workbooks=workbooks())
+    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
+    content = workbook.read_bytes()
+    value = _without(content, pattern=r"<v>\d", new="<v>99")
+    row = _without(content, pattern=r'<row r="7".*?</row>', new="")
+
+    for planted in (value, row):
+        workbook.write_bytes(planted)
+        assert "edited" in _verified(merchant, workbook=workbook).problems[0]
+    workbook.write_bytes(content)
+    assert _verified(merchant, workbook=workbook).problems == ()
 
 
 def test_a_workbook_that_is_gone_is_found_with_the_way_back(merchant: Any) -> None:
