@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway sizes sandbox lock clean
+.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ endif
 
 bench-gateway: $(READY) ## CPU of a query of 100 orders beside aiohttp + orjson, and orders the sandbox answers per second
 	@$(BIN)/python benchmarks/bench_gateway.py
+
+bench-journal: $(READY) ## 1,000 captures with the journal and without, the gateway answering after 50 ms
+	@$(BIN)/python benchmarks/bench_journal.py
 
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py

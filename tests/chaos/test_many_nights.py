@@ -13,7 +13,13 @@ from truth import sums_of_effects, sums_of_journal
 NIGHTS = int(os.environ.get("CHAOS_NIGHTS", "20"))
 SEED = int(os.environ.get("CHAOS_SEED", "0"))
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("many nights")]
+SECONDS_A_NIGHT_MAX = 30
+
+pytestmark = [
+    pytest.mark.timeout(NIGHTS * SECONDS_A_NIGHT_MAX),
+    pytest.mark.process,
+    pytest.mark.xdist_group("many nights"),
+]
 
 
 def test_books_equal_the_truth_after_many_nights_of_faults(
