@@ -39,6 +39,10 @@ def _why(row: Row) -> str:
     return ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
 
 
+def _risk(row: Row) -> str:
+    return str(row.get("risk") or "")
+
+
 def _owed_to(row: Row) -> str:
     return OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
 
@@ -102,6 +106,7 @@ COLUMNS = (
     Column("What to do", 46, "text", _to_do, wrap=True),
     Column("Why", 40, "text", _why, wrap=True),
     Column("Flags", 20, "text", field("flags")),
+    Column("Risk, says the gateway", 30, "text", _risk, wrap=True),
     Column("Account", 14, "text", field("account_id")),
     Column("Code", 27, "text", field("code"), "brkCode"),
     Column("Answered by", 16, "text", _answered_by, wrap=True),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -24,7 +24,7 @@ from recon.rules import Rules
 from recon.settings import GatewaySettings, Settings
 
 DETAIL_CHARACTERS_MAX = 4_000
-"""Fields of an answer that the document does not list are kept up to this length."""
+"""Beside the columns an answer's risk, and fields that the document does not list, are kept."""
 
 ANSWERS_BEST_FIRST = (Answer.FOUND, Answer.UNMAPPED, Answer.FAILED, Answer.NOT_FOUND)
 """Of several payments of one key, the answer that counts for the key."""
@@ -154,7 +154,6 @@ def _row(record: OrderRecord, *, rules: Rules) -> Mapping[str, Any] | str:
         amount = _minor_units(record)
     except AmountError as error:
         return f"the gateway's amount cannot be read: {error}"
-    told = {"row": dict(record.extra), "reply": dict(record.reply_extra)}
     return {
         "order_no": record.order_no,
         "transaction_id": record.transaction_id,
@@ -165,8 +164,19 @@ def _row(record: OrderRecord, *, rules: Rules) -> Mapping[str, Any] | str:
         "reference_no": record.reference_no,
         "transaction_date": _instant(record.transaction_date, zone=rules.gateway.timezone),
         "queried_at": record.queried_at,
-        "detail": json.dumps(told, sort_keys=True)[:DETAIL_CHARACTERS_MAX],
+        "detail": _detail(record),
     }
+
+
+def _detail(record: OrderRecord) -> str:
+    """What is kept beside the columns, as JSON; too long a text loses what nobody documented."""
+    risk = {name: value for name, value in asdict(record.risk).items() if value}
+    undocumented = {"row": dict(record.extra), "reply": dict(record.reply_extra)}
+    for told in ({"risk": risk, **undocumented}, {"risk": risk, "cut": True}, {"cut": True}):
+        text = json.dumps(told, sort_keys=True)
+        if len(text) <= DETAIL_CHARACTERS_MAX:
+            return text
+    return "{}"
 
 
 def _minor_units(record: OrderRecord) -> int:

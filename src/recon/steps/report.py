@@ -21,6 +21,7 @@ from recon.steps.environment import Environment
 from recon.steps.people import attention
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
 from recon.steps.restore import note_head
+from recon.steps.risk_told import risk_told
 from recon.steps.sign_off import notes_on
 from recon.store import (
     history,
@@ -30,6 +31,7 @@ from recon.store import (
     runs,
     sending_rows,
 )
+from recon.store.answers import observations_of
 from recon.store.runs import Run
 
 STEP = "report"
@@ -92,6 +94,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         instructions = instruction_sheet.sheet_frame(connection, run)
         batches = instruction_sheet.batch_frame(connection, run)
         answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+        risk = risk_told(observations_of(connection, run))
     points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
     return NightFigures(
         merchant_id=run.merchant_id,
@@ -104,7 +107,9 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         generated_at=run.started_at,
         timezone=environment.settings.rules.calendar.timezone,
         verdict=result.verdict,
-        breaks=result.breaks,
+        breaks=result.breaks.assign(
+            risk=result.breaks["transaction_id"].map(risk).fillna("").astype(str)
+        ),
         effects=result.effects,
         matches=result.matches,
         pending=result.pending,

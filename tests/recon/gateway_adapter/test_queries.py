@@ -1,11 +1,12 @@
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
-from recon.gateway_adapter.queries import answers_of
-from recon.gateway_client import FailedKey, OrderRecord, QueryAnswers
+from recon.gateway_adapter.queries import DETAIL_CHARACTERS_MAX, answers_of
+from recon.gateway_client import FailedKey, FraudCheck, OrderRecord, QueryAnswers, RiskFacts
 from recon.model import Answer
 from recon.rules import GatewayRules, Rules
 
@@ -42,6 +43,22 @@ def test_every_key_gets_its_answer_and_payment() -> None:
     assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
     assert '"risk": "low"' in row["detail"]
     assert row["queried_at"] == RECORD.queried_at
+
+
+def test_what_is_said_of_risk_is_kept_first() -> None:
+    """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
+    facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
+    long = {"note": "x" * DETAIL_CHARACTERS_MAX}
+    found = answers_of(_told(replace(RECORD, risk=facts, extra=long)), rules=Rules())
+
+    assert json.loads(found.observations[0]["detail"]) == {
+        "cut": True,
+        "risk": {
+            "fraud_checks": [{"check_items": "ip", "status": "ok"}],
+            "risk_action": "review",
+            "risk_score": "82",
+        },
+    }
 
 
 @pytest.mark.parametrize(
