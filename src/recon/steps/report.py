@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pandas as pd
+
 from recon.errors import Defect, OutputError
 from recon.figures import Attention, NightFigures, TrendPoint
 from recon.matching.result import Reconciliation
@@ -94,7 +96,6 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         instructions = instruction_sheet.sheet_frame(connection, run)
         batches = instruction_sheet.batch_frame(connection, run)
         answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
-        risk = risk_told(observations_of(connection, run))
     points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
     return NightFigures(
         merchant_id=run.merchant_id,
@@ -107,9 +108,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         generated_at=run.started_at,
         timezone=environment.settings.rules.calendar.timezone,
         verdict=result.verdict,
-        breaks=result.breaks.assign(
-            risk=result.breaks["transaction_id"].map(risk).fillna("").astype(str)
-        ),
+        breaks=_with_risk(result.breaks, run=run, environment=environment),
         effects=result.effects,
         matches=result.matches,
         pending=result.pending,
@@ -132,6 +131,13 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         ledger_covered=sources.ledger is not None,
         notes=_notes(run, sources=sources, environment=environment),
     )
+
+
+def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
+    """The breaks, each with what the gateway said of its payment's risk."""
+    with environment.store.reading() as connection:
+        risk = risk_told(observations_of(connection, run))
+    return breaks.assign(risk=[risk.get(one, "") for one in breaks["transaction_id"]])
 
 
 def _needs_a_person(
