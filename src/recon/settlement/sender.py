@@ -11,6 +11,7 @@ be closed by then, which looks like doubt. A process that slept between claim an
 by a clock that cannot be set instead.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ BATCHES_IN_DOUBT_MAX = 2
 
 CLAIM_TO_SEND_MAX = timedelta(seconds=20)
 """A process that slept longer between claim and send may have lost its place: it does not send."""
+
+
+END_WITHIN = timedelta(seconds=6)
+"""How long a process that was told to end still waits for the reply to its batch."""
+
+LOOK_AGAIN = timedelta(milliseconds=250)
 
 
 def since_boot() -> timedelta:
@@ -196,13 +203,20 @@ class Sender:
         self._new_id = new_id
         self._mark = mark
         self._elapsed = elapsed
+        self._told_to_end: Callable[[], str] = str
         self._circuit = Circuit()
 
-    async def send_all(self, cleared: Sequence[Cleared]) -> Sent:
-        """Send every cleared instruction once, in batches, until done or the circuit opens."""
+    async def send_all(
+        self, cleared: Sequence[Cleared], *, told_to_end: Callable[[], str] = str
+    ) -> Sent:
+        """Send every cleared instruction once, in batches, until done or the circuit opens.
+
+        `told_to_end` names the signal that asked this process to end; "" while none did.
+        """
+        self._told_to_end = told_to_end
         count = rows = 0
         for kind, group in batches(cleared):
-            if reason := self._journal.halted():
+            if reason := self._ending() or self._journal.halted():
                 self._circuit.stop_reason = reason
                 break
             if await self._send_until_left(self._gateway.prepare(kind, group)):
@@ -234,7 +248,7 @@ class Sender:
                 final=True,
             )
         else:
-            answer = await self._gateway.send(prepared)
+            answer = await self._answer_to(prepared)
         self._mark("after send")
         if isinstance(answer, SurelyNotSent):
             self._journal.release(batch_id, reason=answer.reason, at=self._clock())
@@ -247,6 +261,25 @@ class Sender:
             return True
         self._judge(batch_id, prepared, answer)
         return True
+
+    async def _answer_to(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        """S; a process that was told to end waits only a little longer for the reply."""
+        sending = asyncio.ensure_future(self._gateway.send(prepared))
+        told: timedelta | None = None
+        while not sending.done():
+            await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
+            if sending.done() or not (reason := self._ending()):
+                continue
+            told = told or self._elapsed()
+            if self._elapsed() - told > END_WITHIN:
+                sending.cancel()
+                await asyncio.wait({sending})
+                return NoReply(reason) if sending.cancelled() else sending.result()
+        return sending.result()
+
+    def _ending(self) -> str:
+        signal = self._told_to_end()
+        return f"this process was told to end ({signal})" if signal else ""
 
     def _mark_claimed(self, batch_id: str) -> None:
         """What must be noted before a byte leaves; where it cannot be, the claim is undone."""

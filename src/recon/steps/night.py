@@ -15,6 +15,7 @@ from typing import Protocol
 
 from recon.errors import NightHeldError, OutputError, ReconError, StoreError, UsageError
 from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
 from recon.steps.query import query
@@ -103,7 +104,8 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=run_id, as_of=closes_at, now=now)
         try:
-            yield run_id
+            with ending_in_order():
+                yield run_id
         except BaseException as error:
             _close(run_id, status="stopped", problem=_told(error), environment=environment)
             raise
@@ -199,6 +201,8 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
 
 
 def _told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return f"it was told to end ({str(error) or 'SIGINT'})"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
 

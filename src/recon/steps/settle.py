@@ -30,6 +30,7 @@ from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt, spilled
 from recon.steps.approve import lapse
 from recon.steps.contradictions import note_contradictions
+from recon.steps.ending import held_back
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head, noting_marks
@@ -76,7 +77,10 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
         note_head(run, environment=environment)
-        with spilled.lasting(journal, run=run, environment=environment) as lasting:
+        with (
+            held_back() as told_to_end,
+            spilled.lasting(journal, run=run, environment=environment) as lasting,
+        ):
             sender = Sender(
                 gateway=gateway,
                 journal=lasting,
@@ -84,7 +88,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
                 new_id=environment.new_id,
                 mark=noting_marks(run, environment=environment),
             )
-            sent = asyncio.run(sender.send_all(waiting.cleared))
+            sent = asyncio.run(sender.send_all(waiting.cleared, told_to_end=told_to_end))
     with environment.store.writing() as connection:
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)

@@ -1,0 +1,53 @@
+"""Being told to end while money is on its way: the batch is brought to its end first.
+
+SIGTERM and SIGINT are held back while a batch may be under way, and given on afterwards to whoever
+listened before: the command line, Prefect, or the system's own way.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+TOLD_TO_END = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def held_back() -> Iterator[Callable[[], str]]:
+    """Note such a signal only; yields what tells its name, "" while none came.
+
+    Outside the main thread nothing can be held back, and nothing is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: ""
+        return
+    came: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in TOLD_TO_END}
+    try:
+        yield lambda: signal.Signals(came[0]).name if came else ""
+    finally:
+        for one, listener in before.items():
+            signal.signal(one, listener)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM end this process as Ctrl-C does, so that what is open is closed.
+
+    Where somebody listens already (Prefect does), it stays theirs.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
