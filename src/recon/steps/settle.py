@@ -76,19 +76,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
-        note_head(run, environment=environment)
-        with (
-            held_back() as told_to_end,
-            spilled.lasting(journal, run=run, environment=environment) as lasting,
-        ):
-            sender = Sender(
-                gateway=gateway,
-                journal=lasting,
-                clock=environment.clock,
-                new_id=environment.new_id,
-                mark=noting_marks(run, environment=environment),
-            )
-            sent = asyncio.run(sender.send_all(waiting.cleared, told_to_end=told_to_end))
+        sent = _send(waiting.cleared, run=run, sending=(gateway, journal), environment=environment)
     with environment.store.writing() as connection:
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
@@ -104,6 +92,30 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "stopped": sent.stop_reason or gate.closed_because,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def _send(
+    cleared: Sequence[Cleared],
+    *,
+    run: Run,
+    sending: tuple[GatewayOfMoney, StoredJournal],
+    environment: Environment,
+) -> Sent:
+    """One pass of the sender; a signal that comes meanwhile waits for the end of its batch."""
+    gateway, journal = sending
+    note_head(run, environment=environment)
+    with (
+        held_back() as told_to_end,
+        spilled.lasting(journal, run=run, environment=environment) as lasting,
+    ):
+        sender = Sender(
+            gateway=gateway,
+            journal=lasting,
+            clock=environment.clock,
+            new_id=environment.new_id,
+            mark=noting_marks(run, environment=environment),
+        )
+        return asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
 
 
 def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:
