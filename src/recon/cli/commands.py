@@ -12,9 +12,11 @@ import typer
 from recon.cli import (
     answers,
     demo,
+    difference,
     files,
     gateway,
     gateway_calls,
+    journals,
     night,
     notifications,
     order_files,
@@ -63,6 +65,8 @@ app.command("notifications")(notifications.notifications)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
+app.command("diff")(difference.diff)
+app.add_typer(journals.journals, name="journals")
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(order_files.order_file, name="order-file")

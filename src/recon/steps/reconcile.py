@@ -7,14 +7,33 @@ from dataclasses import replace
 import pandas as pd
 
 from recon.matching.engine import reconcile as compare
+from recon.matching.journals import shown_in_the_books
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Previous, Sources
-from recon.model import Answer, GatewayState, Reject, SourceFile, SourceKind, StepSummary, Verdict
+from recon.model import (
+    Answer,
+    ControlTotal,
+    GatewayState,
+    Reject,
+    SourceFile,
+    SourceKind,
+    StepSummary,
+    Verdict,
+)
 from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
 from recon.steps.query import previous_night, window_start
 from recon.steps.siblings import with_siblings
-from recon.store import answers, instruction_rows, ledger_rows, order_rows, results, runs
+from recon.store import (
+    answers,
+    instruction_rows,
+    journal_rows,
+    ledger_rows,
+    order_rows,
+    resolution_rows,
+    results,
+    runs,
+)
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.runs import Run
 
@@ -28,15 +47,15 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     sources = sources_of(run, environment=environment)
-    compared = compare(
-        sources,
-        rules=environment.settings.rules,
-        as_of=run.as_of,
-        previous=previous_of(run, environment=environment),
-    )
-    result = with_missing_sources(compared, sources=sources)
+    rules, previous = environment.settings.rules, previous_of(run, environment=environment)
+    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    again = compare(turned(sources), rules=rules, as_of=run.as_of, previous=previous)
+    proven = with_same_digest(compared, again=again, run=run)
+    result = with_missing_sources(proven, sources=sources)
     with environment.store.writing() as connection:
         results.save(connection, run_id, result=result)
+        shown = shown_in_the_books(result.effects, exported=sources.exported)
+        journal_rows.note_booked(connection, run, shown=shown)
         runs.note_result(
             connection,
             run_id,
@@ -77,6 +96,10 @@ def sources_of(run: Run, *, environment: Environment) -> Sources:
             rejects=rejects,
             files=(*files, *((extract[1],) if extract else ())),
             universe=answers.universe(connection, run),
+            exported=journal_rows.exported(connection, run),
+            agreed_write_offs=resolution_rows.agreed_write_offs(
+                connection, (run.merchant_id, run.account_id)
+            ),
             merged_rows={source.name: counts for source, counts in loaded},
         )
     return with_siblings(own, run=run, environment=environment)
@@ -101,6 +124,29 @@ def previous_of(run: Run, *, environment: Environment) -> Previous | None:
             breaks=stored.breaks,
             chargebacks=answers.chargeback_keys(connection, run, codes=codes),
         )
+
+
+def turned(sources: Sources) -> Sources:
+    """The same sources with the rows of every frame the other way round."""
+    names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+    frames = {name: getattr(sources, name) for name in names}
+    return replace(
+        sources,
+        **{
+            name: frame.iloc[::-1].reset_index(drop=True)
+            for name, frame in frames.items()
+            if frame is not None
+        },
+    )
+
+
+def with_same_digest(result: Reconciliation, *, again: Reconciliation, run: Run) -> Reconciliation:
+    """T14: the same inputs, read in the other order, give the same digest; else NOT PROVEN."""
+    name = "the same inputs again, in another order = the same result"
+    place = (run.merchant_id, run.account_id, "", "count")
+    total = ControlTotal("T14", name, *place, 1, int(result.digest == again.digest))
+    verdict = result.verdict if total.passed else Verdict.NOT_PROVEN
+    return replace(result, control_totals=(*result.control_totals, total), verdict=verdict)
 
 
 def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:

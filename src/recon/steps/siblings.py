@@ -8,6 +8,7 @@ WRONG_ACCOUNT once instead of telling of two unrelated breaks.
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -123,15 +124,11 @@ def _joined(sources: Sources, *, orders: pd.DataFrame, answered: pd.DataFrame) -
     if universe is not None and len(answered):
         keys = answered[list(universe.columns)].drop_duplicates()
         universe = pd.concat([universe, keys], ignore_index=True)
-    return Sources(
+    return replace(
+        sources,
         orders=pd.concat([sources.orders, orders], ignore_index=True),
         gateway=pd.concat([sources.gateway, answered], ignore_index=True),
-        ledger=sources.ledger,
-        instructions=sources.instructions,
-        rejects=sources.rejects,
-        files=sources.files,
         universe=universe,
-        merged_rows=sources.merged_rows,
     )
 
 

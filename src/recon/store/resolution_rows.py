@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from recon.resolutions import Answer, Import, KeptAnswer
+from recon.resolutions import WRITE_OFF, Answer, Import, KeptAnswer
 from recon.store.history import Event, append
 from recon.store.schema import answer_file, break_answer
 
@@ -89,6 +89,19 @@ def imported_before(connection: Connection, sha256: str) -> bool:
         select(func.count()).where(answer_file.c.file_sha256 == sha256)
     ).scalar_one()
     return bool(count)
+
+
+def agreed_write_offs(connection: Connection, account: tuple[str, str]) -> frozenset[str]:
+    """Ids of the account's breaks that two people agreed to write off."""
+    found = connection.execute(
+        select(break_answer.c.break_id).where(
+            break_answer.c.merchant_id == account[0],
+            break_answer.c.account_id == account[1],
+            break_answer.c.resolution == WRITE_OFF,
+            break_answer.c.agreed_by != "",
+        )
+    )
+    return frozenset(found.scalars())
 
 
 def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:

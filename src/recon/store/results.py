@@ -12,12 +12,14 @@ from recon.matching.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
+    JOURNAL_COLUMNS,
     MATCH_COLUMNS,
+    MOVEMENT_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
     Reconciliation,
 )
-from recon.matching.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT
+from recon.matching.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
 from recon.model import ControlTotal, Verdict
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.schema import (
@@ -35,6 +37,12 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "unverified": UNVERIFIED_COLUMNS,
 }
 """Section of `result_row` -> the columns of its frame."""
+
+_IN_SUMMARY: Mapping[str, tuple[str, ...]] = {
+    "movements": MOVEMENT_COLUMNS,
+    "journals": JOURNAL_COLUMNS,
+}
+"""Frames that are kept in the summary of a run; nobody queries them by the row."""
 
 _ID_NAMES = frozenset({"break_id", "match_id"})
 _TOTAL_COLUMNS = tuple(ControlTotal.__dataclass_fields__)
@@ -102,6 +110,7 @@ def load(connection: Connection, run_id: str) -> Reconciliation | None:
         scope_of_assurance=tuple(told["scope_of_assurance"]),
         rules_digest=told["rules_digest"],
         digest=told["digest"],
+        **_told_frames(told),
     )
 
 
@@ -192,6 +201,21 @@ def _kind(name: str) -> str:
     return INSTANT if name == "due_at" else TEXT
 
 
+def _told_frames(told: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """The frames of a summary; blank where a night of an earlier version kept none."""
+    frames = {}
+    for name, columns in _IN_SUMMARY.items():
+        rows = told.get(name, {"data": []})["data"]
+        frame = pd.DataFrame(rows, columns=[*columns])
+        frames[name] = frame.astype(
+            {one: MINOR_UNITS if one in _WHOLE else TEXT for one in columns}
+        )
+    return frames
+
+
+_WHOLE = frozenset({"debit", "credit", "exposure", "exposure_before"})
+
+
 def _summary_of(result: Reconciliation) -> str:
     told: dict[str, Any] = {
         "as_of": result.as_of.isoformat(),
@@ -203,5 +227,6 @@ def _summary_of(result: Reconciliation) -> str:
         "scope_of_assurance": [dict(item) for item in result.scope_of_assurance],
         "rules_digest": result.rules_digest,
         "digest": result.digest,
+        **{name: getattr(result, name).to_dict("split") for name in _IN_SUMMARY},
     }
     return json.dumps(told, sort_keys=True, default=int)

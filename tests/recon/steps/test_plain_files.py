@@ -19,6 +19,7 @@ from recon.matching.engine import reconcile
 from recon.matching.result import (
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
+    JOURNAL_COLUMNS,
     MATCH_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
@@ -59,6 +60,7 @@ I1,100042,100042001,A1,T1,refund,EUR,5.00,in_doubt,2026-11-19T10:00:00Z
 COLUMNS = {
     "breaks.csv": BREAK_COLUMNS,
     "effects.csv": EFFECT_COLUMNS,
+    "journals.csv": JOURNAL_COLUMNS,
     "matches.csv": MATCH_COLUMNS,
     "pending.csv": PENDING_COLUMNS,
     "unverified.csv": UNVERIFIED_COLUMNS,

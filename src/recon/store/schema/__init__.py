@@ -8,6 +8,7 @@ from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.cases import contradiction
 from recon.store.schema.evidence import doubt_clock, refund_search
+from recon.store.schema.journals import exported_journal
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
 from recon.store.schema.notifications import notification, notification_case
@@ -28,6 +29,7 @@ __all__ = [
     "control_total",
     "doubt_clock",
     "dry_batch",
+    "exported_journal",
     "history",
     "instruction",
     "ledger_entry",
