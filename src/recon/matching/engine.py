@@ -91,12 +91,7 @@ def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous
     )
     places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
     states = outcomes.states()
-    fates = fates_of(
-        identities(joined.sets),
-        states=states,
-        flags=rows.loc[rows["own"].to_numpy(), "flags"],
-        hosts=outcomes.host,
-    )
+    fates = fates_of(rows, hosts=outcomes.host, previous=previous)
     moved = movements(frames.breaks, fates=fates, previous=previous)
     journals = propose(
         frames.breaks,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from recon.matching.grouping import Rows
 from recon.matching.result import MOVEMENT_COLUMNS
 from recon.matching.sources import Previous
 from recon.matching.total_rows import ACCOUNT, counted, paired, sums
@@ -49,10 +50,25 @@ class Fate(NamedTuple):
     """Another set's break explains it."""
 
 
-def fates_of(identities: Any, *, states: Any, flags: Any, hosts: Any) -> dict[str, Fate]:
-    """Id of each set -> its fate, before any frame of the result was made."""
-    told = zip(identities, states, flags, hosts, strict=True)
-    return {str(one): Fate(str(state), str(words), host >= 0) for one, state, words, host in told}
+def fates_of(rows: pd.DataFrame, *, hosts: Rows, previous: Previous | None) -> dict[str, Fate]:
+    """Id -> fate of every set that is broken tonight or was last night.
+
+    Args:
+        rows: what every set shows, before any frame of the result was made.
+        hosts: the set whose break explains a set, else -1.
+        previous: the night before.
+    """
+    own = rows[rows["own"].to_numpy()]
+    asked = own["state"].eq(SetState.BREAK).to_numpy()
+    if previous is not None:
+        asked = asked | own["identity"].isin(previous.breaks["break_id"]).to_numpy()
+    chosen = own[asked]
+    hosted = (hosts[chosen["set"].to_numpy()] >= 0).tolist()
+    told = (chosen[name].tolist() for name in ("identity", "state", "flags"))
+    return {
+        str(one): Fate(str(state), str(words), away)
+        for one, state, words, away in zip(*told, hosted, strict=True)
+    }
 
 
 def movements(

@@ -42,7 +42,13 @@ def place_items(
         part["state"] = states[numbers]
         part["break_id"] = ids[owner[numbers]]
         parts.append(part)
-    return pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True)
+    return few_words(pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True))
+
+
+def few_words(items: pd.DataFrame) -> pd.DataFrame:
+    """The items with the columns of few words as categories: totals group by them many times."""
+    named = [name for name in (*GROUP, "source", "state") if name in items.columns]
+    return items.astype(dict.fromkeys(named, "category"))
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> pd.DataFrame:
@@ -75,6 +81,6 @@ def repeated(versions: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
 def sides_of(places: pd.DataFrame) -> pd.DataFrame:
     """Count and amount (net) by source, account, currency and state."""
     keys = ["source", *GROUP, "state"]
-    sums = places.groupby(keys, sort=True)["net"].agg(["size", "sum"]).reset_index()
+    sums = places.groupby(keys, sort=True, observed=True)["net"].agg(["size", "sum"]).reset_index()
     frame = sums.rename(columns={"size": "count", "sum": "amount"})
     return frame.astype({**dict.fromkeys(keys, "str"), "count": "int64", "amount": "int64"})

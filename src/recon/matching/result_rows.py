@@ -136,8 +136,10 @@ def identities(sets: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.object
     if sets["kind"].ne(0).any():
         twins = sets[sets.duplicated(keyed, keep=False)].sort_values("kind", kind="stable")
         sequence[twins.index.to_numpy()] = twins.groupby(keyed).cumcount().to_numpy() + 1
-    texts = zip(sets["merchant_id"], sets["account_id"], sets["key"], sequence, strict=True)
-    return np.array([_identity("\x1f".join(map(str, text))) for text in texts], dtype=object)
+    # Joined column by column: a million rows are too many to join one by one.
+    texts = sets["merchant_id"] + "\x1f" + sets["account_id"] + "\x1f" + sets["key"] + "\x1f"
+    numbered = zip(texts.tolist(), sequence.tolist(), strict=True)
+    return np.array([_identity(f"{text}{number}") for text, number in numbered], dtype=object)
 
 
 def _identity(text: str) -> str:

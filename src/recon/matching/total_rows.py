@@ -23,7 +23,7 @@ def counted(
 
 
 def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
-    sizes = frame.groupby(ACCOUNT).size()
+    sizes = frame.groupby(ACCOUNT, observed=True).size()
     return {_place(key)[:2]: int(rows) for key, rows in sizes.items()}
 
 
@@ -32,7 +32,10 @@ def compared_rows(
 ) -> Iterator[ControlTotal]:
     """Rows per account and currency."""
     sides = [
-        {_place(key): int(n) for key, n in frame.groupby(ACCOUNT_CURRENCY).size().items()}
+        {
+            _place(key): int(n)
+            for key, n in frame.groupby(ACCOUNT_CURRENCY, observed=True).size().items()
+        }
         for frame in (left, right)
     ]
     yield from paired(number, name, left=sides[0], right=sides[1], measure="count")
@@ -47,7 +50,7 @@ def compared_sums(
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
     """Sum of a column per account and currency; blanks count as nothing."""
-    totals = frame.groupby(ACCOUNT_CURRENCY)[column].sum()
+    totals = frame.groupby(ACCOUNT_CURRENCY, observed=True)[column].sum()
     return {_place(key): int(value) for key, value in totals.items()}
 
 

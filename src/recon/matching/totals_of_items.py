@@ -12,6 +12,7 @@ from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import ledger_items
 from recon.matching.movements import WRITTEN_OFF
 from recon.matching.orders_side import order_items
+from recon.matching.places import few_words
 from recon.matching.result_frames import Frames
 from recon.matching.sources import Sources
 from recon.matching.total_rows import (
@@ -63,7 +64,7 @@ def scope_items(sources: Sources, *, joined: Joined, rules: Rules) -> pd.DataFra
         items.loc[joined.ledger.versions == CONFLICT, "net"] = 0
         parts.append(_scope("ledger", frame=sources.ledger, items=items, joined=joined))
     parts += [paid_items(sources), settled_items(sources)]
-    return pd.concat(parts, ignore_index=True)
+    return few_words(pd.concat(parts, ignore_index=True))
 
 
 def _scope(

@@ -20,6 +20,10 @@ _LIVE_ORDERS = [
 _LIVE_PAYMENTS = [
     NUMBER[w] for w in ("paid", "partially_refunded", "refunded", "authorised", "chargeback")
 ]
+_LOOKED_AT = (
+    *("merchant_id", "account_id", "order_no", "currency", "order_state", "order_captured"),
+    *("gateway_state", "gateway_amount_shown", "ledger_capture"),
+)
 NO_HOST = -1
 ALL_SIDES = ("order", "gateway", "ledger")
 
@@ -54,7 +58,7 @@ def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
     if sets[["merchant_id", "account_id"]].drop_duplicates()["merchant_id"].is_unique:
         return moved
     partial = _one_sided(sets) & judged & sets["order_no"].ne("").to_numpy()
-    rows = sets[partial]
+    rows = sets.loc[partial, [*_LOOKED_AT]]
     rows = rows[rows.duplicated(["merchant_id", "order_no"], keep=False)]
     for _, group in rows.groupby(["merchant_id", "order_no"]):
         _pair(_parts(group), moved=moved)
