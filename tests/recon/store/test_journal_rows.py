@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy.exc import IntegrityError
 
+from recon.errors import StoreError
 from recon.matching.sources import Exported
 from recon.store import journal_rows
 from recon.store.engine import Store
@@ -34,5 +34,5 @@ def test_a_journal_cannot_be_handed_out_twice(store: Store, run: Run) -> None:
     with store.writing() as connection:
         journal_rows.note_exported(connection, run, journals=[JOURNAL], at=NOW)
 
-    with pytest.raises(IntegrityError), store.writing() as connection:
+    with pytest.raises(StoreError, match="IntegrityError"), store.writing() as connection:
         journal_rows.note_exported(connection, run, journals=[JOURNAL], at=NOW)
