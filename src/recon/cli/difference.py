@@ -12,7 +12,7 @@ CHANGES_SHOWN_MAX = 200
 """Lines of one difference; more have one cause, and the workbooks have them all."""
 
 
-def diff(
+def nights_compared(
     first: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
     second: Annotated[str, typer.Argument(help="The run or night to hold against it.")],
 ) -> None:
