@@ -38,7 +38,7 @@ def test_a_server_that_dies_in_a_night_loses_and_doubles_nothing(
         means = server.drop_locks if chance.random() < 0.3 else server.kill
         struck.append((shop.night(strike=_strike(chance, means), money_only=True), means[0]))
         server.back()
-        assert "unexpected" not in shop.told.read_text(), (
+        assert "Stopped by an unexpected" not in shop.told.read_text(), (
             f"{shop.told.read_text()}; {_replay(seed)}"
         )
         assert not (found := shop.problems()), f"{found}; {_replay(seed)}"
