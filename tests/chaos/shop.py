@@ -19,7 +19,7 @@ from truth import MOVING, Effect, attributed, carried, effects_of, forgotten, jo
 
 from recon.approvers import Approver
 from recon.settings import load_tables
-from recon.steps import verdicts
+from recon.steps import people, verdicts
 from recon.steps.environment import environment_of
 from recon.steps.identity import Person
 from recon.store.approval_rows import Word
@@ -211,6 +211,21 @@ class Shop:
                     person=person,
                     environment=environment,
                 )
+
+    def withdraw_hopeless(self) -> int:
+        """A person takes back what can never go, such as a refund of what was never captured."""
+        with closing(self.journal()) as journal:
+            held = [
+                row[0]
+                for row in journal.execute(
+                    "SELECT instruction_id FROM instruction WHERE state = 'approved' "
+                    "AND hold LIKE 'the gateway shows expired%'"
+                )
+            ]
+        with environment_of(self.variables, clock=self._tick) as environment:
+            for wanted in held:
+                people.withdraw(wanted, by="ann", reason="never paid", environment=environment)
+        return len(held)
 
     def _tick(self) -> datetime:
         self.now += timedelta(milliseconds=10)

@@ -30,10 +30,17 @@ def test_books_equal_the_truth_after_many_nights_of_faults(
     shop = shop_of(chance)
     decided = live(shop, chance, nights=NIGHTS)
     shop.quiet()
+    withdrawn = shop.withdraw_hopeless()
 
     effects = shop.effects()
     with closing(shop.journal()) as journal:
         assert sums_of_journal(journal) == sums_of_effects(effects)
     assert shop.problems(ended=True) == []
     assert len(effects) > NIGHTS
-    tell(nights=NIGHTS, instructions=len(shop.wanted), effects=len(effects), by_people=decided)
+    tell(
+        nights=NIGHTS,
+        instructions=len(shop.wanted),
+        effects=len(effects),
+        by_people=decided,
+        withdrawn=withdrawn,
+    )
