@@ -1,7 +1,7 @@
 """Flow `approve`: a person's yes or no to the list that waits, given in Prefect's form.
 
-The code is a secret field: it reaches the process and nothing else. The first run without a digest
-only shows the list; the digest it shows is what both people then name.
+Prefect hides the code in its form and yet stores it; a code therefore counts once, and for a minute
+or so. The first run without a digest only shows the list; the digest is what both people then name.
 """
 
 from enum import StrEnum
