@@ -33,8 +33,7 @@ FAULTS: dict[int, Fault] = {
     ),
     2: Fault(
         "SIGTERM or SIGINT in a batch",
-        (),
-        "an interrupt of a command is tried, not one inside a batch",
+        ("recon/steps/test_ending.py::test_a_night_that_is_told_to_end_marks_its_batch",),
     ),
     3: Fault(
         "the process sleeps between claim and send",
