@@ -25,6 +25,7 @@ PAGE_MILLISECONDS = 15_000
 """How long a page may take on a machine that does other work."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of pages share one worker."""
     for item in items:

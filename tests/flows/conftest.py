@@ -19,6 +19,7 @@ RUN_ID = "run-1"
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of flows share one worker, and so one server."""
     for item in items:
