@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,13 +10,13 @@ from pydantic import SecretStr
 from recon.errors import ConfigurationError, Defect
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.money import GatewayOfMoney
-from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.model import GatewayState, InstructionKind, Outcome
 from recon.rules import Rules
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.settlement.eligibility import Cleared, Payment
-from recon.settlement.instruction import Instruction
 from recon.settlement.sender import NoReply, Reply, SurelyNotSent
+from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -49,27 +50,14 @@ def _cleared(
     reason: str = "",
     transaction_id: str = "T1",
 ) -> Cleared:
-    instruction = Instruction(
-        instruction_id="i1",
-        natural_key="k1",
-        merchant_id="100042",
-        account_id="100042001",
+    instruction = replace(
+        INSTRUCTION,
         kind=kind,
-        order_no="A-1",
         transaction_id="",
         currency=currency,
         amount=amount,
         payment_amount=1_000,
         reason=reason,
-        request_id="",
-        file_id=1,
-        line=2,
-        state=InstructionState.APPROVED,
-        hold="",
-        attempts=0,
-        baseline_status="",
-        approved_by="rule",
-        in_doubt_since=None,
     )
     return Cleared(instruction, Payment(transaction_id, GatewayState.PAID, "3000", currency, 1_000))
 

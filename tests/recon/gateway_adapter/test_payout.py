@@ -10,13 +10,13 @@ from pydantic import SecretStr
 
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_client import PreparedRequest, RawReply
-from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.model import GatewayState, InstructionKind
 from recon.rules import Rules
 from recon.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.settlement.eligibility import Cleared, Payment
-from recon.settlement.instruction import Instruction
 from recon.settlement.sealing import Seal
 from recon.settlement.sender import Reply
+from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 KEY = SecretStr(Fernet.generate_key().decode())
@@ -25,27 +25,15 @@ DETAILS = {
     "beneficiary": {"bank_details": {"iban": IBAN, "account_name": "Ana Quill"}},
     "payment_date": "2026-11-20",
 }
-PAYOUT = Instruction(
-    instruction_id="i1",
-    natural_key="k1",
-    merchant_id="100042",
-    account_id="100042001",
+PAYOUT = replace(
+    INSTRUCTION,
     kind=InstructionKind.PAYOUT,
     order_no="",
     transaction_id="",
-    currency="EUR",
     amount=25_000,
     payment_amount=25_000,
-    reason="",
     request_id="P-1",
-    file_id=1,
-    line=2,
-    state=InstructionState.APPROVED,
-    hold="",
-    attempts=0,
-    baseline_status="",
     approved_by="Ann and Jo",
-    in_doubt_since=None,
     gateway_request_id="7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11",
     sealed=Seal(KEY).close(json.dumps(DETAILS)),
 )

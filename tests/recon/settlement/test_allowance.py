@@ -1,35 +1,18 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from recon.limits import CurrencyLimits
-from recon.model import InstructionKind, InstructionState
+from recon.model import InstructionKind
 from recon.settlement.allowance import RuleAllowance, SendingAllowance
 from recon.settlement.instruction import Instruction
+from tests.recon.settlement.instructions import INSTRUCTION
 
 
 def _instruction(amount: int, kind: InstructionKind = InstructionKind.REFUND) -> Instruction:
-    return Instruction(
-        instruction_id="i1",
-        natural_key="k1",
-        merchant_id="100042",
-        account_id="100042001",
-        kind=kind,
-        order_no="A-1",
-        transaction_id="T1",
-        currency="EUR",
-        amount=amount,
-        payment_amount=amount,
-        reason="",
-        request_id="",
-        file_id=1,
-        line=2,
-        state=InstructionState.APPROVED,
-        hold="",
-        attempts=0,
-        baseline_status="",
-        approved_by="rule: order file",
-        in_doubt_since=None,
+    return replace(
+        INSTRUCTION, kind=kind, amount=amount, payment_amount=amount, approved_by="rule: order file"
     )
 
 

@@ -7,31 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recon.approvers import Approver
-from recon.model import InstructionKind, InstructionState
+from recon.model import InstructionState
 from recon.settlement.approval import list_of, problem_of_second, requesters_of, told
 from recon.settlement.instruction import Instruction
+from tests.recon.settlement.instructions import INSTRUCTION
 
-ONE = Instruction(
-    instruction_id="i1",
+ONE = replace(
+    INSTRUCTION,
     natural_key="capture|M|1|A1|10000|EUR|n:1",
     merchant_id="M",
     account_id="1",
-    kind=InstructionKind.CAPTURE,
     order_no="A1",
-    transaction_id="T1",
-    currency="EUR",
-    amount=10000,
-    payment_amount=10000,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
     state=InstructionState.PLANNED,
     hold="looks like a repeat",
-    attempts=0,
-    baseline_status="",
     approved_by="",
-    in_doubt_since=None,
 )
 DECIDES = (
     *("instruction_id", "natural_key", "merchant_id", "account_id", "order_no", "transaction_id"),

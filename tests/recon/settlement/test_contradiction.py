@@ -7,31 +7,11 @@ from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import Ended, number_skipped, refund_number, shown_against
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Seen
+from tests.recon.settlement.instructions import INSTRUCTION
 
 ENDED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 QUARANTINE = timedelta(minutes=15)
-CAPTURE = Instruction(
-    instruction_id="i1",
-    natural_key="k1",
-    merchant_id="100042",
-    account_id="100042001",
-    kind=InstructionKind.CAPTURE,
-    order_no="A-1",
-    transaction_id="T1",
-    currency="EUR",
-    amount=10_000,
-    payment_amount=10_000,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
-    state=InstructionState.CONFIRMED,
-    hold="",
-    attempts=1,
-    baseline_status="2000",
-    approved_by="rule",
-    in_doubt_since=None,
-)
+CAPTURE = replace(INSTRUCTION, state=InstructionState.CONFIRMED, attempts=1, baseline_status="2000")
 REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=100)
 S, K, J = GatewayState, InstructionKind, InstructionState
 

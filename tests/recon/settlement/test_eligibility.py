@@ -5,29 +5,9 @@ import pytest
 from recon.model import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
+from tests.recon.settlement.instructions import INSTRUCTION
 
-CAPTURE = Instruction(
-    instruction_id="i1",
-    natural_key="k1",
-    merchant_id="100042",
-    account_id="100042001",
-    kind=InstructionKind.CAPTURE,
-    order_no="A-1",
-    transaction_id="",
-    currency="EUR",
-    amount=10_000,
-    payment_amount=10_000,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
-    state=InstructionState.APPROVED,
-    hold="",
-    attempts=0,
-    baseline_status="",
-    approved_by="rule",
-    in_doubt_since=None,
-)
+CAPTURE = replace(INSTRUCTION, transaction_id="")
 REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=4_000)
 CANCEL = replace(CAPTURE, kind=InstructionKind.CANCEL)
 AUTHORISED = Payment("T1", GatewayState.AUTHORISED, "2000", "EUR", 10_000)

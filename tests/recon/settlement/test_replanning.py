@@ -12,24 +12,12 @@ from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.replanning import plan_again
+from tests.recon.settlement.instructions import INSTRUCTION
 
-FIRST = Instruction(
-    instruction_id="i1",
+FIRST = replace(
+    INSTRUCTION,
     natural_key="capture|100042|100042001|A-1|10000|EUR|n:1",
-    merchant_id="100042",
-    account_id="100042001",
-    kind=InstructionKind.CAPTURE,
-    order_no="A-1",
-    transaction_id="T1",
-    currency="EUR",
-    amount=10_000,
-    payment_amount=10_000,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
     state=InstructionState.RESOLVED_NOT_APPLIED,
-    hold="",
     attempts=1,
     baseline_status="2000",
     approved_by=RULE_APPROVER,

@@ -7,30 +7,16 @@ import pytest
 from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Evidence, SearchedRefund, Seen, quarantine, resolve
+from tests.recon.settlement.instructions import INSTRUCTION
 
 DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 QUARANTINE = timedelta(minutes=15)
 VISIBLE = DOUBT + timedelta(days=7)
-CAPTURE = Instruction(
-    instruction_id="i1",
-    natural_key="k1",
-    merchant_id="100042",
-    account_id="100042001",
-    kind=InstructionKind.CAPTURE,
-    order_no="A-1",
-    transaction_id="T1",
-    currency="EUR",
-    amount=10_000,
-    payment_amount=10_000,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
+CAPTURE = replace(
+    INSTRUCTION,
     state=InstructionState.IN_DOUBT,
-    hold="",
     attempts=1,
     baseline_status="2000",
-    approved_by="rule",
     in_doubt_since=DOUBT,
 )
 S = GatewayState

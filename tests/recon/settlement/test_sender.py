@@ -1,14 +1,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
 
 from recon.errors import OutputError
-from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.model import GatewayState, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared, Payment
-from recon.settlement.instruction import Instruction
 from recon.settlement.sender import (
     BatchResult,
     NoReply,
@@ -19,6 +19,7 @@ from recon.settlement.sender import (
     Sent,
     SurelyNotSent,
 )
+from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -73,27 +74,16 @@ class Tape:
 
 
 def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cleared:
-    instruction = Instruction(
+    instruction = replace(
+        INSTRUCTION,
         instruction_id=f"i{number}",
         natural_key=f"k{number}",
-        merchant_id="100042",
-        account_id="100042001",
         kind=kind,
         order_no=f"A-{number}",
         transaction_id="",
-        currency="EUR",
         amount=100,
         payment_amount=100,
-        reason="",
-        request_id="",
-        file_id=1,
         line=number,
-        state=InstructionState.APPROVED,
-        hold="",
-        attempts=0,
-        baseline_status="",
-        approved_by="rule",
-        in_doubt_since=None,
     )
     payment = Payment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
     return Cleared(instruction, payment)

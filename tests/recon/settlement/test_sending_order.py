@@ -10,29 +10,16 @@ from recon.model import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.sending_order import batches, planned_batches, queue
+from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
-BASE = Instruction(
+BASE = replace(
+    INSTRUCTION,
     instruction_id="i",
     natural_key="k",
-    merchant_id="100042",
-    account_id="100042001",
-    kind=InstructionKind.CAPTURE,
-    order_no="A-1",
     transaction_id="",
-    currency="EUR",
     amount=100,
     payment_amount=100,
-    reason="",
-    request_id="",
-    file_id=1,
-    line=2,
-    state=InstructionState.APPROVED,
-    hold="",
-    attempts=0,
-    baseline_status="",
-    approved_by="rule",
-    in_doubt_since=None,
 )
 AUTHORISED = 1_000
 

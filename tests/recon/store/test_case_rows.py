@@ -11,32 +11,20 @@ from recon.store import answers, case_rows, history, instruction_rows
 from recon.store.engine import Store
 from recon.store.runs import Run
 from recon.store.schema import instruction
+from tests.recon.settlement.instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
 
 def _item(run: Run, **changed: object) -> Instruction:
-    base = Instruction(
-        instruction_id="i1",
-        natural_key="k1",
+    base = replace(
+        INSTRUCTION,
         merchant_id=run.merchant_id,
         account_id=run.account_id,
-        kind=InstructionKind.CAPTURE,
-        order_no="A-1",
-        transaction_id="T1",
-        currency="EUR",
-        amount=10_000,
-        payment_amount=10_000,
-        reason="",
-        request_id="",
         file_id=None,
-        line=2,
         state=InstructionState.CONFIRMED,
-        hold="",
         attempts=1,
         baseline_status="2000",
-        approved_by="rule",
-        in_doubt_since=None,
     )
     return replace(base, **changed)  # type: ignore[arg-type]
 
