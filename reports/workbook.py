@@ -13,6 +13,7 @@ from typing import Any
 
 from openpyxl.packaging.custom import StringProperty
 
+from recon.durable import flush_folder
 from recon.errors import OutputError
 from recon.figures import NightFigures
 from reports.breaks_sheet import draw_breaks
@@ -114,15 +115,7 @@ def _write_whole(content: bytes, *, target: Path) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _flush_folder(target.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    flush_folder(target.parent)
 
 
 def _describe(workbook: Any, *, figures: NightFigures, rows: Rows) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.durable import flush_folder
 from recon.errors import Defect, OutputError
 from recon.matching.result import (
     AMOUNT_COLUMNS,
@@ -113,7 +114,7 @@ def publish(staged: Mapping[Path, Path]) -> None:
     for path, place in staged.items():
         try:
             path.replace(place)
-            _make_durable(place.parent)
+            flush_folder(place.parent)
         except OSError as error:
             raise _unwritable(place, error) from error
 
@@ -126,14 +127,6 @@ def _stage(folder: Path, name: str, *, content: str) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return path
-
-
-def _make_durable(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(place: Path, error: OSError) -> OutputError:

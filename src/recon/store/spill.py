@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from recon.durable import flush_folder
 from recon.errors import OutputError, SpillError
 
 FOLDER = "spill"
@@ -136,7 +137,7 @@ def read(path: Path) -> Spilled:
 def remove(path: Path) -> None:
     """Take away a file whose answer is in the database."""
     path.unlink(missing_ok=True)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _document(spilled: Spilled) -> bytes:
@@ -177,13 +178,5 @@ def _write(folder: Path, *, name: str, document: bytes) -> Path:
     finally:
         os.close(descriptor)
     room.replace(folder / name)
-    _flush_folder(folder)
+    flush_folder(folder)
     return folder / name
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
