@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from peers import peer_command
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -59,30 +60,10 @@ def measured(command: list[str], *arguments: str) -> Figures | None:
     return figures
 
 
-def peer_command() -> list[str] | None:
-    """How to start Python with the peers, None where they cannot be fetched."""
-    uv = Path(sys.executable).with_name("uv")
-    isolated = [str(uv), "run", "--quiet", "--no-project", "--isolated", "--python"]
-    command = [*isolated, sys.executable]
-    for peer in PEERS:
-        command += ["--with", peer]
-    try:
-        subprocess.run(  # noqa: S603 - uv beside our own Python
-            [*command, "python", "-c", "import aiohttp, orjson"],
-            check=True,
-            capture_output=True,
-            timeout=SECONDS_MAX,
-        )
-    except (OSError, subprocess.SubprocessError):
-        print(f"{' and '.join(PEERS)} cannot be fetched here: recon's figures stand alone")
-        return None
-    return [*command, "python"]
-
-
 def compare(*, calls: int, repeats: int) -> None:
     """Print CPU per call of each contender at each number of calls in flight."""
     commands = {"ours": [sys.executable]}
-    peers = peer_command()
+    peers = peer_command(PEERS, imports=PEERS, seconds_max=SECONDS_MAX)
     if peers:
         commands["aiohttp"] = peers
     print(f"Client CPU per call of 100 orders: {calls} calls, {LATENCY_MILLISECONDS} ms latency,")

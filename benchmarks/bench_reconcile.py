@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from peers import peer_command
+
 from recon.sandbox.planted import planted
 
 HERE = Path(__file__).parent
@@ -23,26 +25,6 @@ SHARE_BROKEN = 100
 """One order in so many carries a break."""
 
 Figures = dict[str, float]
-
-
-def peer_command() -> list[str] | None:
-    """How to start Python with the peers, None where they cannot be fetched."""
-    uv = Path(sys.executable).with_name("uv")
-    isolated = [str(uv), "run", "--quiet", "--no-project", "--isolated", "--python"]
-    command = [*isolated, sys.executable]
-    for peer in PEERS:
-        command += ["--with", peer]
-    try:
-        subprocess.run(  # noqa: S603 - uv beside our own Python
-            [*command, "python", "-c", "import duckdb, datacompy"],
-            check=True,
-            capture_output=True,
-            timeout=SECONDS_MAX,
-        )
-    except (OSError, subprocess.SubprocessError):
-        print(f"{', '.join(PEERS[:2])} cannot be fetched here: recon's figures stand alone")
-        return None
-    return [*command, "python"]
 
 
 def write_tables(folder: Path, *, size: int) -> None:
@@ -106,7 +88,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3, help="fresh processes of each")
     given = options.parse_args()
     commands = {"ours": [sys.executable]}
-    peers = peer_command()
+    peers = peer_command(PEERS, imports=PEERS[:2], seconds_max=SECONDS_MAX)
     if peers:
         commands |= {"duckdb": peers, "datacompy": peers}
     for size in given.sizes:
