@@ -21,8 +21,7 @@ OPERATION = "pay"
 HTTP_NOT_FOUND = 404
 HTTP_UNPROCESSABLE = 422
 CANCEL = "cancel"
-WRONG_CODE = "The code is wrong."
-ONE_LEFT = " You can try once more."
+WRONG_CODE = "The code is wrong. Tries left: {left}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,7 @@ def _confirmed(
     detail = replace(detail, tries=detail.tries + 1)
     if detail.tries < threeds.tries:
         write_detail(sandbox.book, detail)
-        last = detail.tries + 1 == threeds.tries
-        return (payment, detail), WRONG_CODE + (ONE_LEFT if last else "")
+        return (payment, detail), WRONG_CODE.format(left=threeds.tries - detail.tries)
     return failed(sandbox, payment, detail=detail, info=sandbox.terms.results["threeds"]), ""
 
 

@@ -33,11 +33,12 @@ def test_the_right_code_authorises_and_leads_back_with_a_signed_result(gateway: 
 
 
 def test_a_wrong_code_may_be_tried_three_times(gateway: Any) -> None:
-    """Twice the page asks again, the third time the payment has failed."""
+    """Twice the page asks again and counts down, the third time the payment has failed."""
     page = challenged(gateway)
     answers = [gateway.http.post(page, data={"otp": "1", "action": "pay"}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [422, 422, 303]
-    assert "The code is wrong." in answers[0].text
+    for left, answer in zip((2, 1), answers, strict=False):
+        assert f"The code is wrong. Tries left: {left}." in answer.text
     right = gateway.http.post(page, data={"otp": "123456", "action": "pay"})
     assert "The payment was not made; nothing was taken." in right.text
     assert gateway.effects() == []
