@@ -14,6 +14,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── StoreLockedError       somebody else holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
     │   └── SpillError             an answer kept in a file does not fit the database
+    ├── InputsGoneError            what a night compared is not stored     exit 1
     ├── OutputError                a report cannot be written             exit 1
     └── Defect                     an invariant of ours does not hold: a bug
 """
@@ -73,6 +74,10 @@ class HistoryBrokenError(StoreError):
 
 class SpillError(StoreError):
     """An answer that was kept in a file does not fit the database."""
+
+
+class InputsGoneError(ReconError):
+    """What a night compared was not kept, or is no longer whole: it cannot be rebuilt."""
 
 
 class OutputError(ReconError):

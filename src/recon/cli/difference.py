@@ -1,11 +1,12 @@
-"""`recon diff`: what changed between two nights, and why."""
+"""`recon diff`: what changed between two nights, and why. `recon rebuild`: a night once more."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recon.cli.speaking import say
+from recon.cli.speaking import complain, say
 from recon.money import format_minor_units
 
 CHANGES_SHOWN_MAX = 200
@@ -25,6 +26,10 @@ def nights_compared(
     say(found.first)
     say(found.second)
     say(f"Rules: {'the same' if found.same_rules else 'CHANGED between the two'}")
+    for rule in found.rules:
+        say(f"  {rule}")
+    if found.moved_by_rules:
+        say(f"  {found.moved_by_rules}")
     say(f"{len(found.changes)} changed, {found.unchanged} judged alike")
     for one in found.changes[:CHANGES_SHOWN_MAX]:
         merchant, account, name, currency = one.key
@@ -35,3 +40,37 @@ def nights_compared(
         )
     if len(found.changes) > CHANGES_SHOWN_MAX:
         say(f"... and {len(found.changes) - CHANGES_SHOWN_MAX} more")
+
+
+def rebuild(
+    night: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the result files of that night.")
+    ] = None,
+) -> None:
+    """Compare a past night again from what is stored, and say whether its result is the same.
+
+    What came after that night does not count: later files, answers, instructions and rules.
+    Ends with 0 when the result is the same, with 1 when it is not.
+    """
+    from recon import __version__
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.rebuild import rebuild_night
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = rebuild_night(night, out=out, environment=environment)
+    say(
+        f"{found.run.business_date}, run {found.run.run_id}, as of {found.run.as_of:%Y-%m-%d %H:%M}"
+    )
+    if out is not None:
+        say(f"Result: {out}")
+    if found.same:
+        say(f"The same result as that night: {found.digest_then}")
+        return
+    versions = f"recon {found.version_then} compared then, recon {__version__} now"
+    complain(
+        f"NOT the result of that night: {found.result.digest}, it was {found.digest_then}. Its "
+        f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
+    )
+    raise typer.Exit(1)

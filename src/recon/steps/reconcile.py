@@ -1,43 +1,24 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-
-import pandas as pd
 
 from recon.matching.engine import reconcile as compare
 from recon.matching.journals import shown_in_the_books
 from recon.matching.result import Reconciliation
-from recon.matching.sources import Previous, Sources
-from recon.model import (
-    Answer,
-    ControlTotal,
-    GatewayState,
-    Reject,
-    SourceFile,
-    SourceKind,
-    StepSummary,
-    Verdict,
-)
+from recon.matching.sources import Sources
+from recon.model import Answer, ControlTotal, SourceKind, StepSummary, Verdict
 from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
-from recon.steps.query import previous_night, window_start
-from recon.steps.siblings import with_siblings
-from recon.store import (
-    answers,
-    instruction_rows,
-    journal_rows,
-    ledger_rows,
-    order_rows,
-    resolution_rows,
-    results,
-    runs,
-)
+from recon.steps.inputs import frozen_inputs, input_digests, previous_of, sources_of
+from recon.steps.rules_change import moved_since_signed
+from recon.store import history, input_rows, journal_rows, results, runs
 from recon.store.columns import REASON_CHARACTERS
+from recon.store.input_rows import Inputs
 from recon.store.runs import Run
 
 STEP = "reconcile"
+RECONCILED = "reconciled"
+"""The event that chains the rules and the result of a run."""
 NO_ORDER_FILE = "no order file has arrived for this business date"
 WORST_FIRST = tuple(Verdict)
 
@@ -46,27 +27,24 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-    sources = sources_of(run, environment=environment)
-    rules, previous = environment.settings.rules, previous_of(run, environment=environment)
+    rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     again = compare(turned(sources), rules=rules, as_of=run.as_of, previous=previous)
     proven = with_same_digest(compared, again=again, run=run)
-    result = with_missing_sources(proven, sources=sources)
-    with environment.store.writing() as connection:
-        results.save(connection, run_id, result=result)
-        shown = shown_in_the_books(result.effects, exported=sources.exported)
-        journal_rows.note_booked(connection, run, shown=shown)
-        runs.note_result(
-            connection,
-            run_id,
-            values={
-                "verdict": result.verdict.value,
-                "rules_digest": result.rules_digest,
-                "result_digest": result.digest,
-                "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
-            },
-        )
-        runs.note_step(connection, run_id, step=STEP)
+    moved = moved_since_signed(
+        run,
+        result=proven,
+        sources=sources,
+        rules=rules,
+        previous=previous,
+        environment=environment,
+    )
+    result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
+    digests = input_digests(sources, previous=previous)
+    told = replace(inputs, digests=digests, moved_by_rules=moved)
+    _keep(run, result=result, sources=sources, inputs=told, environment=environment)
     figures: dict[str, int | str] = {
         "verdict": result.verdict.value,
         "matched": len(result.matches),
@@ -78,52 +56,40 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     return StepSummary(STEP, _sentence(figures), figures)
 
 
-def sources_of(run: Run, *, environment: Environment) -> Sources:
-    """What the engine compares, from the run's tables."""
-    rules = environment.settings.rules
-    with environment.store.reading() as connection:
-        loaded = order_rows.files_of_night(connection, run)
-        every_reject = order_rows.rejects_of_night(connection, run)
-        files, rejects = _of_this_account(
-            [source for source, _ in loaded], every_reject, account_id=run.account_id
+def _keep(
+    run: Run, *, result: Reconciliation, sources: Sources, inputs: Inputs, environment: Environment
+) -> None:
+    """Result, inputs and the link of the history that binds both, in one transaction."""
+    with environment.store.writing() as connection:
+        results.save(connection, run.run_id, result=result)
+        input_rows.save(connection, run.run_id, inputs=inputs)
+        shown = shown_in_the_books(result.effects, exported=sources.exported)
+        journal_rows.note_booked(connection, run, shown=shown)
+        runs.note_result(
+            connection,
+            run.run_id,
+            values={
+                "verdict": result.verdict.value,
+                "rules_digest": result.rules_digest,
+                "result_digest": result.digest,
+                "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
+            },
         )
-        extract = ledger_rows.load(connection, run.run_id)
-        own = Sources(
-            orders=order_rows.current_orders(connection, run, since=window_start(run, rules=rules)),
-            gateway=answers.gateway_frame(connection, run),
-            ledger=_of_account(extract, run=run),
-            instructions=instruction_rows.engine_frame(connection, run),
-            rejects=rejects,
-            files=(*files, *((extract[1],) if extract else ())),
-            universe=answers.universe(connection, run),
-            exported=journal_rows.exported(connection, run),
-            agreed_write_offs=resolution_rows.agreed_write_offs(
-                connection, (run.merchant_id, run.account_id)
-            ),
-            merged_rows={source.name: counts for source, counts in loaded},
-        )
-    return with_siblings(own, run=run, environment=environment)
+        runs.note_step(connection, run.run_id, step=STEP)
+        link = {
+            "rules_digest": result.rules_digest,
+            "result_digest": result.digest,
+            "previous_run": inputs.previous_run_id,
+        }
+        event = history.Event("run", run.run_id, RECONCILED, link)
+        history.append(connection, [event], at=environment.clock())
 
 
-def previous_of(run: Run, *, environment: Environment) -> Previous | None:
-    """What the night before left open."""
-    before = previous_night(run, environment=environment)
-    if before is None:
-        return None
-    codes = [
-        code
-        for code, state in environment.settings.rules.payment_status.items()
-        if state == GatewayState.CHARGEBACK.value
-    ]
-    with environment.store.reading() as connection:
-        stored = results.load(connection, before.run_id)
-        if stored is None:
-            return None
-        return Previous(
-            as_of=before.as_of,
-            breaks=stored.breaks,
-            chargebacks=answers.chargeback_keys(connection, run, codes=codes),
-        )
+def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Reconciliation:
+    """Never RECONCILED under rules that changed since the last signed night."""
+    if not moved:
+        return result
+    return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
 
 
 def turned(sources: Sources) -> Sources:
@@ -176,35 +142,6 @@ def missing_sources(sources: Sources) -> tuple[str, ...]:
 def worse(one: Verdict, *, than: Verdict) -> Verdict:
     """The worse of two verdicts."""
     return min(one, than, key=WORST_FIRST.index)
-
-
-def _of_this_account(
-    files: Sequence[SourceFile], rejects: Sequence[Reject], *, account_id: str
-) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
-    """Rejected rows of another account are that account's business: skipped here, not lost."""
-    others = Counter(
-        item.source for item in rejects if item.account_id and item.account_id != account_id
-    )
-    own = tuple(item for item in rejects if item.account_id in {"", account_id})
-    shared = tuple(
-        replace(
-            file,
-            rows_rejected=file.rows_rejected - others[file.name],
-            rows_skipped=file.rows_skipped + others[file.name],
-        )
-        for file in files
-    )
-    return shared, own
-
-
-def _of_account(
-    extract: tuple[pd.DataFrame, SourceFile] | None, *, run: Run
-) -> pd.DataFrame | None:
-    if extract is None:
-        return None
-    entries = extract[0]
-    ours = (entries["merchant_id"] == run.merchant_id) & (entries["account_id"] == run.account_id)
-    return entries.loc[ours].reset_index(drop=True)
 
 
 def _sentence(figures: dict[str, int | str]) -> str:

@@ -20,13 +20,15 @@ from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
+from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.people import attention
-from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, sources_of, worse
+from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
 from recon.steps.restore import note_head
 from recon.steps.risk_told import risk_told
 from recon.steps.sign_off import notes_on
 from recon.store import (
     history,
+    input_rows,
     instruction_sheet,
     resolution_rows,
     results,
@@ -34,6 +36,7 @@ from recon.store import (
     sending_rows,
 )
 from recon.store.answers import observations_of
+from recon.store.input_rows import Inputs
 from recon.store.runs import Run
 
 STEP = "report"
@@ -84,7 +87,10 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    sources = sources_of(run, environment=environment)
+    inputs = _inputs_of(run, environment=environment)
+    sources = sources_of(
+        run, inputs=inputs, rules=environment.settings.rules, environment=environment
+    )
     with environment.store.reading() as connection:
         head = history.head(connection)
         trend = results.open_breaks_by_night(
@@ -129,8 +135,15 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rules_digest=result.rules_digest,
         history_head=f"{head.sequence}:{head.hash}",
         ledger_covered=sources.ledger is not None,
-        notes=_notes(run, sources=sources, environment=environment),
+        notes=(*inputs.moved_by_rules, *_notes(run, sources=sources, environment=environment)),
     )
+
+
+def _inputs_of(run: Run, *, environment: Environment) -> Inputs:
+    """What the run compared; of a run of an earlier version, what the tables hold now."""
+    with environment.store.reading() as connection:
+        kept = input_rows.load(connection, run.run_id)
+    return kept or frozen_inputs(run, environment=environment)
 
 
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:

@@ -86,9 +86,15 @@ def _lonely(told: dict[str, str], *, orders: set[str]) -> list[str]:
     )
 
 
-def with_siblings(sources: Sources, *, run: Run, environment: Environment) -> Sources:
+def with_siblings(
+    sources: Sources,
+    *,
+    run: Run,
+    siblings: tuple[str, ...],
+    last_file: int,
+    environment: Environment,
+) -> Sources:
     """The sources plus those rows of other accounts that complete a lonely key of this one."""
-    siblings = siblings_of(run, environment=environment)
     if not siblings:
         return sources
     own_orders = set(sources.orders["order_no"])
@@ -102,6 +108,7 @@ def with_siblings(sources: Sources, *, run: Run, environment: Environment) -> So
             merchant_id=run.merchant_id,
             accounts=siblings,
             order_nos=sorted(own_payments ^ own_orders),
+            until=last_file,
         )
     paid_there = told["answer"] == Answer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are

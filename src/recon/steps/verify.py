@@ -4,6 +4,7 @@ The verdicts themselves are not judged; a night with breaks verifies as well as 
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from recon.errors import SourceMissingError
 from recon.steps.environment import Environment
+from recon.steps.reconcile import RECONCILED
 from recon.store import history, results, runs
 from recon.store.head_file import HeadFile
 from recon.store.runs import FinishedRun
@@ -66,6 +68,7 @@ def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
 
 def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:
     yield from _stored_totals(connection, run)
+    yield from _chained_digests(connection, run)
     if run.replaced or not run.workbook:
         return
     path = Path(run.workbook)
@@ -73,6 +76,18 @@ def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:
         yield f"run {run.run_id}: its workbook {path} is gone (`recon report --run {run.run_id}`)"
     elif _sha256(path) != run.workbook_sha256:
         yield f"run {run.run_id}: {path} is not the workbook that was written that night"
+
+
+def _chained_digests(connection: Any, run: FinishedRun) -> Iterator[str]:
+    """The digests beside a run against those that its last link of the history binds."""
+    links = [e for e in history.of_entity(connection, run.run_id) if e["event"] == RECONCILED]
+    if not links:
+        return  # an earlier version chained none
+    bound = json.loads(str(links[-1]["data"]))
+    kept = runs.digests_of(connection, run.run_id)
+    for name, digest in kept.items():
+        if digest != bound[name]:
+            yield f"run {run.run_id}: its {name.replace('_', ' ')} is not the one of that night"
 
 
 def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:

@@ -123,11 +123,13 @@ def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) 
 def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:
     """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
     found = connection.execute(
-        select(query_key.c.order_no, query_key.c.phase, query_key.c.answer).where(
+        select(query_key.c.order_no, query_key.c.phase, query_key.c.answer)
+        .where(
             query_key.c.run_id == run.run_id,
             query_key.c.phase.in_(OWN_PHASES),
             query_key.c.answer != "",
         )
+        .order_by(query_key.c.order_no, query_key.c.phase)
     ).all()
     newest: dict[str, tuple[str, str]] = {}
     for row in sorted(found, key=lambda row: row.phase == AFTER):
@@ -138,9 +140,9 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
     """Every payment of the run's own account that its answers showed."""
     found = connection.execute(
-        select(observation).where(
-            observation.c.run_id == run.run_id, observation.c.account_id == run.account_id
-        )
+        select(observation)
+        .where(observation.c.run_id == run.run_id, observation.c.account_id == run.account_id)
+        .order_by(observation.c.observation_id)
     )
     return list(found.mappings())
 
@@ -164,17 +166,19 @@ def save_of_sibling(
 def sibling_frame(connection: Connection, run: Run) -> pd.DataFrame:
     """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
     found = connection.execute(
-        select(observation).where(
-            observation.c.run_id == run.run_id, observation.c.account_id != run.account_id
-        )
+        select(observation)
+        .where(observation.c.run_id == run.run_id, observation.c.account_id != run.account_id)
+        .order_by(observation.c.observation_id)
     ).mappings()
     rows = [{**row, "answer": Answer.FOUND.value, "source": "gateway", "line": 0} for row in found]
     absent = connection.execute(
-        select(query_key.c.phase, query_key.c.order_no).where(
+        select(query_key.c.phase, query_key.c.order_no)
+        .where(
             query_key.c.run_id == run.run_id,
             query_key.c.phase.not_in(OWN_PHASES),
             query_key.c.answer == Answer.NOT_FOUND.value,
         )
+        .order_by(query_key.c.phase, query_key.c.order_no)
     )
     rows += [
         {
@@ -227,8 +231,13 @@ def universe(connection: Connection, run: Run) -> pd.DataFrame:
     )[list(KEY_COLUMNS)]
 
 
-def chargeback_keys(connection: Connection, run: Run, *, codes: Sequence[str]) -> pd.DataFrame:
-    """KEY_COLUMNS of orders that any earlier answer showed with one of these codes."""
+def chargeback_keys(
+    connection: Connection, run: Run, *, codes: Sequence[str], until: int
+) -> pd.DataFrame:
+    """KEY_COLUMNS of orders that any earlier answer showed with one of these codes.
+
+    `until` is the last observation that counts.
+    """
     query = (
         select(observation.c.merchant_id, observation.c.account_id, observation.c.order_no)
         .where(
@@ -236,8 +245,10 @@ def chargeback_keys(connection: Connection, run: Run, *, codes: Sequence[str]) -
             observation.c.account_id == run.account_id,
             observation.c.run_id != run.run_id,
             observation.c.payment_status.in_(codes),
+            observation.c.observation_id <= until,
         )
         .distinct()
+        .order_by(observation.c.order_no)
     )
     return frame_of_select(connection, query, columns=KEY_COLUMNS)
 

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -17,13 +16,9 @@ from sqlalchemy import (
     update,
 )
 
-from recon.matching.sources import (
-    INSTRUCTION_COLUMNS,
-)
 from recon.model import InstructionKind, InstructionState, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Key, Known, Plan
-from recon.store.frames import frame_of_select
 from recon.store.history import Event, append
 from recon.store.journal import instructions_where
 from recon.store.runs import Run
@@ -325,21 +320,6 @@ def touched(connection: Connection, run: Run) -> list[str]:
         connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
     return sorted((set(found) | {item.order_no for item in doubtful}) - {""})
-
-
-def engine_frame(connection: Connection, run: Run) -> pd.DataFrame:
-    """INSTRUCTION_COLUMNS of every instruction of the account that was not withdrawn."""
-    query = select(
-        *(instruction.c[name] for name in INSTRUCTION_COLUMNS if name != "source"),
-    ).where(
-        *_of(run),
-        instruction.c.state != InstructionState.WITHDRAWN.value,
-        # No query, order or ledger speaks of these: the Instructions sheet shows them, no set does.
-        instruction.c.kind != InstructionKind.CANCEL_SUBSCRIPTION.value,
-    )
-    return frame_of_select(
-        connection, query.order_by(instruction.c.natural_key), columns=INSTRUCTION_COLUMNS
-    )
 
 
 def _of(run: Run) -> tuple[ColumnElement[bool], ...]:

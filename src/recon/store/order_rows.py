@@ -114,9 +114,14 @@ def save_instruction_file(
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
 
 
-def current_orders(connection: Connection, run: Run, *, since: datetime) -> pd.DataFrame:
-    """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant."""
-    query = _order_query().where(
+def current_orders(
+    connection: Connection, run: Run, *, since: datetime, until: int | None = None
+) -> pd.DataFrame:
+    """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant.
+
+    `until` is the last file that counts: rows are as they stood when it had been read.
+    """
+    query = _order_query(until).where(
         order_row.c.merchant_id == run.merchant_id,
         order_row.c.account_id == run.account_id,
         order_row.c.ordered_at >= since,
@@ -125,10 +130,15 @@ def current_orders(connection: Connection, run: Run, *, since: datetime) -> pd.D
 
 
 def orders_of_keys(
-    connection: Connection, *, merchant_id: str, accounts: Sequence[str], order_nos: Sequence[str]
+    connection: Connection,
+    *,
+    merchant_id: str,
+    accounts: Sequence[str],
+    order_nos: Sequence[str],
+    until: int | None = None,
 ) -> pd.DataFrame:
-    """ORDER_COLUMNS of some orders in some accounts, rows without a successor."""
-    query = _order_query().where(
+    """ORDER_COLUMNS of some orders in some accounts, rows without a successor (see `until`)."""
+    query = _order_query(until).where(
         order_row.c.merchant_id == merchant_id,
         order_row.c.account_id.in_(accounts),
         order_row.c.order_no.in_(order_nos),
@@ -136,22 +146,33 @@ def orders_of_keys(
     return frame_of_select(connection, query, columns=ORDER_COLUMNS)
 
 
-def _order_query() -> Select[Any]:
+def _order_query(until: int | None) -> Select[Any]:
     return (
         select(
             *(order_row.c[name] for name in ORDER_COLUMNS if name != "source"),
             order_file.c.name.label("source"),
         )
         .join(order_file, order_file.c.file_id == order_row.c.file_id)
-        .where(order_row.c.superseded_in.is_(None))
+        .where(*_without_successor(until))
         .order_by(order_row.c.row_id)
     )
 
 
-def files_of_night(connection: Connection, run: Run) -> list[tuple[SourceFile, LoadCounts]]:
+def _without_successor(until: int | None) -> tuple[Any, ...]:
+    if until is None:
+        return (order_row.c.superseded_in.is_(None),)
+    gone = order_row.c.superseded_in
+    return (order_row.c.file_id <= until, gone.is_(None) | (gone > until))
+
+
+def files_of_night(
+    connection: Connection, run: Run, *, until: int | None = None
+) -> list[tuple[SourceFile, LoadCounts]]:
     """The files first read for this business date, newest version of each name."""
     found = connection.execute(
-        select(order_file).where(*_of_night(run)).order_by(order_file.c.name, order_file.c.version)
+        select(order_file)
+        .where(*_of_night(run, until=until))
+        .order_by(order_file.c.name, order_file.c.version)
     ).mappings()
     newest = {row["name"]: row for row in found}
     return [
@@ -168,10 +189,12 @@ def files_of_night(connection: Connection, run: Run) -> list[tuple[SourceFile, L
     ]
 
 
-def rejects_of_night(connection: Connection, run: Run) -> list[Reject]:
+def rejects_of_night(connection: Connection, run: Run, *, until: int | None = None) -> list[Reject]:
     """Rejected rows of the newest version of each file of this business date, and of the ledger."""
     newest = (
-        select(func.max(order_file.c.file_id)).where(*_of_night(run)).group_by(order_file.c.name)
+        select(func.max(order_file.c.file_id))
+        .where(*_of_night(run, until=until))
+        .group_by(order_file.c.name)
     )
     found = connection.execute(
         select(reject)
@@ -211,11 +234,13 @@ def insert_rejects(
         connection.execute(insert(reject), rows)
 
 
-def _of_night(run: Run) -> tuple[Any, ...]:
+def _of_night(run: Run, *, until: int | None) -> tuple[Any, ...]:
+    read = () if until is None else (order_file.c.file_id <= until,)
     return (
         order_file.c.merchant_id == run.merchant_id,
         order_file.c.account_id == run.account_id,
         order_file.c.business_date == run.business_date,
+        *read,
     )
 
 

@@ -120,6 +120,13 @@ def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
 
 
+def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
+    """The digests of a run's rules and result."""
+    names = ("rules_digest", "result_digest")
+    row = connection.execute(select(*(run.c[name] for name in names)).where(run.c.run_id == run_id))
+    return {name: str(value) for name, value in row.mappings().one().items()}
+
+
 def finish(
     connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
 ) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, insert, select
 
 from recon.store.approval_rows import Word
 from recon.store.history import Event, append
+from recon.store.runs import Run
 from recon.store.schema import run, sign_off
 
 
@@ -96,3 +97,24 @@ def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) ->
         .limit(1)
     ).scalar_one_or_none()
     return found or ""
+
+
+def last_signed(connection: Connection, before: Run) -> NightRun | None:
+    """The newest night before a run's that an approver signed and nothing replaced since."""
+    names = NightRun.__dataclass_fields__
+    found = connection.execute(
+        select(*(run.c[name] for name in names), sign_off.c.signed_at)
+        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        .where(
+            run.c.merchant_id == before.merchant_id,
+            run.c.account_id == before.account_id,
+            run.c.business_date < before.business_date,
+            sign_off.c.role == "approver",
+        )
+        .order_by(run.c.business_date.desc(), run.c.started_at.desc())
+    ).mappings()
+    for row in found:
+        night = NightRun(**{name: row[name] for name in names})
+        if not replaced_by(connection, night, since=row["signed_at"]):
+            return night
+    return None

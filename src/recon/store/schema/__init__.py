@@ -8,6 +8,7 @@ from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.cases import contradiction
 from recon.store.schema.evidence import doubt_clock, refund_search
+from recon.store.schema.inputs import instruction_version, rules_version, run_input
 from recon.store.schema.journals import exported_journal
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
@@ -32,6 +33,7 @@ __all__ = [
     "exported_journal",
     "history",
     "instruction",
+    "instruction_version",
     "ledger_entry",
     "notification",
     "notification_case",
@@ -46,7 +48,9 @@ __all__ = [
     "result_effect",
     "result_row",
     "result_summary",
+    "rules_version",
     "run",
+    "run_input",
     "run_source",
     "sending_switch",
     "sign_off",

@@ -11,7 +11,7 @@ from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.rules import Rules
 from recon.sandbox.planted import RULES, planted
-from recon.steps.difference import compared
+from recon.steps.changed_sets import compared
 
 
 @pytest.fixture(scope="module")

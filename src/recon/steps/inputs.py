@@ -1,0 +1,158 @@
+"""What a run compares, from the tables as it found them: the same tonight and a year later.
+
+Before it compares, a run keeps how far it read. Everything is then read up to there and no further,
+so that files, answers and instructions of later nights leave the night as it was.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from recon import __version__
+from recon.matching.digest import digest_of
+from recon.matching.sources import Previous, Sources
+from recon.model import GatewayState, Reject, SourceFile
+from recon.rules import Rules
+from recon.steps.environment import Environment
+from recon.steps.query import previous_night, window_start
+from recon.steps.siblings import siblings_of, with_siblings
+from recon.store import (
+    answers,
+    input_rows,
+    journal_rows,
+    ledger_rows,
+    order_rows,
+    resolution_rows,
+    results,
+    rules_rows,
+    runs,
+)
+from recon.store.input_rows import Inputs
+from recon.store.runs import Run
+
+FRAMES = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+
+
+def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
+    """How far the run reads, and what it is told beside the tables; its rules are kept."""
+    rules = environment.settings.rules
+    before = previous_night(run, environment=environment)
+    with environment.store.writing() as connection:
+        rules_rows.keep(connection, rules, at=environment.clock())
+        version = input_rows.keep_instructions(connection, run)
+        last_file, last_observation = input_rows.last_rows(connection)
+        return Inputs(
+            rules_digest=rules.digest,
+            previous_run_id="" if before is None else before.run_id,
+            last_file=last_file,
+            last_observation=last_observation,
+            last_instruction_version=version,
+            product_version=__version__,
+            siblings=siblings_of(run, environment=environment),
+            exported=journal_rows.exported(connection, run),
+            agreed_write_offs=resolution_rows.agreed_write_offs(
+                connection, (run.merchant_id, run.account_id)
+            ),
+        )
+
+
+def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
+    """What the engine compares, from the run's tables as the run read them."""
+    until, since = inputs.last_file, window_start(run, rules=rules)
+    with environment.store.reading() as connection:
+        loaded = order_rows.files_of_night(connection, run, until=until)
+        every_reject = order_rows.rejects_of_night(connection, run, until=until)
+        files, rejects = _of_this_account(
+            [source for source, _ in loaded], every_reject, account_id=run.account_id
+        )
+        extract = ledger_rows.load(connection, run.run_id)
+        own = Sources(
+            orders=order_rows.current_orders(connection, run, since=since, until=until),
+            gateway=answers.gateway_frame(connection, run),
+            ledger=_of_account(extract, run=run),
+            instructions=input_rows.instruction_frame(
+                connection, run, until=inputs.last_instruction_version
+            ),
+            rejects=rejects,
+            files=(*files, *((extract[1],) if extract else ())),
+            universe=answers.universe(connection, run),
+            exported=inputs.exported,
+            agreed_write_offs=inputs.agreed_write_offs,
+            merged_rows={source.name: counts for source, counts in loaded},
+        )
+    return with_siblings(
+        own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
+    )
+
+
+def previous_of(
+    run: Run, *, inputs: Inputs, rules: Rules, environment: Environment
+) -> Previous | None:
+    """What the night before left open, when this run compared."""
+    if not inputs.previous_run_id:
+        return None
+    codes = [
+        code
+        for code, state in rules.payment_status.items()
+        if state == GatewayState.CHARGEBACK.value
+    ]
+    with environment.store.reading() as connection:
+        before = runs.get(connection, inputs.previous_run_id)
+        stored = results.load(connection, before.run_id)
+        if stored is None:
+            return None
+        return Previous(
+            as_of=before.as_of,
+            breaks=stored.breaks,
+            chargebacks=answers.chargeback_keys(
+                connection, run, codes=codes, until=inputs.last_observation
+            ),
+        )
+
+
+def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str, str]:
+    """Input -> "rows digest", for everything that the engine compares; absent ones are left out."""
+    frames = {name: getattr(sources, name) for name in FRAMES}
+    if previous is not None:
+        frames |= {"open breaks": previous.breaks, "chargebacks": previous.chargebacks}
+    told = {
+        name: f"{len(frame)} {digest_of([frame])}"
+        for name, frame in frames.items()
+        if frame is not None
+    }
+    for name, values in (("files", sources.files), ("rejected rows", sources.rejects)):
+        text = "\x1e".join(sorted(map(repr, values)))
+        told[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
+    return told
+
+
+def _of_this_account(
+    files: Sequence[SourceFile], rejects: Sequence[Reject], *, account_id: str
+) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
+    """Rejected rows of another account are that account's business: skipped here, not lost."""
+    others = Counter(
+        item.source for item in rejects if item.account_id and item.account_id != account_id
+    )
+    own = tuple(item for item in rejects if item.account_id in {"", account_id})
+    shared = tuple(
+        replace(
+            file,
+            rows_rejected=file.rows_rejected - others[file.name],
+            rows_skipped=file.rows_skipped + others[file.name],
+        )
+        for file in files
+    )
+    return shared, own
+
+
+def _of_account(
+    extract: tuple[pd.DataFrame, SourceFile] | None, *, run: Run
+) -> pd.DataFrame | None:
+    if extract is None:
+        return None
+    entries = extract[0]
+    ours = (entries["merchant_id"] == run.merchant_id) & (entries["account_id"] == run.account_id)
+    return entries.loc[ours].reset_index(drop=True)

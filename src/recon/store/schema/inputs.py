@@ -1,0 +1,59 @@
+"""What a run compared, kept so that its night can be compared again."""
+
+from sqlalchemy import Column, Integer, String, Table, Text
+
+from recon.store.columns import (
+    ID_CHARACTERS,
+    account_columns,
+    amount_column,
+    at_column,
+    id_column,
+    metadata,
+    text_column,
+)
+
+# One row per set of rules that a run ever used, as canonical JSON.
+rules_version = Table(
+    "rules_version",
+    metadata,
+    id_column("digest", primary_key=True),
+    Column("document", Text, nullable=False),
+    at_column("first_used_at", nullable=False),
+)
+
+# One row per run that compared: up to which rows of the tables it read, and a digest of each input.
+run_input = Table(
+    "run_input",
+    metadata,
+    id_column("run_id", primary_key=True),
+    id_column("rules_digest"),
+    text_column("previous_run_id", ID_CHARACTERS),  # whose open breaks it carried forward
+    Column("last_file", Integer, nullable=False),
+    Column("last_observation", Integer, nullable=False),
+    Column("last_instruction_version", Integer, nullable=False),
+    text_column("product_version", 40),
+    Column("document", Text, nullable=False),
+)
+
+# One row per state in which a run found an instruction; only what changed since the run before.
+instruction_version = Table(
+    "instruction_version",
+    metadata,
+    Column("version_id", Integer, primary_key=True),
+    id_column("run_id"),
+    text_column("content", 64),
+    id_column("instruction_id", index=True),
+    *account_columns(),
+    text_column("order_no", ID_CHARACTERS),
+    text_column("transaction_id", ID_CHARACTERS),
+    Column("kind", String(20), nullable=False),
+    text_column("currency", 3),
+    amount_column("amount"),
+    Column("state", String(24), nullable=False),
+    text_column("request_id", ID_CHARACTERS),
+    at_column("approved_at"),
+    at_column("sent_at"),
+    at_column("outcome_at"),
+    text_column("refund_reference_id", ID_CHARACTERS),
+    Column("line", Integer, nullable=False, server_default="0"),
+)
