@@ -87,10 +87,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    inputs = _inputs_of(run, environment=environment)
-    sources = sources_of(
-        run, inputs=inputs, rules=environment.settings.rules, environment=environment
-    )
+    inputs, sources = _compared_by(run, environment=environment)
     with environment.store.reading() as connection:
         head = history.head(connection)
         trend = results.open_breaks_by_night(
@@ -139,11 +136,13 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     )
 
 
-def _inputs_of(run: Run, *, environment: Environment) -> Inputs:
+def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources]:
     """What the run compared; of a run of an earlier version, what the tables hold now."""
     with environment.store.reading() as connection:
         kept = input_rows.load(connection, run.run_id)
-    return kept or frozen_inputs(run, environment=environment)
+    inputs = kept or frozen_inputs(run, environment=environment)
+    rules = environment.settings.rules
+    return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
 
 
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:

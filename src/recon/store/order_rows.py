@@ -159,9 +159,9 @@ def _order_query(until: int | None) -> Select[Any]:
 
 
 def _without_successor(until: int | None) -> tuple[Any, ...]:
-    if until is None:
-        return (order_row.c.superseded_in.is_(None),)
     gone = order_row.c.superseded_in
+    if until is None:
+        return (gone.is_(None),)
     return (order_row.c.file_id <= until, gone.is_(None) | (gone > until))
 
 
@@ -169,11 +169,8 @@ def files_of_night(
     connection: Connection, run: Run, *, until: int | None = None
 ) -> list[tuple[SourceFile, LoadCounts]]:
     """The files first read for this business date, newest version of each name."""
-    found = connection.execute(
-        select(order_file)
-        .where(*_of_night(run, until=until))
-        .order_by(order_file.c.name, order_file.c.version)
-    ).mappings()
+    query = select(order_file).where(*_of_night(run, until=until))
+    found = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
     newest = {row["name"]: row for row in found}
     return [
         (
