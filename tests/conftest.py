@@ -48,3 +48,18 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if report.skipped and _skip_counts_as_failure():
         _turn_into_failure(report)
     return report
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups of tests that share a server stay on one worker, or the run ends before it begins."""
+    if not session.config.getoption("loadgroup", default=False):
+        return
+    strays = [
+        item.nodeid
+        for item in session.items
+        for mark in item.iter_markers("xdist_group")
+        if not item.nodeid.endswith(f"@{mark.args[0]}")
+    ]
+    if strays:
+        told = f"{len(strays)} tests are not in their group, {strays[0]} first"
+        raise pytest.UsageError(f"{told}: this pytest ignores what pytest-xdist names them")
