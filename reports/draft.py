@@ -4,10 +4,11 @@ Text is written as text, amounts as exact numbers of their currency, formulas to
 value that the engine computed for them. Counts what it had to replace in foreign text.
 """
 
+import io
 from copy import copy
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, BinaryIO
 
 from openpyxl import Workbook
 from openpyxl.workbook.defined_name import DefinedName
@@ -16,7 +17,7 @@ from openpyxl.worksheet.hyperlink import Hyperlink
 from recon.money import format_minor_units
 from reports import look as looks
 from reports.look import Look
-from reports.package import CachedValue, RowStream, package_bytes
+from reports.package import CachedValue, RowStream, write_package
 from reports.plain_text import cell_text, local_instant, needs_quote
 
 NUMBER_MINOR_UNITS_MAX = 10**15 - 1
@@ -174,9 +175,15 @@ class Draft:
         """A defined name for a range."""
         self.workbook.defined_names[name] = DefinedName(name, attr_text=reference)
 
+    def write(self, target: BinaryIO) -> None:
+        """Write the finished file; ends the draft."""
+        write_package(self.workbook, target, cached=self._cached, streams=self.streams)
+
     def content(self) -> bytes:
-        """The finished file."""
-        return package_bytes(self.workbook, cached=self._cached, streams=self.streams)
+        """The finished file, for small ones; ends the draft."""
+        target = io.BytesIO()
+        self.write(target)
+        return target.getvalue()
 
 
 def major_units(minor_units: int, currency: str) -> Decimal:

@@ -6,8 +6,8 @@ from typing import Any
 
 from recon.resolutions import Import, Refusal, Taken
 from reports.draft import Draft
+from reports.in_place import put_in_place
 from reports.page import print_on, protect, put_header, put_heading, set_widths
-from reports.workbook import put_in_place
 
 DIGEST_SHOWN = 8
 HEADER_ROW = 4

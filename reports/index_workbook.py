@@ -17,9 +17,9 @@ from recon.model import Verdict
 from recon.steps.night_index import IndexLine
 from reports import look as looks
 from reports.draft import Draft
+from reports.in_place import put_in_place
 from reports.look import Look
 from reports.page import print_on, protect, put_header, put_heading, set_widths
-from reports.workbook import put_in_place
 
 HEADER_ROW = 4
 WIDTHS = (12, 14, 16, 9, 9, 16, 34, 48, 64)

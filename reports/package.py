@@ -6,12 +6,11 @@ a fixed date on every part of the package. Private names of openpyxl 3.1 are use
 test compares both ways of writing rows.
 """
 
-import io
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, BinaryIO
 
 from openpyxl.cell._writer import write_cell
 from openpyxl.drawing.spreadsheet_drawing import SpreadsheetDrawing
@@ -36,19 +35,22 @@ class RowStream:
     last_row: int
     last_column: int
     parts: Iterable[bytes]
+    """Read once, while the file is written: never whole in memory."""
 
 
-def package_bytes(
-    workbook: Workbook, *, cached: CachedValues, streams: Mapping[str, RowStream]
-) -> bytes:
-    """The XLSX file of a workbook."""
-    target = io.BytesIO()
+def write_package(
+    workbook: Workbook,
+    target: BinaryIO,
+    *,
+    cached: CachedValues,
+    streams: Mapping[str, RowStream],
+) -> None:
+    """Write the XLSX file of a workbook."""
     with _DatedZip(target, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
         writer: Any = _PackageWriter(workbook, archive)
         writer.cached = cached
         writer.streams = streams
         writer.write_data()
-    return target.getvalue()
 
 
 class _DatedZip(zipfile.ZipFile):
@@ -57,9 +59,13 @@ class _DatedZip(zipfile.ZipFile):
     def writestr(self, zinfo_or_arcname: Any, data: Any, *rest: Any, **named: Any) -> None:  # noqa: A002, RUF100 - the library's names
         """Add one part with the fixed date."""
         name = getattr(zinfo_or_arcname, "filename", zinfo_or_arcname)
-        part = zipfile.ZipInfo(name, PART_DATE)
-        part.compress_type = zipfile.ZIP_DEFLATED
-        super().writestr(part, data, *rest, **named)
+        super().writestr(_part(name), data, *rest, **named)
+
+
+def _part(name: str) -> zipfile.ZipInfo:
+    part = zipfile.ZipInfo(name, PART_DATE)
+    part.compress_type = zipfile.ZIP_DEFLATED
+    return part
 
 
 class _PackageWriter(ExcelWriter):
@@ -73,15 +79,14 @@ class _PackageWriter(ExcelWriter):
         ws._drawing = SpreadsheetDrawing()  # noqa: SLF001 - the library's own steps, see module text
         ws._drawing.charts = ws._charts  # noqa: SLF001
         ws._drawing.images = ws._images  # noqa: SLF001
-        out = io.BytesIO()
-        writer: Any = _SheetWriter(ws, out=out)
-        writer.cached = self.cached.get(ws.title, {})
-        writer.stream = self.streams.get(ws.title)
-        writer.write()
-        writer.close()
-        ws._rels = writer._rels  # noqa: SLF001
         this: Any = self
-        this._archive.writestr(ws.path[1:], out.getvalue())  # noqa: SLF001
+        with this._archive.open(_part(ws.path[1:]), "w") as out:  # noqa: SLF001
+            writer: Any = _SheetWriter(ws, out=out)
+            writer.cached = self.cached.get(ws.title, {})
+            writer.stream = self.streams.get(ws.title)
+            writer.write()
+            writer.close()
+        ws._rels = writer._rels  # noqa: SLF001
         self.manifest.append(ws)
 
 
@@ -145,14 +150,3 @@ def _formula_element(cell: Any, value: CachedValue) -> Any:
     SubElement(element, "f").text = cell._value[1:]  # noqa: SLF001
     SubElement(element, "v").text = str(value)
     return element
-
-
-def in_batches(rows: Iterable[str], *, size: int = 512) -> Iterator[bytes]:
-    """Rows joined into larger pieces: one write per `size` rows."""
-    held: list[str] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == size:
-            yield "".join(held).encode()
-            held.clear()
-    yield "".join(held).encode()

@@ -4,6 +4,7 @@ Text stays text: nothing here can become a formula, an error value or an unreada
 """
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -30,6 +31,12 @@ def cell_text(text: str) -> tuple[str, int]:
     if len(clean) > TEXT_CHARACTERS_MAX:
         clean = clean[: TEXT_CHARACTERS_MAX - 1] + "…"
     return _ESCAPE_LIKE.sub("_x005F_", clean), replaced
+
+
+def replaced_in(texts: Sequence[str]) -> int:
+    """How many characters of many texts would have to be replaced."""
+    joined = "".join(texts)
+    return 0 if joined.isprintable() else len(_UNWANTED.findall(joined))
 
 
 def needs_quote(text: str) -> bool:

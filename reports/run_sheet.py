@@ -1,23 +1,34 @@
 """The hidden `_run` sheet: which run this is, and what a workbook that comes back is checked by."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recon.figures import NightFigures
 from recon.resolutions import RESOLUTIONS, SCOPES
 from reports.draft import Draft
+from reports.matched_files import MatchedFile
 from reports.page import column_range
 from reports.totals import Rows
 
 TITLE = "_run"
+BESIDE = "matched_file_"
 SCHEMA_VERSION = 2
 LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
 FIRST_LIST_COLUMN = 4
 
 
-def draw_run(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) -> None:
+def draw_run(
+    draft: Draft,
+    sheet: Any,
+    *,
+    figures: NightFigures,
+    rows: Rows,
+    beside: Sequence[MatchedFile] = (),
+) -> None:
     """Facts of the run, the engine's verdict and the lists that validations use."""
-    for row, (name, value) in enumerate(facts_of(figures, rows=rows).items(), 1):
+    facts = {**facts_of(figures, rows=rows), **beside_facts(beside)}
+    for row, (name, value) in enumerate(facts.items(), 1):
         draft.text(sheet, (row, 1), name)
         draft.text(sheet, (row, 2), value)
         if name == "verdict":
@@ -44,6 +55,20 @@ def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
         "rules_digest": figures.rules_digest,
         "history_head": figures.history_head,
     }
+
+
+def beside_facts(beside: Sequence[MatchedFile]) -> dict[str, str]:
+    """The files beside a workbook: BESIDE and a number -> rows, SHA-256 and name."""
+    return {
+        f"{BESIDE}{number}": f"{one.rows} {one.sha256} {one.name}"
+        for number, one in enumerate(beside, 1)
+    }
+
+
+def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Rows, SHA-256 and name of every file that stands beside a workbook."""
+    told = [value.split(" ", 2) for name, value in facts.items() if name.startswith(BESIDE)]
+    return [(int(rows), digest, name) for rows, digest, name in told]
 
 
 def keys_digest(keys: Any) -> str:

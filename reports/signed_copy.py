@@ -16,11 +16,11 @@ from openpyxl.utils import get_column_letter
 
 from recon.errors import OutputError
 from recon.store.sign_off_rows import Signature
+from reports.in_place import put_in_place
 from reports.package import PART_DATE
 from reports.plain_text import cell_text, local_instant
 from reports.summary_page import RIGHT
 from reports.summary_tonight import SIGNED_FILE, SIGNED_NAMES
-from reports.workbook import put_in_place
 
 PAGE_ONE = "xl/worksheets/sheet1.xml"
 NAMES = "xl/workbook.xml"

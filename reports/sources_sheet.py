@@ -6,6 +6,7 @@ from typing import Any
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import Draft
+from reports.matched_files import MatchedFile
 from reports.page import print_on, protect, put_header, put_heading, set_widths
 
 WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
@@ -25,7 +26,9 @@ FILE_TITLES = (
 )
 
 
-def draw_sources(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+def draw_sources(
+    draft: Draft, sheet: Any, *, figures: NightFigures, beside: Sequence[MatchedFile] = ()
+) -> None:
     """Files, rejected rows, codes without a rule, replaced characters."""
     set_widths(sheet, WIDTHS)
     put_heading(
@@ -36,6 +39,7 @@ def draw_sources(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
         "has a name (identical repeats).",
     )
     row = _put_files(draft, sheet, figures=figures)
+    row = _put_beside(draft, sheet, beside, top=row)
     row = _put_rejects(draft, sheet, figures=figures, top=row)
     row = _put_unmapped(draft, sheet, figures=figures, top=row)
     row = _put_assurance(draft, sheet, figures=figures, top=row)
@@ -84,6 +88,22 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, row: int) -> i
         formula = f"=SUM({letter}6:{letter}{row - 1})"
         draft.formula(sheet, (row, column), (formula, count), total)
     return row + 2
+
+
+def _put_beside(draft: Draft, sheet: Any, beside: Sequence[MatchedFile], *, top: int) -> int:
+    """The files that hold the matches of a large night."""
+    if not beside:
+        return top
+    draft.text(sheet, (top, 1), "Matched rows in files beside this workbook", looks.HEADING)
+    titles = ("Kind", "Name", ">Bytes", ">Rows", "", "", "", "", "", "SHA-256")
+    put_header(draft, sheet, row=top + 1, titles=titles)
+    grey = looks.NUMBER.but(fill=looks.ENGINE_FILL)
+    for row, file in enumerate(beside, top + 2):
+        _put_texts(draft, sheet, row, ("matched", file.name))
+        draft.number(sheet, (row, 3), file.size_bytes, grey)
+        draft.number(sheet, (row, 4), file.rows, grey)
+        draft.text(sheet, (row, 10), file.sha256, looks.BODY_TEXT)
+    return top + 3 + len(beside)
 
 
 def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:

@@ -25,7 +25,7 @@ def put_tiles(page: Page, top: int) -> int:
         page.sheet.row_dimensions[row].height = points
     _put_verdict(page, top)
     places = page.places.results
-    every, matched = len(page.rows.matches) + _others(page), len(page.rows.matches)
+    every, matched = page.rows.matched.count + _others(page), page.rows.matched.count
     everything, found = (f"'Control totals'!B{places[name]}" for name in ("All", "Matched"))
     # Rounded down: 99.999 % must not read as 100.
     share = f"=IF({everything}=0,0,ROUNDDOWN({found}/{everything},4))"
@@ -115,7 +115,7 @@ def put_results(page: Page, row: int) -> None:
     rows = page.rows
     waiting = sum(one["result"] == WAITING for one in rows.open)
     counts = {
-        "Matched": len(rows.matches),
+        "Matched": rows.matched.count,
         WAITING: waiting,
         NOT_VERIFIED: len(rows.open) - waiting,
         "Breaks": len(rows.breaks),

@@ -12,6 +12,7 @@ from typing import Any
 from recon.figures import NightFigures
 from reports.draft import NUMBER_MINOR_UNITS_MAX
 from reports.listing import rows_of
+from reports.matched_totals import MatchedTotals, matched_totals
 
 LEGS = ("orders", "ledger")
 PARTS = ("breaks", "waiting", "not verified", "matched")
@@ -62,7 +63,7 @@ class Rows:
     breaks: list[dict[str, Any]]
     open: list[dict[str, Any]]
     """Pending and unverified, `result` says which."""
-    matches: list[dict[str, Any]]
+    matched: MatchedTotals
     instructions: list[dict[str, Any]]
     batches: list[dict[str, Any]]
     sides: list[dict[str, Any]]
@@ -113,7 +114,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
     return Rows(
         breaks=sorted(breaks, key=_urgency),
         open=[*sorted(unverified, key=_place), *sorted(pending, key=_place)],
-        matches=rows_of(figures.matches),
+        matched=matched_totals(figures.matches),
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
         sides=rows_of(figures.sides),
@@ -141,7 +142,7 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
     effect = f"effect_{leg}"
     waiting = [row for row in rows.open if row["result"] == WAITING]
     unverified = [row for row in rows.open if row["result"] == NOT_VERIFIED]
-    shown = (rows.breaks, waiting, unverified, rows.matches)
+    shown = (rows.breaks, waiting, unverified, rows.matched.groups)
     parts = {
         part: sum_of(found, name=effect, currency=currency)
         for part, found in zip(PARTS, shown, strict=True)
@@ -165,7 +166,7 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
 
 
 def _currencies(rows: Rows) -> list[str]:
-    everything = (rows.sides, rows.breaks, rows.open, rows.matches, rows.elsewhere)
+    everything = (rows.sides, rows.breaks, rows.open, rows.matched.groups, rows.elsewhere)
     found = {row["currency"] for part in everything for row in part}
     return sorted(found - {"", None})
 
@@ -176,8 +177,10 @@ def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
         for leg in legs
         if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in leg.amounts)
     }
-    for part in (rows.breaks, rows.open, rows.matches, rows.instructions, rows.sides):
+    for part in (rows.breaks, rows.open, rows.matched.groups, rows.instructions, rows.sides):
         too_large |= {row["currency"] for row in part if _has_large(row)}
+    for currency, amount in rows.matched.largest.items():
+        too_large |= {currency} if amount > NUMBER_MINOR_UNITS_MAX else set()
     return frozenset(too_large)
 
 

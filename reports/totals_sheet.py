@@ -16,6 +16,7 @@ from recon.model import ControlTotal
 from reports import look as looks
 from reports.draft import NOT_COVERED, NUMBER_MINOR_UNITS_MAX, Draft
 from reports.highlight import when_equal
+from reports.matched_sheet import is_pivot
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
 from reports.totals import NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
 
@@ -214,8 +215,9 @@ def _put_results(draft: Draft, sheet: Any, *, rows: Rows, top: int) -> tuple[dic
     draft.text(sheet, (top, 1), "Sets by result", looks.HEADING)
     put_header(draft, sheet, row=top + 1, titles=("Result", ">Sets"))
     waiting = sum(row["result"] == WAITING for row in rows.open)
+    matched = "=SUM(matRows)" if is_pivot(rows.matched.count) else "=COUNTA(matKey)"
     counts = {
-        "Matched": ("=COUNTA(matKey)", len(rows.matches)),
+        "Matched": (matched, rows.matched.count),
         WAITING: (f'=COUNTIF(opnResult,"{WAITING}")', waiting),
         NOT_VERIFIED: (f'=COUNTIF(opnResult,"{NOT_VERIFIED}")', len(rows.open) - waiting),
         "Breaks": ("=COUNTA(brkKey)", len(rows.breaks)),

@@ -2,25 +2,25 @@
 
 Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Sources, Guide and the
 hidden _run. The same figures give the same bytes. A workbook that is open or already there with
-other content is never overwritten: the next one is called -v2.
+other content is never overwritten: the next one is called -v2. The matches of a large night stand
+in files beside it.
 """
 
-import os
-import tempfile
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from openpyxl.packaging.custom import StringProperty
 
-from recon.durable import flush_folder
-from recon.errors import OutputError
 from recon.figures import NightFigures
 from reports.breaks_sheet import draw_breaks
 from reports.draft import Draft
 from reports.guide_sheet import draw_guide
+from reports.in_place import written_in_place
 from reports.instructions_sheet import draw_instructions
-from reports.matched_sheet import draw_matched
+from reports.matched_files import MatchedFile, write_matched_files
+from reports.matched_sheet import draw_matched, is_pivot
 from reports.open_sheet import draw_open
 from reports.run_sheet import TITLE as RUN_TITLE
 from reports.run_sheet import draw_run, facts_of
@@ -42,80 +42,42 @@ SHEETS = (
     RUN_TITLE,
 )
 TAB_COLOURS = {"Summary": "1F3864", "Control totals": "1F3864", "Breaks": "C00000"}
-VERSIONS_MAX = 99
 
 
 def write_workbook(figures: NightFigures, path: Path) -> Path:
     """Write the workbook of a night; the path that was really written.
 
-    An equal file that is already there stays as it is.
+    The matches of a large night are written into files beside it first. An equal file that is
+    already there stays as it is.
 
     Raises:
-        OutputError: a list does not fit on a sheet, or too many versions stand there already.
+        OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    return put_in_place(workbook_bytes(figures), path=path)
+    large = is_pivot(figures.matches.count)
+    beside = write_matched_files(figures.matches, beside=path) if large else ()
+    return written_in_place(drawn(figures, beside=beside).write, path=path)
 
 
-def workbook_bytes(figures: NightFigures) -> bytes:
-    """The XLSX file of a night."""
+def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft:
+    """All sheets of a night."""
     draft = Draft(timezone=figures.timezone)
     sheets = {title: draft.sheet(title) for title in SHEETS}
     for title, colour in TAB_COLOURS.items():
         sheets[title].sheet_properties.tabColor = colour
     rows = rows_on_sheets(figures)
     totals = totals_of(rows, ledger_covered=figures.ledger_covered)
-    draw_run(draft, sheets[RUN_TITLE], figures=figures, rows=rows)
+    draw_run(draft, sheets[RUN_TITLE], figures=figures, rows=rows, beside=beside)
     draw_breaks(draft, sheets["Breaks"], figures=figures, rows=rows)
     draw_open(draft, sheets["Pending"], figures=figures, rows=rows)
     draw_instructions(draft, sheets["Instructions"], figures=figures, rows=rows)
-    draw_matched(draft, sheets["Matched"], figures=figures, rows=rows)
+    draw_matched(draft, sheets["Matched"], figures=figures, rows=rows, beside=beside)
     places = draw_totals(draft, sheets["Control totals"], figures=figures, rows=rows, totals=totals)
     draw_guide(draft, sheets["Guide"], figures=figures)
     draw_summary(Page(draft, sheets["Summary"], figures, rows, totals, places))
-    draw_sources(draft, sheets["Sources"], figures=figures)
+    draw_sources(draft, sheets["Sources"], figures=figures, beside=beside)
     _describe(draft.workbook, figures=figures, rows=rows)
-    return draft.content()
-
-
-def put_in_place(content: bytes, *, path: Path) -> Path:
-    """Under the wanted name, or -v2, -v3 ... when that is open or holds something else."""
-    for version in range(1, VERSIONS_MAX + 1):
-        target = path if version == 1 else path.with_stem(f"{path.stem}-v{version}")
-        if _is_open(target):
-            continue
-        if not target.exists():
-            _write_whole(content, target=target)
-            return target
-        if target.read_bytes() == content:
-            return target
-    msg = (
-        f"{path.name} and {VERSIONS_MAX - 1} later versions stand in {path.parent} already; the "
-        "result is kept in the database: move old workbooks away, then write the report again"
-    )
-    raise OutputError(msg)
-
-
-def _is_open(path: Path) -> bool:
-    """Whether Excel (~$name) or LibreOffice (.~lock.name#) has the file open."""
-    locks = (path.with_name(f"~${path.name}"), path.with_name(f".~lock.{path.name}#"))
-    return any(lock.exists() for lock in locks)
-
-
-def _write_whole(content: bytes, *, target: Path) -> None:
-    """All or nothing: under another name, flushed to the disk, then renamed."""
-    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=".part")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o640)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    flush_folder(target.parent)
+    return draft
 
 
 def _describe(workbook: Any, *, figures: NightFigures, rows: Rows) -> None:

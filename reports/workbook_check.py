@@ -4,7 +4,7 @@ Reads the values that stand in the file, row by row, with another library than t
 them, and adds them up in minor units.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -14,6 +14,9 @@ from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.errors import OutputError
 from reports.look import decimals_of
+from reports.matched_files import described, totals_in
+from reports.run_sheet import TITLE as RUN_TITLE
+from reports.run_sheet import beside_of
 from reports.totals import NOT_VERIFIED, WAITING
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
@@ -28,6 +31,7 @@ SECTIONS: Mapping[str, tuple[str, str, str]] = {
     "instruction": ("Instructions", "Instruction", "Amount"),
 }
 """Section -> sheet, the column that every row fills, the column that is added up."""
+PIVOT_ROWS = "Matched rows"
 RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
 
 
@@ -39,8 +43,8 @@ def sheet_totals(path: Path) -> SheetTotals:
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        return {section: _totals(workbook, section) for section in SECTIONS}
-    except (CalamineError, OSError) as error:
+        return {section: _totals(workbook, section, path=path) for section in SECTIONS}
+    except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
         raise OutputError(msg) from error
 
@@ -48,7 +52,7 @@ def sheet_totals(path: Path) -> SheetTotals:
 def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:
     """The rows of a list: from its header to the first row without a key."""
     header: list[str] | None = None
-    for cells in workbook.get_sheet_by_name(title).to_python(skip_empty_area=False):
+    for cells in workbook.get_sheet_by_name(title).iter_rows():
         if header is None:
             if key in cells and "Ccy" in cells:
                 header = [str(cell) for cell in cells]
@@ -62,15 +66,60 @@ def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]
         raise OutputError(msg)
 
 
-def _totals(workbook: Any, section: str) -> tuple[int, Mapping[str, int]]:
+def _totals(workbook: Any, section: str, *, path: Path) -> tuple[int, Mapping[str, int]]:
+    facts = workbook_facts(workbook)
+    if section == "match" and beside_of(facts):
+        return _totals_beside(workbook, facts=facts, path=path)
     title, key, summed = SECTIONS[section]
-    rows = list(list_rows(workbook, title=title, key=key))
-    if section in RESULTS:
-        rows = [row for row in rows if row[key] == RESULTS[section]]
-    sums: defaultdict[str, int] = defaultdict(int)
-    for row in rows:
+    count, sums = 0, Counter[str]()
+    for row in list_rows(workbook, title=title, key=key):
+        if section in RESULTS and row[key] != RESULTS[section]:
+            continue
+        count += 1
         sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
-    return len(rows), dict(Counter(sums))
+    return count, dict(sums)
+
+
+def _totals_beside(
+    workbook: Any, *, facts: Mapping[str, str], path: Path
+) -> tuple[int, Mapping[str, int]]:
+    """The pivot's totals; those of the first file beside it when they are not the same."""
+    count, sums = 0, Counter[str]()
+    for row in list_rows(workbook, title="Matched", key=PIVOT_ROWS):
+        count += int(row[PIVOT_ROWS])
+        sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
+    for _, _, name in beside_of(facts):
+        rows, majors = totals_in(path.with_name(name))
+        found = {one: int(sum_.scaleb(decimals_of(one))) for one, sum_ in majors.items()}
+        if (rows, found) != (count, dict(sums)):
+            return rows, found
+    return count, dict(sums)
+
+
+def beside_problems(path: Path) -> Iterator[str]:
+    """What is the matter with the files that a workbook names beside itself, in words.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        facts = workbook_facts(CalamineWorkbook.from_path(str(path)))
+    except (CalamineError, OSError) as error:
+        msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
+        raise OutputError(msg) from error
+    for rows, digest, name in beside_of(facts):
+        file = path.with_name(name)
+        again = "`recon report` writes it again"
+        if not file.is_file():
+            yield f"{file}, which holds the {rows} matched rows of {path.name}, is gone; {again}"
+        elif described(file, rows=rows).sha256 != digest:
+            yield f"{file} is not the file that {path.name} names: it was changed since; {again}"
+
+
+def workbook_facts(workbook: Any) -> dict[str, str]:
+    """What the hidden sheet says of the run."""
+    rows = workbook.get_sheet_by_name(RUN_TITLE).iter_rows()
+    return {str(cells[0]): str(cells[1]) for cells in rows if len(cells) > 1 and cells[0]}
 
 
 def minor_units_of(cell: Any, *, currency: str) -> int:

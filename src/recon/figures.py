@@ -3,7 +3,7 @@
 Plain values and frames; no database, no openpyxl. `reports` draws it, tests compare it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -79,6 +79,29 @@ class TrendPoint:
     open_breaks: int
 
 
+MATCHED_BATCH_ROWS = 10_000
+"""Matches that are in memory at once while a report is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRows:
+    """Every match of a night: the one list that grows with the business, so it is read in parts."""
+
+    count: int
+    batches: Callable[[], Iterator[pd.DataFrame]]
+    """The rows in order, MATCH_COLUMNS; the same ones each time it is called."""
+
+
+def matched_of(matches: pd.DataFrame) -> MatchedRows:
+    """Matches that are in memory already."""
+
+    def batches() -> Iterator[pd.DataFrame]:
+        for first in range(0, len(matches), MATCHED_BATCH_ROWS):
+            yield matches.iloc[first : first + MATCHED_BATCH_ROWS]
+
+    return MatchedRows(len(matches), batches)
+
+
 @dataclass(frozen=True, slots=True)
 class NightFigures:
     """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
@@ -95,7 +118,7 @@ class NightFigures:
     verdict: Verdict
     breaks: pd.DataFrame
     effects: pd.DataFrame
-    matches: pd.DataFrame
+    matches: MatchedRows
     pending: pd.DataFrame
     unverified: pd.DataFrame
     sides: pd.DataFrame

@@ -105,7 +105,7 @@ FAULTS: dict[int, Fault] = {
     17: Fault(
         "workbook open or another is there",
         (
-            "reports/test_workbook.py::test_a_workbook_that_is_open_is_not_touched",
+            "reports/test_in_place.py::test_a_workbook_that_is_open_is_not_touched",
             "reports/test_workbook.py::test_another_workbook_is_never_overwritten",
         ),
     ),

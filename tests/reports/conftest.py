@@ -14,6 +14,7 @@ from recon.figures import (
     Attention,
     NightFigures,
     TrendPoint,
+    matched_of,
 )
 from recon.matching.result import (
     AMOUNT_COLUMNS,
@@ -252,7 +253,7 @@ def example_night() -> NightFigures:
         verdict=Verdict.BREAKS_OPEN,
         breaks=frame(BREAK_COLUMNS, breaks),
         effects=frame(EFFECT_COLUMNS, effects_of(breaks)),
-        matches=frame(MATCH_COLUMNS, matched),
+        matches=matched_of(frame(MATCH_COLUMNS, matched)),
         pending=frame(PENDING_COLUMNS, pending),
         unverified=frame(UNVERIFIED_COLUMNS, unverified),
         sides=frame(SIDE_COLUMNS, sides_of(parts)),

@@ -12,6 +12,7 @@ import pytest
 
 from recon.figures import NightFigures
 from recon.resolutions import Answer
+from reports import matched_sheet
 from reports.breaks_sheet import HEADER_ROW
 from reports.listing import rows_of
 from reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
@@ -80,10 +81,12 @@ def falsified(workbook: Path) -> Path:
     return wrong
 
 
+@pytest.mark.parametrize("rows_max", [200_000, 47], ids=["rows", "pivot"])
 def test_every_formula_has_the_value_that_another_program_computes(
-    figures: NightFigures, tmp_path: Path
+    figures: NightFigures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
-    """The engine's values and the formulas over the rows agree, all of them."""
+    """The engine's values and the formulas agree, all of them, over rows and over their pivot."""
+    monkeypatch.setattr(matched_sheet, "MATCHED_ROWS_MAX", rows_max)
     workbook = write_workbook(figures, tmp_path / "night.xlsx")
 
     count, differing = formulas_that_differ(workbook, again=recalculated(workbook, folder=tmp_path))

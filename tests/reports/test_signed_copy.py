@@ -14,7 +14,7 @@ from recon.errors import OutputError
 from recon.figures import NightFigures
 from recon.store.sign_off_rows import Signature
 from reports.signed_copy import PAGE_ONE, write_signed_copy
-from reports.workbook import workbook_bytes
+from reports.workbook import drawn
 
 ZONE = "Europe/Copenhagen"
 
@@ -23,7 +23,7 @@ ZONE = "Europe/Copenhagen"
 def workbook(build: Callable[..., NightFigures], tmp_path: Path) -> Path:
     """A night's workbook in its place."""
     path = tmp_path / "night.xlsx"
-    path.write_bytes(workbook_bytes(build()))
+    path.write_bytes(drawn(build()).content())
     return path
 
 

@@ -12,11 +12,10 @@ import openpyxl
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.errors import OutputError
-from recon.figures import NightFigures
+from recon.figures import NightFigures, matched_of
 from recon.matching.result import BREAK_COLUMNS
 from recon.model import Verdict
-from reports.workbook import SHEETS, VERSIONS_MAX, put_in_place, workbook_bytes, write_workbook
+from reports.workbook import SHEETS, drawn, write_workbook
 
 Build = Callable[..., NightFigures]
 EVIL = '=HYPERLINK("http://evil.example","click")'
@@ -58,10 +57,15 @@ def column_of(sheet: Any, title: str, *, header: int) -> int:
     return next(cell.column for cell in sheet[header] if cell.value == title)
 
 
+def content_of(figures: NightFigures) -> bytes:
+    """A night as a file."""
+    return drawn(figures).content()
+
+
 @pytest.fixture
 def content(figures: NightFigures) -> bytes:
     """The example night as a file."""
-    return workbook_bytes(figures)
+    return content_of(figures)
 
 
 def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes) -> None:
@@ -75,7 +79,7 @@ def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes)
 
 def test_same_figures_give_same_bytes(figures: NightFigures) -> None:
     """A night can be rebuilt, to the byte."""
-    assert workbook_bytes(figures) == workbook_bytes(figures)
+    assert content_of(figures) == content_of(figures)
 
 
 def test_no_part_of_the_package_carries_the_time_of_writing(content: bytes) -> None:
@@ -160,7 +164,7 @@ def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None
     night = build()
     breaks = night.breaks.copy()
     breaks.loc[breaks["break_id"] == f"{1:016x}", "exposure"] = 9_999_999_999_999_999
-    content = workbook_bytes(replace(night, breaks=breaks))
+    content = content_of(replace(night, breaks=breaks))
 
     assert "99999999999999.99" in words_on(content, "Breaks")
     assert "OK" in words_on(content, "Control totals")
@@ -168,7 +172,7 @@ def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None
 
 def test_a_night_without_a_ledger_says_so_and_never_zero(build: Build) -> None:
     """Not covered is not the same as nothing."""
-    content = workbook_bytes(build(ledger_covered=False, verdict=Verdict.INCOMPLETE))
+    content = content_of(build(ledger_covered=False, verdict=Verdict.INCOMPLETE))
     sheet = opened(content)["Breaks"]
 
     for title in ("Ledger", "Gateway − ledger"):  # noqa: RUF001 - the column's title
@@ -192,7 +196,7 @@ def test_money_in_doubt_stands_on_page_one(content: bytes) -> None:
 
 def test_doubt_without_a_named_person_is_not_called_calm(build: Build) -> None:
     """A missing list of people does not turn a doubt into good news."""
-    words = words_on(workbook_bytes(build(attention=())), "Summary")
+    words = words_on(content_of(build(attention=())), "Summary")
 
     assert "Instructions are in doubt: see the sheet Instructions." in words
 
@@ -200,7 +204,7 @@ def test_doubt_without_a_named_person_is_not_called_calm(build: Build) -> None:
 def test_more_than_eight_things_are_counted_and_linked(build: Build) -> None:
     """The list on page one is short, and says how much it leaves out."""
     night = build()
-    content = workbook_bytes(replace(night, attention=night.attention * 11))
+    content = content_of(replace(night, attention=night.attention * 11))
     words = words_on(content, "Summary")
 
     assert words.count("refund in doubt") == 8
@@ -212,7 +216,7 @@ def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
     night = build(verdict=Verdict.RECONCILED)
     sides = night.sides.copy()
     sides.loc[0, "amount"] += 1
-    words = words_on(workbook_bytes(replace(night, sides=sides)), "Summary")
+    words = words_on(content_of(replace(night, sides=sides)), "Summary")
 
     assert "NOT PROVEN" in words
     assert "CHECK" in words
@@ -223,7 +227,7 @@ def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
     """One control total that does not tie is enough."""
     night = build()
     broken = replace(night.control_totals[0], left=61)
-    content = workbook_bytes(replace(night, control_totals=(broken,)))
+    content = content_of(replace(night, control_totals=(broken,)))
 
     assert "NOT PROVEN" in words_on(content, "Summary")
     assert "CHECK" in words_on(content, "Control totals")
@@ -303,10 +307,11 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
     night = build()
     none = {
         name: getattr(night, name).iloc[:0]
-        for name in ("breaks", "effects", "matches", "pending", "unverified", "sides")
+        for name in ("breaks", "effects", "pending", "unverified", "sides")
     }
+    none["matches"] = matched_of(next(night.matches.batches()).iloc[:0])
     empty = {"instructions": night.instructions.iloc[:0], "batches": night.batches.iloc[:0]}
-    content = workbook_bytes(
+    content = content_of(
         replace(
             night,
             **none,
@@ -337,7 +342,7 @@ def test_more_codes_than_fit_are_summed_in_one_line(build: Build) -> None:
     breaks = type(night.breaks)([*rows, *many], columns=list(BREAK_COLUMNS))
     for name in ("order_amount", "gateway_amount", "ledger_amount", "exposure"):
         breaks[name] = breaks[name].astype("Int64")
-    content = workbook_bytes(replace(night, breaks=breaks))
+    content = content_of(replace(night, breaks=breaks))
     totals = [row for row in values_of(content, "Summary") if row[1] == "All breaks"]
 
     assert any(word.endswith(" other causes") for word in words_on(content, "Summary"))
@@ -384,27 +389,3 @@ def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: 
     assert write_workbook(figures, wanted) == tmp_path / "night-v2.xlsx"
     assert write_workbook(later, wanted) == tmp_path / "night-v3.xlsx"
     assert wanted.read_bytes() == b"signed"
-
-
-@pytest.mark.parametrize("lock", ["~$night.xlsx", ".~lock.night.xlsx#"])
-def test_a_workbook_that_is_open_is_not_touched(tmp_path: Path, lock: str) -> None:
-    """Excel and LibreOffice leave a lock beside the file they have open."""
-    (tmp_path / lock).write_bytes(b"")
-
-    assert put_in_place(b"new", path=tmp_path / "night.xlsx") == tmp_path / "night-v2.xlsx"
-
-
-def test_too_many_versions_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    """A folder that fills up without end is a fault that somebody must see."""
-    for version in range(2, VERSIONS_MAX + 1):
-        (tmp_path / f"night-v{version}.xlsx").write_bytes(b"other")
-    (tmp_path / "night.xlsx").write_bytes(b"other")
-
-    with pytest.raises(OutputError, match="move old workbooks away"):
-        put_in_place(b"new", path=tmp_path / "night.xlsx")
-
-
-def test_a_folder_that_is_missing_is_an_operating_system_error(tmp_path: Path) -> None:
-    """The step knows the folder; it tells people what to do."""
-    with pytest.raises(OSError, match="No such file"):
-        put_in_place(b"new", path=tmp_path / "nowhere" / "night.xlsx")

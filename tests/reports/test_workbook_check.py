@@ -5,7 +5,7 @@ import openpyxl
 import pytest
 
 from recon.errors import OutputError
-from recon.figures import NightFigures
+from recon.figures import NightFigures, matched_of
 from reports.workbook import write_workbook
 from reports.workbook_check import minor_units_of, sheet_totals
 
@@ -32,12 +32,13 @@ def test_sheets_say_what_the_figures_say(workbook: Path, figures: NightFigures) 
     totals = sheet_totals(workbook)
     for section, name in (
         ("break", "breaks"),
-        ("match", "matches"),
         ("pending", "pending"),
         ("unverified", "unverified"),
     ):
         sums = getattr(figures, name).groupby("currency")["effect_orders"].sum()
         assert totals[section] == (len(getattr(figures, name)), sums.to_dict())
+    matches = next(figures.matches.batches())
+    assert totals["match"] == (48, matches.groupby("currency")["effect_orders"].sum().to_dict())
     amounts = figures.instructions.groupby("currency")["amount"].sum()
     assert totals["instruction"] == (6, amounts.to_dict())
 
@@ -46,7 +47,11 @@ def test_an_empty_list_is_zero_rows(build: Build, tmp_path: Path) -> None:
     """The one blank row that stands for none is not counted."""
     night = build()
     path = write_workbook(
-        build(breaks=night.breaks.iloc[:0], matches=night.matches.iloc[:0]), tmp_path / "w.xlsx"
+        build(
+            breaks=night.breaks.iloc[:0],
+            matches=matched_of(next(night.matches.batches()).iloc[:0]),
+        ),
+        tmp_path / "w.xlsx",
     )
 
     assert sheet_totals(path)["break"] == (0, {})

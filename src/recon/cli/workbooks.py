@@ -3,7 +3,7 @@
 `reports` is imported when the first workbook is written: most of what can go wrong comes earlier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -31,6 +31,13 @@ def totals(path: Path) -> SheetTotals:
     from reports.workbook_check import sheet_totals
 
     return sheet_totals(path)
+
+
+def beside_problems(path: Path) -> Iterable[str]:
+    """What is the matter with the files that a workbook names beside itself."""
+    from reports import workbook_check
+
+    return workbook_check.beside_problems(path)
 
 
 def form() -> Form:

@@ -41,7 +41,7 @@ def _line(night: Night, environment: Environment) -> IndexLine:
         return IndexLine(night, None, None, None)
     with environment.store.reading() as connection:
         run = runs.get(connection, night.run_id)
-        result = results.load(connection, night.run_id)
+        result = results.load(connection, night.run_id, with_matches=False)
     waiting = len(attention(run, environment=environment))
     if result is None:
         return IndexLine(night, None, None, waiting)

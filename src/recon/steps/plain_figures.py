@@ -5,7 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from recon.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS, Attention, NightFigures
+from recon.figures import (
+    BATCH_COLUMNS,
+    INSTRUCTION_SHEET_COLUMNS,
+    Attention,
+    NightFigures,
+    matched_of,
+)
 from recon.matching.result import Reconciliation
 from recon.matching.sources import INSTANT, MINOR_UNITS, TEXT, Sources
 from recon.model import DOUBTFUL_STATES, Clock
@@ -36,7 +42,7 @@ def plain_figures(
         verdict=result.verdict,
         breaks=result.breaks,
         effects=result.effects,
-        matches=result.matches,
+        matches=matched_of(result.matches),
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,

@@ -6,7 +6,7 @@ night is NOT PROVEN and the workbook is written again saying so.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +14,13 @@ from pathlib import Path
 import pandas as pd
 
 from recon.errors import Defect, OutputError
-from recon.figures import Attention, NightFigures, TrendPoint
+from recon.figures import (
+    MATCHED_BATCH_ROWS,
+    Attention,
+    MatchedRows,
+    NightFigures,
+    TrendPoint,
+)
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
@@ -65,7 +71,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = results.load(connection, run_id)
+        result = results.load(connection, run_id, with_matches=False)
     note_doubts(run, environment=environment)
     if result is None:
         msg = f"run {run_id} has no result to report"
@@ -113,7 +119,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         verdict=result.verdict,
         breaks=_with_risk(result.breaks, run=run, environment=environment),
         effects=result.effects,
-        matches=result.matches,
+        matches=_matched(run, environment=environment),
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,
@@ -143,6 +149,26 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources
     inputs = kept or frozen_inputs(run, environment=environment)
     rules = environment.settings.rules
     return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
+
+
+def _matched(run: Run, *, environment: Environment) -> MatchedRows:
+    """The matches of a run, read from the database in parts."""
+
+    def batches() -> Iterator[pd.DataFrame]:
+        first = 0
+        while True:
+            with environment.store.reading() as connection:
+                batch = results.match_batch(
+                    connection, run.run_id, first=first, rows_max=MATCHED_BATCH_ROWS
+                )
+            if batch.empty:
+                return
+            yield batch
+            first += len(batch)
+
+    with environment.store.reading() as connection:
+        count = results.section_counts(connection, run.run_id).get("match", 0)
+    return MatchedRows(count, batches)
 
 
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:

@@ -98,7 +98,7 @@ def _night_of(connection: Any, returned: Returned) -> _Night:
             "workbook of that run"
         )
         raise SourceUnreadableError(msg)
-    result = results.load(connection, run_id)
+    result = results.load(connection, run_id, with_matches=False)
     rows = [] if result is None else rows_of(result.breaks)
     kept = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
     return _Night(run, {str(row["break_id"]): row for row in rows}, kept)

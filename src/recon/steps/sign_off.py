@@ -196,7 +196,7 @@ def _refuse_night(connection: Any, signed: NightRun) -> None:
 
 def _without_owner(connection: Any, signed: NightRun) -> list[str]:
     """Grave breaks that nobody looks after."""
-    result = results.load(connection, signed.run_id)
+    result = results.load(connection, signed.run_id, with_matches=False)
     if result is None:
         return []
     kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))

@@ -5,7 +5,7 @@ The verdicts themselves are not judged; a night with breaks verifies as well as 
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,13 @@ class Verification:
     """Runs that stopped or still run: listed, not failures."""
 
 
-def verify(environment: Environment, *, workbook: Path | None = None) -> Verification:
+Beside = Callable[[Path], Iterable[str]]
+"""What is the matter with the files that a workbook names beside itself; `reports` reads it."""
+
+
+def verify(
+    environment: Environment, *, beside: Beside, workbook: Path | None = None
+) -> Verification:
     """Check the whole store, or one workbook against it.
 
     Raises:
@@ -44,10 +50,10 @@ def verify(environment: Environment, *, workbook: Path | None = None) -> Verific
         strayed = history.strayed_instruction(connection)
         problems = [one for one in (broken, strayed, *_cut_tails(connection, environment)) if one]
         if workbook is not None:
-            problems += _one_workbook(finished, workbook=workbook)
+            problems += _one_workbook(finished, workbook=workbook, beside=beside)
         else:
             for run in finished:
-                problems += _run_problems(connection, run)
+                problems += _run_problems(connection, run, beside=beside)
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
@@ -66,7 +72,7 @@ def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
             )
 
 
-def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:
+def _run_problems(connection: Any, run: FinishedRun, *, beside: Beside) -> Iterator[str]:
     yield from _stored_totals(connection, run)
     yield from _chained_digests(connection, run)
     if run.replaced or not run.workbook:
@@ -76,6 +82,8 @@ def _run_problems(connection: Any, run: FinishedRun) -> Iterator[str]:
         yield f"run {run.run_id}: its workbook {path} is gone (`recon report --run {run.run_id}`)"
     elif _sha256(path) != run.workbook_sha256:
         yield f"run {run.run_id}: {path} is not the workbook that was written that night"
+    else:
+        yield from (f"run {run.run_id}: {problem}" for problem in beside(path))
 
 
 def _chained_digests(connection: Any, run: FinishedRun) -> Iterator[str]:
@@ -104,10 +112,10 @@ def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:
             )
 
 
-def _one_workbook(finished: list[FinishedRun], *, workbook: Path) -> list[str]:
+def _one_workbook(finished: list[FinishedRun], *, workbook: Path, beside: Beside) -> list[str]:
     digest = _sha256(workbook)
     if any(run.workbook_sha256 == digest for run in finished):
-        return []
+        return [*beside(workbook)]
     return [f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"]
 
 

@@ -80,15 +80,24 @@ def save_totals(connection: Connection, run_id: str, *, totals: tuple[ControlTot
         connection.execute(insert(control_total), rows)
 
 
-def load(connection: Connection, run_id: str) -> Reconciliation | None:
-    """The stored result of a run; None when it never got that far."""
+def load(
+    connection: Connection, run_id: str, *, with_matches: bool = True
+) -> Reconciliation | None:
+    """The stored result of a run; None when it never got that far.
+
+    Without its matches their frame is empty: `match_batch` reads them in parts.
+    """
     document = connection.execute(
         select(result_summary.c.document).where(result_summary.c.run_id == run_id)
     ).scalar_one_or_none()
     if document is None:
         return None
     told = json.loads(document)
-    frames = {name: _load_section(connection, run_id, section=name) for name in SECTIONS}
+    limits = {} if with_matches else {"match": 0}
+    frames = {
+        name: _load_section(connection, run_id, section=name, rows_max=limits.get(name))
+        for name in SECTIONS
+    }
     effects = select(*(result_effect.c[name] for name in EFFECT_COLUMNS)).where(
         result_effect.c.run_id == run_id
     )
@@ -180,7 +189,19 @@ def _insert_section(
         connection.execute(insert(result_row), rows)
 
 
-def _load_section(connection: Connection, run_id: str, *, section: str) -> pd.DataFrame:
+def match_batch(connection: Connection, run_id: str, *, first: int, rows_max: int) -> pd.DataFrame:
+    """Matches of a run in order, from a position on; empty behind the last."""
+    return _load_section(connection, run_id, section="match", first=first, rows_max=rows_max)
+
+
+def _load_section(
+    connection: Connection,
+    run_id: str,
+    *,
+    section: str,
+    first: int = 0,
+    rows_max: int | None = None,
+) -> pd.DataFrame:
     names = SECTIONS[section]
     query = (
         select(
@@ -190,7 +211,9 @@ def _load_section(connection: Connection, run_id: str, *, section: str) -> pd.Da
             )
         )
         .where(result_row.c.run_id == run_id, result_row.c.section == section)
+        .where(result_row.c.position >= first)
         .order_by(result_row.c.position)
+        .limit(rows_max)
     )
     return frame_of_select(connection, query, columns={name: _kind(name) for name in names})
 

@@ -12,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
 from recon.figures import NightFigures
+from recon.matching.result import MATCH_COLUMNS
 from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.options import Profile
@@ -206,10 +208,18 @@ def plain_workbooks() -> Workbooks:
     return Workbooks(write=_write_plain, totals=read_plain)
 
 
+def _frame_of(figures: Any, name: str) -> Any:
+    """One of its frames; the matches come in parts."""
+    found = getattr(figures, name)
+    if name != "matches":
+        return found
+    return pd.concat(list(found.batches())) if found.count else pd.DataFrame(columns=MATCH_COLUMNS)
+
+
 def _write_plain(figures: NightFigures, path: Path) -> Path:
     document = {
         section: {
-            "rows": len(frame := getattr(figures, name)),
+            "rows": len(frame := _frame_of(figures, name)),
             "sums": {
                 str(currency): int(total)
                 for currency, total in frame.groupby("currency")["effect_orders"].sum().items()

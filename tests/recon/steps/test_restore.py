@@ -85,7 +85,7 @@ def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule
 def test_verify_names_the_cut_tail(merchant: Any) -> None:
     """Links that were noted outside the database and are gone are found."""
     with merchant.environment() as environment:
-        problems = verify(environment).problems
+        problems = verify(environment, beside=lambda _: ()).problems
 
     assert any("links were cut off, or a backup was restored" in one for one in problems)
 
@@ -96,7 +96,7 @@ def test_the_newest_database_passes(merchant: Any) -> None:
     merchant.night()
     merchant.night()
     with merchant.environment() as environment:
-        assert verify(environment).problems == ()
+        assert verify(environment, beside=lambda _: ()).problems == ()
 
 
 def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) -> None:

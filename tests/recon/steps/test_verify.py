@@ -16,7 +16,7 @@ from recon.steps.verify import Verification, verify
 
 def _verified(merchant: Any, *, workbook: Path | None = None) -> Verification:
     with merchant.environment() as environment:
-        return verify(environment, workbook=workbook)
+        return verify(environment, beside=lambda _: (), workbook=workbook)
 
 
 def _night(merchant: Any) -> Path:
@@ -123,3 +123,14 @@ def test_a_workbook_that_does_not_exist_is_a_usage_error(merchant: Any) -> None:
     """Naming a file that is not there is an error of the call."""
     with pytest.raises(SourceMissingError, match="does not exist"):
         _verified(merchant, workbook=merchant.folder / "none.xlsx")
+
+
+def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(merchant: Any) -> None:
+    """The files that hold a large night's matches are part of what is verified."""
+    workbook = _night(merchant)
+    with merchant.environment() as environment:
+        told = verify(environment, beside=lambda path: [f"{path.name}: changed"])
+        one = verify(environment, beside=lambda path: [f"{path.name}: changed"], workbook=workbook)
+
+    assert [problem.endswith(f": {workbook.name}: changed") for problem in told.problems] == [True]
+    assert one.problems == (f"{workbook.name}: changed",)
