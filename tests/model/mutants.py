@@ -18,7 +18,7 @@ from recon.settlement import eligibility, resolution, sender
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
 from recon.steps import doubt, settle
-from recon.store import history, journal
+from recon.store import batch_rows, history, journal
 from recon.store.journal import StoredJournal
 from recon.store.schema import instruction
 
@@ -50,12 +50,12 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
 def _failure_is_final(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called failed."""
-    patch.setitem(journal.STATE_OF, Outcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
+    patch.setitem(batch_rows.STATE_OF, Outcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
 
 
 def _unknown_is_confirmed(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called done."""
-    patch.setitem(journal.STATE_OF, Outcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
+    patch.setitem(batch_rows.STATE_OF, Outcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
 
 
 def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:

@@ -73,10 +73,10 @@ class FragileStore(Store):
         super().close()
 
     @contextmanager
-    def writing(self, **_: object) -> Iterator[Connection]:
+    def writing(self, **how: Any) -> Iterator[Connection]:
         """As the real one, with a point on either side of the commit."""
         self._refuse_while_away()
-        with super().writing() as connection:
+        with super().writing(**how) as connection:
             yield connection
             self.reach("before commit")
         self.reach("after commit")

@@ -23,7 +23,7 @@ LENGTH_OF_COUNTRY = {word[:2]: int(word[2:]) for word in _LENGTHS.split()}
 """Characters of a number of each country, without spaces."""
 
 _NUMBERS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    r"(?<![A-Za-z0-9])(?=[A-Z]{2}[0-9]{2})(?:"  # looked at first, for speed: all begin like that
     + "|".join(
         rf"{country}[0-9]{{2}}(?:[ -]?[A-Za-z0-9]){{{length - 4}}}"
         for country, length in LENGTH_OF_COUNTRY.items()

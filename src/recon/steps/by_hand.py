@@ -23,7 +23,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
 from recon.settlement.sender import Sender
 from recon.steps.environment import Environment
-from recon.steps.restore import noting_marks, restored_since
+from recon.steps.restore import note_head, noting_marks, restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
 from recon.steps.spilled import lasting
 from recon.store import answers, case_rows, instruction_rows
@@ -297,6 +297,7 @@ def _send(cleared: Cleared, *, gateway: GatewayOfMoney, run: Run, environment: E
             mark=noting_marks(run, environment=environment),
         )
         asyncio.run(sender.send_all([cleared]))
+    note_head(run, environment=environment)
 
 
 def _result(instruction: Instruction, *, environment: Environment) -> HandResult:

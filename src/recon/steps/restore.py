@@ -18,7 +18,7 @@ from recon.store.history import Event
 from recon.store.journal import move
 from recon.store.runs import Run
 
-HEAD_NOTED_AT = frozenset({"after claim", "after record"})
+HEAD_NOTED_AT = "after claim"
 ENTITY = "database"
 ACCEPTED = "restore accepted"
 REASON_CHARACTERS_MIN = 10
@@ -54,7 +54,7 @@ def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]
     """The sender's marks; the head is noted outside the database before a byte leaves."""
 
     def mark(at: str) -> None:
-        if at in HEAD_NOTED_AT:
+        if at == HEAD_NOTED_AT:
             note_head(run, environment=environment)
         environment.mark(at)
 

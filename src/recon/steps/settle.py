@@ -115,7 +115,10 @@ def _send(
             new_id=environment.new_id,
             mark=noting_marks(run, environment=environment),
         )
-        return asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
+        sent = asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
+    # Only what is on the disk: a noted head that the database lacks would mean a restored backup.
+    note_head(run, environment=environment)
+    return sent
 
 
 def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:

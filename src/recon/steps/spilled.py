@@ -29,8 +29,11 @@ def lasting(
 ) -> Iterator[LastingJournal]:
     """The journal to send by, with room for an answer that the database might not take.
 
+    All that was written is on the disk afterwards.
+
     Raises:
         OutputError: there is no such room; nothing was sent.
+        StoreError: the disk refuses.
     """
     spill = spill_of(run, environment=environment)
     spill.reserve()
@@ -38,6 +41,7 @@ def lasting(
         yield LastingJournal(journal, spill=spill, pause=environment.pause)
     finally:
         spill.free()
+        environment.store.flush()
 
 
 def put_back(run: Run, *, journal: StoredJournal, environment: Environment) -> int:

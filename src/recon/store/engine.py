@@ -7,7 +7,8 @@ writers come one after the other: SQLite has one writer anyway, on PostgreSQL ea
 turn before it looks at anything, so that what it reads is what its predecessor left.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -19,6 +20,8 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAl
 
 from recon.errors import ConfigurationError, StoreError, StoreLockedError
 
+FLUSHED_LATER = {"synchronous": 1}
+"""NORMAL: a commit outlives its process; the machine too after the next FULL one, or `flush`."""
 BUSY_TIMEOUT_MS = 10_000
 """How long a SQLite writer waits for another before it says so."""
 CONNECT_TIMEOUT_SECONDS = 10
@@ -28,7 +31,7 @@ MAY_NOT = "42501"
 """PostgreSQL's state for a statement that the login has no right to."""
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
-    "synchronous": 2,  # FULL: a commit is on the disk before a request leaves
+    "synchronous": 2,  # FULL: a commit is on the disk when it returns
     "foreign_keys": 1,
     "trusted_schema": 0,
     "busy_timeout": BUSY_TIMEOUT_MS,
@@ -55,6 +58,11 @@ class Store:
             if self.is_sqlite
             else _postgresql_engine(url, isolation_level="READ COMMITTED")
         )
+        self._hasty_writer = (
+            _sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=SQLITE_PRAGMAS | FLUSHED_LATER)
+            if self.is_sqlite
+            else self._writer
+        )
         self._reader = (
             _sqlite_engine(url, begin="BEGIN")
             if self.is_sqlite
@@ -72,12 +80,15 @@ class Store:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     @contextmanager
-    def writing(self, *, turn: Turn = Turn.JOURNAL) -> Iterator[Connection]:
+    def writing(self, *, turn: Turn = Turn.JOURNAL, flushed: bool = True) -> Iterator[Connection]:
         """One transaction that may write; committed at the end, rolled back on any error.
 
-        No other writer of the same turn is at work meanwhile.
+        No other writer of the same turn is at work meanwhile. Where `flushed` is false, SQLite may
+        lose it when the machine (not only the process) ends before the next commit or `flush`;
+        PostgreSQL flushes each commit.
         """
-        with _translated(), self._writer.begin() as connection:
+        engine = self._writer if flushed else self._hasty_writer
+        with _translated(), engine.begin() as connection:
             if not self.is_sqlite:
                 # Given back with the transaction, however it ends.
                 connection.exec_driver_sql(
@@ -92,9 +103,32 @@ class Store:
         with _translated(), self._reader.begin() as connection:
             yield connection
 
+    def flush(self) -> None:
+        """Every commit so far is on the disk when this returns.
+
+        Raises:
+            StoreError: the disk refuses.
+        """
+        if self.path is None:
+            return
+        # Not the database itself: closing that file here would end SQLite's own locks on it.
+        log = self.path.with_name(f"{self.path.name}-wal")
+        try:
+            descriptor = os.open(log, os.O_RDWR)
+        except FileNotFoundError:
+            return  # the last connection left, and took everything over into the database itself
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            msg = f"{log} could not be flushed to the disk ({error.strerror})"
+            raise StoreError(msg) from error
+        finally:
+            os.close(descriptor)
+
     def close(self) -> None:
         """Give all connections back."""
         self._writer.dispose()
+        self._hasty_writer.dispose()
         self._reader.dispose()
 
 
@@ -170,14 +204,16 @@ def _check_postgresql(connection: Connection) -> None:
         raise StoreError(msg)
 
 
-def _sqlite_engine(url: URL, *, begin: str) -> Engine:
+def _sqlite_engine(
+    url: URL, *, begin: str, pragmas: Mapping[str, object] = SQLITE_PRAGMAS
+) -> Engine:
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
 
     @event.listens_for(engine, "connect")
     def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
         # The driver's own implicit BEGIN runs SELECTs outside any transaction; we begin ourselves.
         dbapi_connection.isolation_level = None
-        for pragma, value in SQLITE_PRAGMAS.items():
+        for pragma, value in pragmas.items():
             dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
 
     @event.listens_for(engine, "begin")

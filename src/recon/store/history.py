@@ -19,6 +19,10 @@ GENESIS = "0" * 64
 LINKS_AT_ONCE = 5_000
 """Links that are held in memory while the chain is walked."""
 
+_NEWEST = select(history.c.sequence, history.c.hash).order_by(history.c.sequence.desc()).limit(1)
+_APPEND = insert(history)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -50,15 +54,13 @@ def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> 
         rows.append(row)
         last = Head(last.sequence + 1, str(row["hash"]))
     if rows:
-        connection.execute(insert(history), rows)
+        connection.execute(_APPEND, rows)
     return last
 
 
 def head(connection: Connection) -> Head:
     """The newest link, or the genesis of an empty chain."""
-    found = connection.execute(
-        select(history.c.sequence, history.c.hash).order_by(history.c.sequence.desc()).limit(1)
-    ).one_or_none()
+    found = connection.execute(_NEWEST).one_or_none()
     return Head(0, GENESIS) if found is None else Head(found.sequence, found.hash)
 
 
@@ -140,7 +142,7 @@ def _expected(row: Mapping[Any, Any], *, last: Head) -> dict[str, object]:
 
 
 def _row(event: Event, *, at: datetime, last: Head) -> dict[str, object]:
-    data = json.dumps(event.data, sort_keys=True, separators=(",", ":"), default=str)
+    data = _CANONICAL.encode(event.data)
     return _linked(event, data=data, at=at, last=last)
 
 

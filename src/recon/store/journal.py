@@ -1,42 +1,37 @@
 """The journal of money: instructions and batches, every change with its event in the history.
 
 Implements `settlement.sender.Journal`. Each method is one transaction; a claim is a compare-and-set
-on the state of every row, so that no instruction is ever in two batches on the wire.
+on the state of every row, so that no instruction is ever in two batches on the wire. A claim is on
+the disk when it returns. What came back outlives this process at once, and on SQLite the machine
+with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from recon.errors import Defect, NightHeldError
 from recon.model import InstructionKind, InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
-from recon.settlement.masking import masked
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store import runs, sending_rows
-from recon.store.columns import ID_CHARACTERS, REASON_CHARACTERS
+from recon.store.batch_rows import (
+    CLOSED,
+    claim_rows,
+    close_batch,
+    rows_in_flight,
+    save_batch,
+    save_reply,
+    settle_rows,
+    state_of,
+)
 from recon.store.engine import Store
 from recon.store.history import Event, append
 from recon.store.night_lock import lock_stands
-from recon.store.schema import attempt, batch, instruction
-
-STATE_OF: Mapping[Outcome, InstructionState] = {
-    Outcome.DONE: InstructionState.CONFIRMED,
-    Outcome.ACCEPTED: InstructionState.CONFIRMED,
-    Outcome.FAILED: InstructionState.REJECTED,
-    Outcome.REJECTED: InstructionState.REJECTED,
-    Outcome.NOT_SENT: InstructionState.APPROVED,
-    Outcome.PENDING: InstructionState.IN_DOUBT,
-    Outcome.UNKNOWN: InstructionState.IN_DOUBT,
-}
-"""Row outcome -> state; what is not known is in doubt, never failed."""
-
-_TERMINAL = frozenset({InstructionState.CONFIRMED, InstructionState.REJECTED})
+from recon.store.schema import batch, instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,62 +96,11 @@ class StoredJournal:
             # Whoever takes over closes this run in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
-            connection.execute(
-                insert(batch).values(
-                    batch_id=batch_id,
-                    run_id=self._run_id,
-                    merchant_id=self._merchant_id,
-                    account_id=self._account_id,
-                    kind=prepared.kind.value,
-                    rows=len(prepared.rows),
-                    state="claimed",
-                    body_sha256=prepared.body_sha256,
-                    body=prepared.body,
-                    claimed_at=at,
-                )
-            )
-            for position, cleared in enumerate(prepared.rows):
-                number = self._claim_row(connection, batch_id, cleared=cleared, at=at)
-                connection.execute(
-                    insert(attempt).values(
-                        batch_id=batch_id,
-                        position=position,
-                        instruction_id=cleared.instruction.instruction_id,
-                        number=number,
-                    )
-                )
-            ids = [cleared.instruction.instruction_id for cleared in prepared.rows]
+            save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
+            events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
+            ids = [event.entity_id for event in events]
             told = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
-            in_flight = InstructionState.IN_FLIGHT.value
-            events = [Event("instruction", one, in_flight, {"batch": batch_id}) for one in ids]
             append(connection, [Event("batch", batch_id, "claimed", told), *events], at=at)
-
-    def _claim_row(
-        self, connection: Connection, batch_id: str, *, cleared: Any, at: datetime
-    ) -> int:
-        wanted = cleared.instruction.instruction_id
-        found = connection.execute(
-            update(instruction)
-            .where(
-                instruction.c.instruction_id == wanted,
-                instruction.c.state == InstructionState.APPROVED.value,
-            )
-            .values(
-                state=InstructionState.IN_FLIGHT.value,
-                batch_id=batch_id,
-                transaction_id=cleared.payment.transaction_id,
-                payment_amount=cleared.payment.amount,
-                baseline_status=cleared.payment.payment_status,
-                attempts=instruction.c.attempts + 1,
-                hold="",
-                sent_at=at,
-            )
-            .returning(instruction.c.attempts)
-        ).one_or_none()
-        if found is None:
-            msg = f"instruction {wanted} was to be sent but is no longer approved; nothing was sent"
-            raise Defect(msg)
-        return int(found.attempts)
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""
@@ -175,58 +119,40 @@ class StoredJournal:
             NightHeldError: another run took the account over and closed the batch; the reply is
                 kept with it, and changes nothing.
         """
-        with self._store.writing() as connection:
-            sent = connection.execute(
-                select(batch.c.body).where(batch.c.batch_id == batch_id)
-            ).scalar_one()
-            mine = update(batch).where(batch.c.batch_id == batch_id, batch.c.reply_sha256 == "")
-            received = {
-                "replied_at": reply.received_at,
-                "http_status": reply.status,
-                "reply_headers": json.dumps(reply.headers, sort_keys=True),
-                "reply": masked(reply.kept or reply.body, known=sent),
-                "reply_sha256": hashlib.sha256(reply.body).hexdigest(),
-            }
-            open_one = mine.where(batch.c.state == "claimed").values(state="replied", **received)
-            in_place = connection.execute(open_one).rowcount == 1
-            if not in_place:
-                connection.execute(mine.values(**received))
+        with self._store.writing(flushed=False) as connection:
+            in_place = save_reply(connection, batch_id, reply=reply)
         if not in_place:
             raise NightHeldError(_taken_over(batch_id))
 
     def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
-        with self._store.writing() as connection:
-            ids = _rows_of(connection, batch_id)
+        with self._store.writing(flushed=False) as connection:
+            ids = rows_in_flight(connection, batch_id)
             if len(ids) != len(result.rows):
                 msg = f"batch {batch_id} has {len(ids)} rows, its result {len(result.rows)}"
                 raise Defect(msg)
-            events = [
-                _settle_row(connection, instruction_id, batch_id=batch_id, result=row, at=at)
-                for instruction_id, row in zip(ids, result.rows, strict=True)
-            ]
+            events = settle_rows(connection, batch_id, ids=ids, results=result.rows, at=at)
             told = {"return_status": result.return_status, "message": result.message}
             events.append(Event("batch", batch_id, "closed", told))
-            _close_batch(
+            close_batch(
                 connection,
                 batch_id,
-                at=at,
                 return_status=result.return_status,
                 message=result.message,
+                at=at,
             )
             append(connection, events, at=at)
 
     def _close_all(self, batch_id: str, *, result: RowResult, event: str, at: datetime) -> None:
         with self._store.writing() as connection:
-            if _is_closed(connection, batch_id):
+            if state_of(connection, batch_id) == CLOSED:
                 # Another run took the account over and decided these rows; they stay as they are.
                 raise NightHeldError(_taken_over(batch_id))
-            events = [
-                _settle_row(connection, instruction_id, batch_id=batch_id, result=result, at=at)
-                for instruction_id in _rows_of(connection, batch_id)
-            ]
+            ids = rows_in_flight(connection, batch_id)
+            results = [result] * len(ids)
+            events = settle_rows(connection, batch_id, ids=ids, results=results, at=at)
             events.append(Event("batch", batch_id, event, {"reason": result.message}))
-            _close_batch(connection, batch_id, at=at, return_status="", message=result.message)
+            close_batch(connection, batch_id, return_status="", message=result.message, at=at)
             append(connection, events, at=at)
 
 
@@ -277,81 +203,8 @@ def instruction_of(row: Mapping[Any, Any]) -> Instruction:
     )
 
 
-def _is_closed(connection: Connection, batch_id: str) -> bool:
-    state = connection.execute(select(batch.c.state).where(batch.c.batch_id == batch_id)).scalar()
-    return state == "closed"
-
-
 def _taken_over(batch_id: str) -> str:
     return (
         f"another run took the account over while batch {batch_id} was under way, and closed it; "
         "this run ends here: that run's report tells what became of the rows"
-    )
-
-
-def _rows_of(connection: Connection, batch_id: str) -> Sequence[str]:
-    found = connection.execute(
-        select(attempt.c.instruction_id)
-        .where(attempt.c.batch_id == batch_id)
-        .order_by(attempt.c.position)
-    )
-    return [row.instruction_id for row in found]
-
-
-def _settle_row(
-    connection: Connection,
-    instruction_id: str,
-    *,
-    batch_id: str,
-    result: RowResult,
-    at: datetime,
-) -> Event:
-    """One instruction from in flight to what its outcome means."""
-    state = STATE_OF[result.outcome]
-    values: dict[str, Any] = {
-        "state": state.value,
-        "outcome": result.outcome.value,
-        "code": result.code[:40],
-        "message": result.message[:REASON_CHARACTERS],
-        "refund_reference_id": result.refund_reference_id[:64],
-    }
-    if result.payout_id:
-        values["transaction_id"] = result.payout_id[:ID_CHARACTERS]
-    if state in _TERMINAL:
-        values |= {"outcome_at": at, "sealed": ""}
-    if state is InstructionState.IN_DOUBT:
-        values["in_doubt_since"] = at
-    changed = connection.execute(
-        update(instruction)
-        .where(
-            instruction.c.instruction_id == instruction_id,
-            instruction.c.state == InstructionState.IN_FLIGHT.value,
-            instruction.c.batch_id == batch_id,
-        )
-        .values(**values)
-    )
-    if changed.rowcount != 1:
-        msg = f"instruction {instruction_id} is not in flight in batch {batch_id}"
-        raise Defect(msg)
-    connection.execute(
-        update(attempt)
-        .where(attempt.c.batch_id == batch_id, attempt.c.instruction_id == instruction_id)
-        .values(outcome=values["outcome"], code=values["code"], message=values["message"])
-    )
-    told = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
-    return Event("instruction", instruction_id, state.value, told)
-
-
-def _close_batch(
-    connection: Connection, batch_id: str, *, at: datetime, return_status: str, message: str
-) -> None:
-    connection.execute(
-        update(batch)
-        .where(batch.c.batch_id == batch_id, batch.c.state != "closed")
-        .values(
-            state="closed",
-            closed_at=at,
-            return_status=return_status[:20],
-            message=message[:REASON_CHARACTERS],
-        )
     )

@@ -52,12 +52,11 @@ class LastingJournal:
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave."""
-        spilled = self._spilled(NOT_SENT, batch_id, at=at, reason=reason)
         self._write(
             batch_id,
             lambda: self._journal.release(batch_id, reason=reason, at=at),
             is_done=_is_closed,
-            spilled=spilled,
+            spilled=lambda: self._spilled(NOT_SENT, batch_id, at=at, reason=reason),
         )
 
     def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
@@ -71,16 +70,19 @@ class LastingJournal:
     def keep_reply(self, batch_id: str, reply: Reply) -> None:
         """T2a; returns only when the database has the reply."""
         digest = hashlib.sha256(reply.body).hexdigest()
-        known = self._prepared[batch_id].body
-        spilled = self._spilled(
-            REPLY,
-            batch_id,
-            at=reply.received_at,
-            status=reply.status,
-            headers=reply.headers,
-            reply=masked(reply.kept or reply.body, known=known),
-            reply_sha256=digest,
-        )
+
+        def spilled() -> Spilled:
+            known = self._prepared[batch_id].body
+            return self._spilled(
+                REPLY,
+                batch_id,
+                at=reply.received_at,
+                status=reply.status,
+                headers=reply.headers,
+                reply=masked(reply.kept or reply.body, known=known),
+                reply_sha256=digest,
+            )
+
         self._write(
             batch_id,
             lambda: self._journal.keep_reply(batch_id, reply),
@@ -117,14 +119,14 @@ class LastingJournal:
         write: Callable[[], None],
         *,
         is_done: Callable[[Standing], bool],
-        spilled: Spilled | None = None,
+        spilled: Callable[[], Spilled] | None = None,
     ) -> None:
         """One transaction, until it is known to be in the database."""
         kept: Path | None = None
         try:
             write()
         except StoreError as error:
-            kept = self._spill.keep(spilled) if spilled else None
+            kept = self._spill.keep(spilled()) if spilled else None
             if not self._was_written(batch_id, write, is_done=is_done):
                 raise StoreError(_told(batch_id, kept=kept, cause=error)) from error
         if kept is not None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psutil
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.errors import Defect
 from recon.model import Mode, NightRequest, Verdict
@@ -104,9 +104,12 @@ def get(connection: Connection, run_id: str) -> Run:
     return _run_of(found)
 
 
+_STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
+
+
 def is_closed(connection: Connection, run_id: str) -> bool:
     """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
-    status = connection.execute(select(run.c.status).where(run.c.run_id == run_id)).scalar()
+    status = connection.execute(_STATUS, {"of_run": run_id}).scalar()
     return status not in {None, "active"}
 
 

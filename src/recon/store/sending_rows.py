@@ -19,6 +19,7 @@ from recon.store.schema import run as runs
 
 SWITCH = "sending"
 """Entity of the switch in the history."""
+_NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,7 @@ class Stopped:
 
 def stopped(connection: Connection) -> Stopped | None:
     """Who stopped all sending and why; None while money may be sent."""
-    newest = connection.execute(
-        select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
-    ).one_or_none()
+    newest = connection.execute(_NEWEST_TURN).one_or_none()
     if newest is None or not newest.stopped:
         return None
     return Stopped(newest.turned_by, newest.reason, newest.at)

@@ -58,8 +58,9 @@ def _files(merchant: Any) -> list[Path]:
 
 def _full(environment: Environment) -> None:
     """From now on the database cannot grow."""
-    with environment.store.writer.connect() as connection:
-        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    for flushed in (True, False):
+        with environment.store.writing(flushed=flushed) as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")
 
 
 class Locker:
