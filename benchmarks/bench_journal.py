@@ -26,7 +26,7 @@ from recon.model import GatewayState, InstructionKind, InstructionState, Mode, N
 from recon.money import parse_minor_units
 from recon.settings import load_tables
 from recon.settlement.eligibility import Cleared, Payment
-from recon.settlement.instruction import Instruction
+from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.planning import RULE_APPROVER, Plan
 from recon.settlement.sender import Sender
 from recon.steps import spilled
@@ -83,7 +83,7 @@ def main() -> None:
                 print(f"{how} the journal: {taken[-1]}", flush=True)
     seconds = {how: statistics.median(one.seconds for one in rounds[how]) for how in rounds}
     cpu = {how: statistics.median(one.cpu for one in rounds[how]) for how in rounds}
-    batches = CAPTURES // BATCH_ROWS_MAX
+    batches = CAPTURES // ROWS_PER_BATCH_MAX
     print(f"{CAPTURES} captures, ratio of medians: {seconds['with'] / seconds['without']:.3f}")
     for what, of in (("", seconds), (" CPU", cpu)):
         print(f"more per batch:{what} {(of['with'] - of['without']) / batches * 1000:.1f} ms")

@@ -11,6 +11,7 @@ from recon.errors import SpillError, StoreError
 from recon.steps import night
 from recon.steps.environment import Environment
 from recon.store import engine
+from recon.store.head_file import HeadFile
 from recon.store.migrate import upgrade
 
 Fault = Callable[[Environment], None]
@@ -141,3 +142,26 @@ def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locke
     with pytest.raises(SpillError, match="does not know the batch"):
         merchant.night()
     assert (len(merchant.effects()), len(_files(merchant))) == (before, 1)
+
+
+def test_the_pass_ends_on_the_disk_before_its_head_is_noted(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A noted head that the database lost with the machine would look like a restored backup."""
+    _refunds(merchant)
+    done: list[str] = []
+    flush, note = engine.Store.flush, HeadFile.note
+
+    def told_flush(store: engine.Store) -> None:
+        done.append("flushed")
+        flush(store)
+
+    def told_note(side: HeadFile, head: Any, **told: Any) -> None:
+        done.append("noted")
+        note(side, head, **told)
+
+    monkeypatch.setattr(engine.Store, "flush", told_flush)
+    monkeypatch.setattr(HeadFile, "note", told_note)
+    merchant.night()
+
+    assert done == ["noted", "noted", "flushed", "noted", "noted"]
