@@ -54,6 +54,7 @@ def nightly(
 def status() -> None:
     """Show what needs a person: the newest night of each account and its open instructions."""
     from recon.steps import people
+    from recon.steps.agreement import waiting_words
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.sending import sending_stopped
 
@@ -63,9 +64,13 @@ def status() -> None:
             for run, attention in people.status(environment)
         ]
         stopped = sending_stopped(environment)
+        words = waiting_words(environment)
         now = environment.clock()
     if stopped:
         say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
+    for word in words:
+        say(f"{word.by.told} said at {word.by.at:%Y-%m-%d %H:%M} UTC: {word.what} ({word.reason}).")
+        say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
     if not accounts:
         say("No night has run yet.")
     for run, standing, attention in accounts:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recon.cli.people import As, Code, person_of
 from recon.cli.speaking import say
 
 DOCTOR_FAILED_EXIT_CODE = 2
@@ -59,9 +60,10 @@ def doctor() -> None:
 
 
 def accept_restore(
-    name: Annotated[str, typer.Option("--as", help="Who accepts it.")],
-    second: Annotated[str, typer.Option(help="The second person who accepts it.")],
+    *,
+    name: As,
     reason: Annotated[str, typer.Option(help="What happened; kept in the history.")],
+    code: Code = "",
 ) -> None:
     """Go on with a database that was restored from a backup; two people accept it.
 
@@ -71,5 +73,9 @@ def accept_restore(
     from recon.steps.restore import accept_restore as accept
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        waiting = accept((name, second), reason=reason, environment=environment)
-    say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")
+        person = person_of(name, code=code, environment=environment)
+        waiting = accept(person=person, reason=reason, environment=environment)
+    if waiting is None:
+        say("Noted: a second person must accept it, too. Nothing is sent until then.")
+    else:
+        say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from recon.approvers import Approver
-from recon.model import InstructionKind
 from recon.money import exponent
 from recon.settlement.instruction import Instruction
 
@@ -46,11 +45,6 @@ class ApprovalList:
     def repeats(self) -> tuple[Instruction, ...]:
         """What planning held because it looks like something that was there before."""
         return tuple(item for item in self.items if "repeat" in item.hold)
-
-    @property
-    def has_payouts(self) -> bool:
-        """Whether money leaves to somebody other than the payer."""
-        return any(item.kind is InstructionKind.PAYOUT for item in self.items)
 
 
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:

@@ -22,7 +22,7 @@ from recon.settlement.approval import (
 )
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
-from recon.steps.identity import Person, plays_on_this_machine
+from recon.steps.identity import Person, refuse_unproven
 from recon.store import approval_rows, instruction_rows
 from recon.store.history import append
 from recon.store.journal import move
@@ -67,6 +67,7 @@ def approve(
     Raises:
         UsageError: the list is another one by now, nothing waits, or the person may not.
     """
+    refuse_unproven(person, environment=environment)
     now = environment.clock()
     with environment.store.writing() as connection:
         first = approval_rows.open_approval(connection, digest)
@@ -77,7 +78,6 @@ def approve(
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
             _refuse(problem_of_first(person.declared))
-            _refuse_unproven_payout(wanted, person=person, environment=environment)
             calendar = environment.settings.rules.business_calendar
             approval_rows.save_first(
                 connection,
@@ -91,7 +91,7 @@ def approve(
         if wanted.digest != digest:
             approval_rows.void(connection, first, why="the list changed", at=now)
         else:
-            _second(connection, wanted, first=first, person=person, environment=environment)
+            _second(connection, wanted, first=first, person=person)
             return wanted, True
     msg = (
         f"the list {digest} changed since {first.by} approved it, so that word counts no more; "
@@ -106,7 +106,6 @@ def _second(
     *,
     first: approval_rows.FirstApproval,
     person: Person,
-    environment: Environment,
 ) -> None:
     requesters = requesters_of(wanted.items)
     _refuse(
@@ -114,7 +113,6 @@ def _second(
             person.declared, wanted=wanted, first=first.by, requesters=sorted(requesters)
         )
     )
-    _refuse_unproven_payout(wanted, person=person, environment=environment)
     both = f"{first.by}, {person.word.told}"
     events = [
         move(
@@ -208,18 +206,6 @@ def _waiting_one(connection: Any, wanted: str) -> Instruction:
         msg = f"instruction {wanted} {is_now}: it does not wait for approval; nothing was changed"
         raise UsageError(msg)
     return found
-
-
-def _refuse_unproven_payout(
-    wanted: ApprovalList, *, person: Person, environment: Environment
-) -> None:
-    proven = person.word.authenticated or plays_on_this_machine(environment)
-    if wanted.has_payouts and not proven:
-        msg = (
-            f"payouts are approved with one-time codes only, and none is set up for "
-            f"{person.short} (`recon approver enrol {person.short}`)"
-        )
-        raise UsageError(msg)
 
 
 def _refuse(problem: str) -> None:

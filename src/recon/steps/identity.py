@@ -55,6 +55,20 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
     return Person(short, declared, word)
 
 
+def refuse_unproven(person: Person, *, environment: Environment) -> None:
+    """A name that no code proved decides nothing about real money.
+
+    Raises:
+        UsageError: the gateway is not on this machine, and no one-time code is set up for them.
+    """
+    if not person.word.authenticated and not plays_on_this_machine(environment):
+        msg = (
+            f"this counts with a current one-time code only, and none is set up for "
+            f"{person.short} (`recon approver enrol {person.short}`); nothing was changed"
+        )
+        raise UsageError(msg)
+
+
 def plays_on_this_machine(environment: Environment) -> bool:
     """Whether the gateway is on a loopback address, as the sandbox is."""
     return is_loopback(urlsplit(environment.settings.gateway_base_url).hostname or "")

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from recon.errors import UsageError
 from recon.model import InstructionState
+from recon.steps.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.environment import Environment
+from recon.steps.identity import Person
 from recon.store import history, instruction_rows
 from recon.store.head_file import HeadFile
 from recon.store.history import Event
@@ -21,7 +22,6 @@ from recon.store.runs import Run
 HEAD_NOTED_AT = "after claim"
 ENTITY = "database"
 ACCEPTED = "restore accepted"
-REASON_CHARACTERS_MIN = 10
 _UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 TOLD = "the database was restored: it may have been sent after the backup was made"
 
@@ -77,22 +77,28 @@ def by_people_only(connection: Any, run: Run) -> bool:
     return day is not None and run.business_date <= day.isoformat()
 
 
-def accept_restore(names: tuple[str, str], *, reason: str, environment: Environment) -> int:
-    """Go on with a restored database; returns how many instructions now wait for people.
+def accept_restore(*, person: Person, reason: str, environment: Environment) -> int | None:
+    """One person's word to go on with a restored database.
+
+    Returns:
+        How many instructions now wait for people; None when a second person must say the same.
 
     Raises:
-        UsageError: not two different names, or no reason.
+        UsageError: the word does not count (`steps.agreement`).
         HistoryBrokenError: the restored chain itself does not close.
     """
-    first, second = (name.strip() for name in names)
-    if not first or not second or first.casefold() == second.casefold():
-        msg = "two different people accept a restore: name both (--as and --second)"
-        raise UsageError(msg)
-    if len(reason.strip()) < REASON_CHARACTERS_MIN:
-        msg = "say what happened (--reason), so that somebody can understand it next year"
-        raise UsageError(msg)
     now = environment.clock()
     with environment.store.writing() as connection:
+        both = agreed(
+            connection,
+            ACCEPT_RESTORE,
+            subject=ENTITY,
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if not both:
+            return None
         waiting = instruction_rows.in_states(connection, states=_UNSENT)
         events = [
             move(
@@ -103,7 +109,7 @@ def accept_restore(names: tuple[str, str], *, reason: str, environment: Environm
             )
             for found in waiting
         ]
-        told = {"by": [first, second], "reason": reason.strip(), "instructions": len(waiting)}
+        told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
         head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
     for account in environment.settings.accounts.values():
         HeadFile(account.reports).note(head, run_id=ACCEPTED, at=now)

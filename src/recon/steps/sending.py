@@ -9,13 +9,14 @@ from recon.errors import UsageError
 from recon.limits import CurrencyLimits
 from recon.settlement.allowance import RuleAllowance, SendingAllowance
 from recon.settlement.gate import Gate
+from recon.steps.agreement import ALLOW_SENDING, REASON_CHARACTERS_MAX, agreed
 from recon.steps.environment import Environment
+from recon.steps.identity import Person
 from recon.store import sending_rows
 from recon.store.runs import Run
 from recon.store.sending_rows import Stopped
 
 NAME_CHARACTERS_MAX = 100
-REASON_CHARACTERS_MAX = 300
 
 
 def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
@@ -24,16 +25,47 @@ def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
     Raises:
         UsageError: name or reason is missing or too long, or sending is stopped already.
     """
-    _turn(stop=True, by=by, reason=reason, environment=environment)
+    name, why = by.strip(), reason.strip()
+    if not name or not why:
+        msg = "say who does it (--as) and why (--reason); nothing was changed"
+        raise UsageError(msg)
+    if len(name) > NAME_CHARACTERS_MAX or len(why) > REASON_CHARACTERS_MAX:
+        msg = (
+            f"a name has at most {NAME_CHARACTERS_MAX} characters and a reason "
+            f"{REASON_CHARACTERS_MAX}; nothing was changed"
+        )
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        found = sending_rows.stopped(connection)
+        if found is not None:
+            msg = f"{found}; nothing was changed"
+            raise UsageError(msg)
+        sending_rows.turn_switch(connection, stop=True, by=name, reason=why, at=environment.clock())
 
 
-def allow_sending(*, by: str, reason: str, environment: Environment) -> None:
-    """Money may be sent again, by the next night.
+def allow_sending(*, person: Person, reason: str, environment: Environment) -> bool:
+    """One person's word that money may be sent again; True when it is the second, and it may.
 
     Raises:
-        UsageError: name or reason is missing or too long, or sending is not stopped.
+        UsageError: sending is not stopped, or the word does not count (`steps.agreement`).
     """
-    _turn(stop=False, by=by, reason=reason, environment=environment)
+    with environment.store.writing() as connection:
+        found = sending_rows.stopped(connection)
+        if found is None:
+            msg = "sending is not stopped; nothing was changed"
+            raise UsageError(msg)
+        both = agreed(
+            connection,
+            ALLOW_SENDING,
+            subject=str(found.turn),
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if both:
+            at = environment.clock()
+            sending_rows.turn_switch(connection, stop=False, by=both, reason=reason.strip(), at=at)
+    return bool(both)
 
 
 def sending_stopped(environment: Environment) -> Stopped | None:
@@ -79,22 +111,3 @@ def sending_allowance(connection: Any, run: Run, *, environment: Environment) ->
 def _bounds(run: Run, *, currency: str, environment: Environment) -> CurrencyLimits:
     account = f"{run.merchant_id}/{run.account_id}"
     return environment.settings.limits.of(account, currency=currency)
-
-
-def _turn(*, stop: bool, by: str, reason: str, environment: Environment) -> None:
-    name, why = by.strip(), reason.strip()
-    if not name or not why:
-        msg = "say who does it (--as) and why (--reason); nothing was changed"
-        raise UsageError(msg)
-    if len(name) > NAME_CHARACTERS_MAX or len(why) > REASON_CHARACTERS_MAX:
-        msg = (
-            f"a name has at most {NAME_CHARACTERS_MAX} characters and a reason "
-            f"{REASON_CHARACTERS_MAX}; nothing was changed"
-        )
-        raise UsageError(msg)
-    with environment.store.writing() as connection:
-        found = sending_rows.stopped(connection)
-        if stop == (found is not None):
-            msg = f"{found}; nothing was changed" if found else "sending is not stopped"
-            raise UsageError(msg)
-        sending_rows.turn_switch(connection, stop=stop, by=name, reason=why, at=environment.clock())

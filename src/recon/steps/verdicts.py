@@ -8,7 +8,7 @@ from recon.errors import UsageError
 from recon.model import InstructionState, Verdict
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
-from recon.steps.identity import Person
+from recon.steps.identity import Person, refuse_unproven
 from recon.store import approval_rows, case_rows, instruction_rows, resolution_rows, runs
 from recon.store.history import append
 from recon.store.journal import move
@@ -39,6 +39,7 @@ def resolve(
     if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
         msg = "say what you saw and where (--evidence), so that an auditor can follow it"
         raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         found = instruction_rows.of_id(connection, instruction_id)
         has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
@@ -77,6 +78,7 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
     if len(reason.strip()) < EVIDENCE_CHARACTERS_MIN:
         msg = "say why refunds may go on (--reason); it is kept in the history"
         raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         night = next((one for one in runs.finished(connection) if one.run_id == run_id), None)
         verdict = runs.get(connection, run_id).verdict if night else ""
@@ -89,6 +91,7 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
             raise UsageError(msg)
         if said is not None:
             _refuse_same(person, first=said["first_by"])
+            _refuse_reviewer(person)
         approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
     return said is not None
 
@@ -109,11 +112,15 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
         if given_by.casefold() in {person.short.casefold(), person.declared.name.casefold()}:
             msg = f"{given_by} gave this write-off; somebody else must agree"
             raise UsageError(msg)
-        if person.declared.role != "approver":
-            msg = f"{person.declared.name} is a {person.declared.role}; an approver must agree"
-            raise UsageError(msg)
+        _refuse_reviewer(person)
         resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
     return str(waiting[answer_id]["break_id"])
+
+
+def _refuse_reviewer(person: Person) -> None:
+    if person.declared.role != "approver":
+        msg = f"{person.declared.name} is a {person.declared.role}; an approver must agree"
+        raise UsageError(msg)
 
 
 def _refuse_same(person: Person, *, first: str) -> None:

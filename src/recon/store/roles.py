@@ -17,6 +17,7 @@ ROLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 VERSION_TABLE = "alembic_version"
 
 CHANGING: Mapping[str, str] = {
+    "agreement": "state second_by second_authenticated second_at",
     "approval": "state second_by second_authenticated second_at why",
     "attempt": "outcome code message",
     "batch": "state replied_at closed_at http_status reply_headers reply reply_sha256 "

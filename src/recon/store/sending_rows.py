@@ -17,6 +17,8 @@ from recon.store.runs import Run
 from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
 from recon.store.schema import run as runs
 
+NAME_CHARACTERS = 100
+"""Of the name beside the switch; the history has all of it."""
 SWITCH = "sending"
 """Entity of the switch in the history."""
 _NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
@@ -29,11 +31,13 @@ class Stopped:
     by: str
     reason: str
     at: datetime
+    turn: int = 0
+    """Which turn of the switch it was."""
 
     def __str__(self) -> str:
         return (
             f"sending was stopped by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC ({self.reason}); "
-            "`recon allow-sending` ends it"
+            "two people end it (`recon allow-sending`)"
         )
 
 
@@ -42,7 +46,7 @@ def stopped(connection: Connection) -> Stopped | None:
     newest = connection.execute(_NEWEST_TURN).one_or_none()
     if newest is None or not newest.stopped:
         return None
-    return Stopped(newest.turned_by, newest.reason, newest.at)
+    return Stopped(newest.turned_by, newest.reason, newest.at, newest.turn)
 
 
 def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at: datetime) -> None:
@@ -50,7 +54,7 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
     newest = connection.execute(select(func.max(sending_switch.c.turn))).scalar_one() or 0
     connection.execute(
         insert(sending_switch).values(
-            turn=newest + 1, stopped=stop, turned_by=by, reason=reason, at=at
+            turn=newest + 1, stopped=stop, turned_by=by[:NAME_CHARACTERS], reason=reason, at=at
         )
     )
     event = "stopped" if stop else "allowed"

@@ -7,10 +7,19 @@ import pytest
 
 from recon.errors import UsageError
 from recon.model import Mode
+from recon.steps.identity import identify
 from recon.steps.sending import allow_sending, sending_stopped, stop_sending
 from recon.store import sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
+
+NO_CODE = "(identity not authenticated)"
+PEOPLE = """
+[approvers.bob]
+name = "Bob Lee"
+[approvers.cleo]
+name = "Cleo Ott"
+"""
 
 
 def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
@@ -34,6 +43,17 @@ def _sql(merchant: Any, query: str) -> list[Any]:
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
+
+
+def _allow(merchant: Any, *names: str) -> list[bool]:
+    """What the switch says to each person in turn."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    with merchant.environment() as environment:
+        people = [identify(name, code=None, environment=environment) for name in names]
+        return [
+            allow_sending(person=one, reason="looked at the orders", environment=environment)
+            for one in people
+        ]
 
 
 def _stop(merchant: Any) -> None:
@@ -95,15 +115,25 @@ def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) ->
 
 
 def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> None:
-    """Stopping loses nothing: everything that waited goes when sending is allowed again."""
+    """One word allows nothing; after the second everything that waited goes."""
     _drop_captures(merchant)
     _stop(merchant)
+    assert _allow(merchant, "bob") == [False]
     merchant.night()
-    with merchant.environment() as environment:
-        allow_sending(by="Bob", reason="looked at", environment=environment)
+    assert merchant.effects() == []
+    assert _allow(merchant, "cleo") == [True]
     merchant.night()
 
     assert len(merchant.effects()) == 3
+
+
+def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
+    """Each stop needs its own two words."""
+    _stop(merchant)
+    _allow(merchant, "bob", "cleo")
+    _stop(merchant)
+
+    assert _allow(merchant, "cleo") == [False]
 
 
 def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
@@ -123,8 +153,8 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
 def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
     """Who stopped and who allowed sending can be read for ever."""
     _stop(merchant)
+    _allow(merchant, "bob", "cleo")
     with merchant.environment() as environment:
-        allow_sending(by="Bob", reason="looked at", environment=environment)
         assert sending_stopped(environment) is None
     events = _sql(
         merchant, "SELECT event, data FROM history WHERE entity = 'sending' ORDER BY sequence"
@@ -132,7 +162,7 @@ def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
 
     assert [(event, json.loads(data)["by"]) for event, data in events] == [
         ("stopped", "Ann"),
-        ("allowed", "Bob"),
+        ("allowed", f"Bob Lee {NO_CODE} and Cleo Ott {NO_CODE}"),
     ]
 
 

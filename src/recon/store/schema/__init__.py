@@ -4,6 +4,7 @@ Instants are UTC. Text columns hold "" for "not given". Everything a night did c
 here; `history` is append-only and hash-chained (see `history`).
 """
 
+from recon.store.schema.agreements import agreement
 from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.cases import contradiction
@@ -21,6 +22,7 @@ from recon.store.schema.sending import dry_batch, sending_switch
 from recon.store.schema.sign_off import sign_off
 
 __all__ = [
+    "agreement",
     "answer_file",
     "approval",
     "attempt",
