@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal sizes sandbox lock clean
+.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ fuzz-files: $(READY) ## bent order files against an independent strict reader (F
 
 chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS)
 	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/test_ending.py
+
+bench-ingest: $(READY) ## order files beside polars and openpyxl, their rows beside raw SQLite and PostgreSQL (BENCH_ROWS, a million without it)
+	@$(BIN)/python benchmarks/bench_ingest.py --rows $${BENCH_ROWS:-1000000}
 
 sizes: $(READY) ## lines of modules and functions: median, p90, largest
 	@$(BIN)/python benchmarks/size_of_code.py

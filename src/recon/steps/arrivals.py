@@ -13,7 +13,6 @@ from datetime import date, datetime
 
 from recon.errors import SourceUnreadableError
 from recon.file_sources import S3, ExpectedFile, RemoteSource, moment_after
-from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file import inbox
 from recon.order_file.fetching import Fetched, RemoteFolder, fetch
@@ -176,12 +175,11 @@ def note_absent(name: str, *, problem: str, run: Run, environment: Environment) 
         rows_skipped=0,
         rows_unassigned=rejected,
     )
-    nothing = frame_of([], columns=ORDER_COLUMNS)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         order_rows.save_file(
             connection,
             run,
-            tables=(nothing, nothing),
+            parts=(),
             rejects=[Reject(SourceKind.ORDERS, name, 0, WHOLE_FILE, problem, "")][:rejected],
             source=source,
             at=at,

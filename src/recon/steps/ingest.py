@@ -13,7 +13,6 @@ from typing import Any
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes.opening import FileBytes, read_bytes
-from recon.matching.sources import ORDER_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
 from recon.order_file import (
     WAITS_FOR,
@@ -99,7 +98,7 @@ def _ingest_file(
         order_rows.save_file(
             connection,
             run,
-            tables=(read.orders, read.actions),
+            parts=[(read.orders, read.actions)],
             rejects=read.rejects,
             source=read.source_file,
             at=environment.clock(),
@@ -171,14 +170,13 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
         rows_unassigned=1,
     )
     reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
-    nothing = frame_of([], columns=ORDER_COLUMNS)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=source):
             return
         order_rows.save_file(
             connection,
             run,
-            tables=(nothing, nothing),
+            parts=(),
             rejects=[reject],
             source=source,
             at=environment.clock(),

@@ -1,11 +1,13 @@
 """The ledger as a run read it: kept, so that the night can be rebuilt and compared again."""
 
 import pandas as pd
+import pyarrow as pa
 from sqlalchemy import Connection, delete, insert, select
 
 from recon.matching.sources import LEDGER_COLUMNS
 from recon.model import SourceFile, SourceKind
-from recon.store.frames import frame_of_select, rows_of
+from recon.store.bulk_rows import arrow_rows, insert_rows, with_constant
+from recon.store.frames import frame_of_select
 from recon.store.schema import ledger_entry, reject, run_source
 
 
@@ -16,12 +18,10 @@ def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: 
     connection.execute(
         delete(reject).where(reject.c.run_id == run_id, reject.c.kind == source.kind.value)
     )
-    rows = [
-        {**row, "run_id": run_id, "position": position}
-        for position, row in enumerate(rows_of(entries))
-    ]
-    if rows:
-        connection.execute(insert(ledger_entry), rows)
+    rows = arrow_rows(entries, names=tuple(LEDGER_COLUMNS))
+    rows = with_constant(rows, name="run_id", value=run_id)
+    rows = rows.append_column("position", pa.array(range(rows.num_rows), pa.int64()))
+    insert_rows(connection, ledger_entry, rows)
     names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
     cells = {name: getattr(source, name) for name in names}
     connection.execute(insert(run_source).values(run_id=run_id, kind=source.kind.value, **cells))

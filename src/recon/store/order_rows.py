@@ -7,7 +7,6 @@ engine calls it a duplicate: nothing is chosen silently.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,31 +17,11 @@ from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select, rows_of
+from recon.store.order_merge import arriving, merge
 from recon.store.runs import Run
 from recon.store.schema import order_action, order_file, order_row, reject
 
-CONTENT_COLUMNS = (
-    "currency",
-    "amount",
-    "status",
-    "ordered_at",
-    "transaction_id",
-    "expected_captured_amount",
-    "refund_amount",
-    "updated_at",
-)
 Key = tuple[str, str, str]
-
-
-@dataclass(slots=True)
-class _Current:
-    """One order row that has no successor yet."""
-
-    row_id: int | None
-    content: str
-    updated_at: datetime | None
-    file_name: str
-    cells: dict[str, Any] | None = None
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -71,22 +50,20 @@ def save_file(
     connection: Connection,
     run: Run,
     *,
-    tables: tuple[pd.DataFrame, pd.DataFrame],
+    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
     rejects: Sequence[Reject],
     source: SourceFile,
     at: datetime,
 ) -> LoadCounts:
-    """Store one order file whole: `tables` are its orders and its actions."""
-    orders, actions = tables
+    """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
     version = _next_version(connection, run, name=source.name)
     file_id = _insert_file(connection, run, source=source, version=version, at=at)
-    counts = _merge(connection, rows_of(orders), file_id=file_id, name=source.name)
+    counts = _save_parts(connection, parts, file_id=file_id)
     connection.execute(
         update(order_file)
         .where(order_file.c.file_id == file_id)
         .values(rows_new=counts.new, rows_repeat=counts.repeat, rows_superseding=counts.superseding)
     )
-    _insert_actions(connection, rows_of(actions), file_id=file_id)
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
     return counts
 
@@ -279,90 +256,35 @@ def _insert_file(
     return int(inserted.scalar_one())
 
 
-def _merge(
-    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int, name: str
+def _save_parts(
+    connection: Connection,
+    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
+    *,
+    file_id: int,
 ) -> LoadCounts:
-    """Sort the accepted rows into new, repeat and superseding, and store them."""
-    current = _current_rows(connection, rows)
-    gone: list[int] = []
-    repeat = superseding = 0
-    for row in rows:
-        beside = current.setdefault(_key(row), [])
-        arrived = _Current(None, _content(row), row["updated_at"], name, dict(row))
-        if any(old.content == arrived.content for old in beside):
-            repeat += 1
-            continue
-        older = [old for old in beside if _takes_place(arrived, old)]
-        superseding += bool(older)
-        gone.extend(old.row_id for old in older if old.row_id is not None)
-        beside[:] = [old for old in beside if old not in older] + [arrived]
-    kept = [old for group in current.values() for old in group if old.cells is not None]
-    _insert_rows(connection, kept, file_id=file_id)
-    _mark_superseded(connection, gone, file_id=file_id)
-    accepted = len(rows)
-    return LoadCounts(accepted, accepted - repeat - superseding, repeat, superseding)
-
-
-def _takes_place(arrived: _Current, old: _Current) -> bool:
-    if arrived.updated_at is not None and old.updated_at is not None:
-        return arrived.updated_at > old.updated_at
-    return old.row_id is not None and old.file_name == arrived.file_name
-
-
-def _current_rows(
-    connection: Connection, rows: Sequence[Mapping[str, Any]]
-) -> dict[Key, list[_Current]]:
-    """Rows without a successor of the accounts that the file speaks of, by key."""
-    accounts = {(row["merchant_id"], row["account_id"]) for row in rows}
-    current: dict[Key, list[_Current]] = {}
-    for merchant_id, account_id in sorted(accounts):
-        found = connection.execute(
-            select(
-                order_row.c.row_id,
-                order_row.c.order_no,
-                order_row.c.content_sha256,
-                order_row.c.updated_at,
-                order_file.c.name,
-            )
-            .join(order_file, order_file.c.file_id == order_row.c.file_id)
-            .where(
-                order_row.c.merchant_id == merchant_id,
-                order_row.c.account_id == account_id,
-                order_row.c.superseded_in.is_(None),
-            )
-        )
-        for row in found:
-            beside = current.setdefault((merchant_id, account_id, row.order_no), [])
-            beside.append(_Current(row.row_id, row.content_sha256, row.updated_at, row.name))
-    return current
-
-
-def _insert_rows(connection: Connection, kept: Sequence[_Current], *, file_id: int) -> None:
-    rows = [
-        {
-            **{name: value for name, value in (old.cells or {}).items() if name != "source"},
-            "file_id": file_id,
-            "content_sha256": old.content,
-        }
-        for old in kept
-    ]
-    if rows:
-        connection.execute(insert(order_row), rows)
-
-
-def _mark_superseded(connection: Connection, gone: Sequence[int], *, file_id: int) -> None:
-    statement = update(order_row).values(superseded_in=file_id)
-    for row_id in gone:
-        connection.execute(statement.where(order_row.c.row_id == row_id))
+    file = arriving(connection, file_id=file_id)
+    seen: dict[bytes, int] = {}
+    new = repeat = superseding = 0
+    for orders, actions in parts:
+        counts = merge(connection, orders, file=file)
+        new, repeat = new + counts.new, repeat + counts.repeat
+        superseding += counts.superseding
+        _insert_actions(connection, rows_of(actions), file_id=file_id, seen=seen)
+    return LoadCounts(new + repeat + superseding, new, repeat, superseding)
 
 
 def _insert_actions(
-    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int
+    connection: Connection,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    file_id: int,
+    seen: dict[bytes, int],
 ) -> None:
-    seen: dict[tuple[Any, ...], int] = {}
+    """Store the actions of one part; `seen` counts equal ones over the whole file."""
     actions = []
     for row in rows:
-        same = (*_key(row), row["action"], row["action_amount"], row["request_id"])
+        told = (*_key(row), row["action"], row["action_amount"], row["request_id"])
+        same = hashlib.sha256("\x1f".join(map(str, told)).encode()).digest()
         seen[same] = seen.get(same, 0) + 1
         wanted = {name: row[name] for name in _ACTION_COLUMNS}
         actions.append({**wanted, "file_id": file_id, "occurrence": seen[same]})
@@ -387,11 +309,6 @@ _ACTION_COLUMNS = (
 
 def _key(row: Mapping[str, Any]) -> Key:
     return (row["merchant_id"], row["account_id"], row["order_no"])
-
-
-def _content(row: Mapping[str, Any]) -> str:
-    text = "\x1f".join("" if row[name] is None else str(row[name]) for name in CONTENT_COLUMNS)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _source_file(row: Mapping[Any, Any]) -> SourceFile:

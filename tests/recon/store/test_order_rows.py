@@ -43,7 +43,7 @@ def _load(
         return order_rows.save_file(
             connection,
             run,
-            tables=(frame, frame.iloc[:0]),
+            parts=[(frame, frame.iloc[:0])],
             rejects=rejects,
             source=source,
             at=AT,

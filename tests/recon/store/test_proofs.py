@@ -31,7 +31,7 @@ def _file(store: Store, run: Run) -> None:
     source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
     with store.writing() as connection:
         order_rows.save_file(
-            connection, run, tables=(orders, orders.iloc[:0]), rejects=(), source=source, at=AT
+            connection, run, parts=[(orders, orders.iloc[:0])], rejects=(), source=source, at=AT
         )
 
 

@@ -58,7 +58,6 @@ order_row = Table(
     Column("line", Integer, nullable=False),
     *account_columns(),
     id_column("order_no"),
-    text_column("content_sha256"),
     Column("currency", String(3), nullable=False),
     amount_column("amount"),
     text_column("status", 20),
