@@ -76,10 +76,7 @@ def _expected(files: list[tuple[str, list[Row]]]) -> tuple[list[Row], list[LoadC
 def _standing(store: Store, run: Run) -> list[Row]:
     with store.reading() as connection:
         frame = order_rows.current_orders(connection, run, since=OPENING)
-    hours = [
-        None if at is None else at.hour
-        for at in frame["updated_at"].astype(object).where(frame["updated_at"].notna(), None)
-    ]
+    hours = [None if pd.isna(at) else at.hour for at in frame["updated_at"]]
     return sorted(zip(frame["order_no"], frame["amount"], hours, strict=True), key=str)
 
 
