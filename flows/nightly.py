@@ -25,7 +25,7 @@ from tasks.ingest import ingest
 from tasks.query import query
 from tasks.reconcile import reconcile
 from tasks.report import report
-from tasks.running import opened_environment, sentences_only
+from tasks.running import opened_environment, say, sentences_only
 from tasks.settle import settle
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
@@ -71,11 +71,19 @@ def nightly(
 
 @contextmanager
 def _held(request: NightRequest) -> Iterator[str]:
-    """The id of the run that holds the night in recon's database, not in Prefect."""
-    from recon.steps.night import hold
+    """The id of the run that holds the night in recon's database, not in Prefect.
 
-    with opened_environment() as environment, hold(request, environment=environment) as run_id:
-        yield run_id
+    How it ended is told to people when the account is free again.
+    """
+    from recon.steps.night import hold
+    from recon.steps.notices import telling
+
+    with (
+        opened_environment() as environment,
+        telling(environment, say=say) as night,
+        hold(request, environment=environment) as night.run_id,
+    ):
+        yield night.run_id
 
 
 def _walk(run_id: str, *, artifacts: Artifacts) -> list[StepSummary]:

@@ -18,6 +18,7 @@ from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
 from recon.limits import Limits, limits_of
+from recon.notices import Notice, notices_of
 from recon.rules import Rules, problems_of
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
@@ -118,6 +119,8 @@ class Settings(BaseModel):
     approvers: dict[str, Approver] = Field(default_factory=dict)
     """By short name."""
     limits: Limits = Field(default_factory=Limits)
+    notices: dict[str, Notice] = Field(default_factory=dict)
+    """By name: who is told when a night has ended."""
     config_dir: Path | None
 
     def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
@@ -210,6 +213,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         rules=load_rules(config_dir=config_dir),
         approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
         limits=limits_of(load_tables("limits", config_dir=config_dir)),
+        notices=notices_of(load_tables("notices", config_dir=config_dir)),
         config_dir=config_dir,
     )
 

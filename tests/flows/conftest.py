@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -48,6 +48,8 @@ class PlayedNight:
     breaks: list[dict[str, str]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     requests: list[NightRequest] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    untold: str = ""
 
     @contextmanager
     def environment_of(
@@ -65,6 +67,18 @@ class PlayedNight:
         if self.held:
             raise self.held
         yield RUN_ID
+
+    @contextmanager
+    def telling(self, environment: object, *, say: Callable[[str], None]) -> Iterator[object]:
+        """Stands for recon.steps.notices.telling; notes the run that people hear of."""
+        assert environment is self
+        ended = SimpleNamespace(run_id="")
+        try:
+            yield ended
+        finally:
+            self.told.append(ended.run_id)
+            if self.untold:
+                say(self.untold)
 
     def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
         """Stands for flows.breaks_table.breaks_of: what the store has of the run."""
@@ -108,6 +122,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
 
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
+    put("recon.steps.notices", telling=played.telling)
     put("recon.steps.query", query=query)
     put("recon.steps.report", report=report, Workbooks=dict)
     for name in ("ingest", "settle", "reconcile"):

@@ -48,13 +48,15 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     """The steps run once each in recon's order; the caller gets the verdict and each sentence."""
     sentences: list[str] = []
     night.verdict = "BREAKS OPEN"
+    night.untold = "notice finance did not arrive"
 
     verdict = run_nightly(REQUEST, home=server.home, server=server, progress=sentences.append)
 
     assert verdict is Verdict.BREAKS_OPEN
     assert night.done == ["ingest", "query", "settle", "query again", "reconcile", "report"]
     assert night.requests == [REQUEST]
-    assert sentences == [f"{name} did its work." for name in night.done]
+    assert sentences == [*(f"{name} did its work." for name in night.done), night.untold]
+    assert night.told == ["run-1"]
     run = last_run(server)
     assert run.name == "nightly 100042/100042001 2026-11-20 live"
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
-from recon.cli.speaking import say, telling
+from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
     from recon.figures import Attention
@@ -45,6 +45,7 @@ def nightly(
             environment=environment,
             workbooks=workbooks(),
             progress=lambda summary: (tell(summary.sentence), figures.update(summary.figures))[0],
+            complain=complain,
         )
     say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
     say(f"Workbook: {figures.get('workbook', 'none')}")
@@ -56,6 +57,7 @@ def status() -> None:
     from recon.steps import people
     from recon.steps.agreement import waiting_words
     from recon.steps.environment import environment_of, system_clock
+    from recon.steps.notices import untold
     from recon.steps.sending import sending_stopped
 
     with environment_of(os.environ, clock=system_clock) as environment:
@@ -63,6 +65,7 @@ def status() -> None:
             (run, people.standing_of(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
+        not_told = {run.run_id: untold(run, environment=environment) for run, _, _ in accounts}
         stopped = sending_stopped(environment)
         words = waiting_words(environment)
         now = environment.clock()
@@ -76,12 +79,26 @@ def status() -> None:
     for run, standing, attention in accounts:
         say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
         say(f"  {standing}")
+        for name, problem in not_told[run.run_id].items():
+            say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
         for one in attention[:ATTENTION_SHOWN_MAX]:
             say(f"  {_line_of(one, now=now)}")
         if not attention:
             say("  No instruction needs a person.")
         if len(attention) > ATTENTION_SHOWN_MAX:
             say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
+
+
+def tell(
+    run: Annotated[str, typer.Argument(help="The run, as `recon status` shows it.")],
+) -> None:
+    """Tell the people of notices.toml how a night ended who have not been told yet."""
+    from recon.steps import notices
+    from recon.steps.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        told = notices.tell_again(run, environment=environment)
+    say(f"Told: {', '.join(told)}." if told else f"Nobody is still to be told of run {run}.")
 
 
 def _line_of(one: "Attention", *, now: datetime) -> str:

@@ -14,6 +14,7 @@ from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import Settings, load_settings
 from recon.steps import settings_told
+from recon.steps.notices import told_by_settings
 from recon.store import sending_rows
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
@@ -62,6 +63,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield _checked("replies", lambda: settings_told.replies_told(settings))
     yield _checked("limits", lambda: settings_told.limits_told(settings))
     yield _checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
+    yield _checked("notices", lambda: told_by_settings(settings, variables=variables))
     for key, account in sorted(settings.accounts.items()):
         yield _checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
         yield _checked(f"reports {key}", partial(_writable, account.reports))

@@ -18,6 +18,7 @@ from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
+from recon.steps.notices import telling
 from recon.steps.query import query
 from recon.steps.reconcile import reconcile
 from recon.steps.report import Workbooks, report
@@ -67,12 +68,19 @@ def run(
     environment: Environment,
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
+    complain: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
-    """A whole night without Prefect; tells `progress` after each step."""
-    with hold(request, environment=environment) as run_id:
+    """A whole night without Prefect; tells `progress` after each step.
+
+    `complain` hears of people who could not be told how it ended.
+    """
+    with (
+        telling(environment, say=complain) as night,
+        hold(request, environment=environment) as night.run_id,
+    ):
         for _, step in ORDER:
-            progress(step(run_id, environment=environment, workbooks=workbooks))
-        return verdict_of(run_id, environment=environment)
+            progress(step(night.run_id, environment=environment, workbooks=workbooks))
+        return verdict_of(night.run_id, environment=environment)
 
 
 def verdict_of(run_id: str, *, environment: Environment) -> Verdict:

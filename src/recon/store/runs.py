@@ -104,6 +104,12 @@ def get(connection: Connection, run_id: str) -> Run:
     return _run_of(found)
 
 
+def is_known(connection: Connection, run_id: str) -> bool:
+    """Whether there is such a run."""
+    found = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id))
+    return found.one_or_none() is not None
+
+
 _STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
 
 

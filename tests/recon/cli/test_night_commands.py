@@ -1,6 +1,7 @@
 import csv
 import http.client
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,8 +78,10 @@ def test_what_stands_after_a_night(
     prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`status` lists what waits, `verify` agrees, `report` writes the workbook again."""
+    notices = Path(os.environ["RECON_CONFIG_DIR"]) / "notices.toml"
+    notices.write_text('[notices.finance]\naddress_env = "FINANCE"\n')
     cli.main(["nightly"])
-    capsys.readouterr()
+    assert "notice finance did not arrive" in capsys.readouterr().err
 
     assert cli.main(["status"]) == 0
     shown = capsys.readouterr().out
@@ -86,6 +89,11 @@ def test_what_stands_after_a_night(
     assert "\n  BREAKS OPEN\n" in shown
     assert "cancel not sent" in shown
     run = shown.splitlines()[0].rsplit(" ", 1)[1]
+    assert (
+        "Not told: finance (the environment variable FINANCE with its address is not set)" in shown
+    )
+    assert cli.main(["tell", run]) == 1
+    assert "FINANCE" in capsys.readouterr().err
     assert cli.main(["verify"]) == 0
     assert "All agree: 1 finished run(s)" in capsys.readouterr().out
     assert cli.main(["report", "--run", run]) == 0

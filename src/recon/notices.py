@@ -1,0 +1,75 @@
+"""Who is told when a night has ended (`notices.toml`), as it is declared.
+
+Each notice has one table `[notices.<name>]`. Its address holds a password or a token and is only
+named here: an environment variable, or a file that only its owner can read.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from recon.errors import ConfigurationError
+from recon.rules import problems_of
+
+NOTICES_MAX = 20
+"""More addresses than that belong behind a mailing list."""
+
+STOPPED = "STOPPED"
+"""How a night ended that came to no verdict."""
+
+End = Literal["RECONCILED", "BREAKS OPEN", "INCOMPLETE", "NOT PROVEN", "STOPPED"]
+NoticeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+
+
+class Notice(BaseModel):
+    """One address, and what is told there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    address_env: str = ""
+    """The environment variable that holds the address, as Apprise writes it."""
+    address_file: Path | None = None
+    """Or the file, mode 0600, that holds it."""
+    accounts: tuple[str, ...] = ("*",)
+    """`<merchant>/<account>` with * and ?: of which accounts; without it of all."""
+    verdicts: frozenset[End] = frozenset(get_args(End))
+    """After which ends of a night; without it after every one."""
+    attach: bool = False
+    """Whether the workbook comes along."""
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if bool(self.address_env) == bool(self.address_file):
+            msg = "name one of address_env and address_file"
+            raise ValueError(msg)
+        return self
+
+    def concerns(self, account: str, *, end: str) -> bool:
+        """Whether this end of a night of `<merchant>/<account>` is told here."""
+        return end in self.verdicts and any(fnmatchcase(account, one) for one in self.accounts)
+
+
+def notices_of(tables: Mapping[str, Any]) -> dict[str, Notice]:
+    """The notices of notices.toml by name.
+
+    Raises:
+        ConfigurationError: naming the table and key that is wrong.
+    """
+    try:
+        return _Declared.model_validate(tables).notices
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="notices.toml")) from None
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    notices: dict[NoticeName, Notice] = Field(default_factory=dict, max_length=NOTICES_MAX)
