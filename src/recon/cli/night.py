@@ -1,6 +1,7 @@
 """`recon nightly` and `recon status`: one night from the command line, and what needs a person."""
 
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,12 +82,16 @@ def status() -> None:
         say(f"  {standing}")
         for name, problem in not_told[run.run_id].items():
             say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
-        for one in attention[:ATTENTION_SHOWN_MAX]:
-            say(f"  {_line_of(one, now=now)}")
-        if not attention:
-            say("  No instruction needs a person.")
-        if len(attention) > ATTENTION_SHOWN_MAX:
-            say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
+        _say_attention(attention, now=now)
+
+
+def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
+    for one in attention[:ATTENTION_SHOWN_MAX]:
+        say(f"  {_line_of(one, now=now)}")
+    if not attention:
+        say("  No instruction needs a person.")
+    if len(attention) > ATTENTION_SHOWN_MAX:
+        say(f"  and {len(attention) - ATTENTION_SHOWN_MAX} more, all on the Instructions sheet")
 
 
 def tell(
