@@ -212,12 +212,12 @@ def _address(notice: Notice, *, variables: Mapping[str, str]) -> str:
 
 
 def _notice_of(event: Mapping[str, object]) -> str:
-    return str(_data(event).get("notice", ""))
+    return str(_told_in(event).get("notice", ""))
 
 
 def _problem_of(event: Mapping[str, object]) -> str:
-    return str(_data(event).get("problem", ""))
+    return str(_told_in(event).get("problem", ""))
 
 
-def _data(event: Mapping[str, object]) -> dict[str, Any]:
+def _told_in(event: Mapping[str, object]) -> dict[str, Any]:
     return dict(json.loads(str(event["data"])))
