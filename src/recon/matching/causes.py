@@ -12,11 +12,14 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
+from recon.matching.coding import placed
+from recon.matching.exact import Exact
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grace import business_days
-from recon.matching.grouping import NO_INSTANT, Ints
+from recon.matching.grouping import NO_INSTANT, instants_of
 from recon.matching.joined_sets import Joined
 from recon.matching.sources import Sources
+from recon.matching.total_rows import sizes
 from recon.model import BreakCode, GatewayState
 from recon.rules import Rules
 
@@ -27,8 +30,6 @@ SHARE_MIN = 0.8
 SCALES = (10, 100, 1000)
 """Powers of ten by which a wrong unit shifts an amount."""
 
-DAYS_MAX = 10_000_000
-"""More days than any calendar has; keeps account and day apart in one number."""
 EPOCH = date(1970, 1, 1).toordinal()
 AMOUNT_CODES = frozenset(
     {
@@ -48,8 +49,29 @@ class Evidence:
     """What a cause may look at."""
 
     joined: Joined
+    """The sets that were classified."""
     sources: Sources
+    """What they were made of."""
     rules: Rules
+    exact: Exact
+    """The sets that agree in every leg: they speak against a cause."""
+    whole: Sources
+
+    def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
+        """How many exact sets the orders of each combination of columns have."""
+        orders = self.whole.orders[[*columns]].iloc[self.exact.rows["orders"]]
+        return sizes(orders, by=[*columns])
+
+    def agreeing_days(self) -> set[tuple[str, int]]:
+        """Accounts and business dates on which an exact set was paid."""
+        rows, gateway = self.exact.rows["gateway"], self.whole.gateway
+        instants = instants_of(gateway["transaction_date"])[rows]
+        days = business_days(instants, calendar=self.rules.business_calendar)
+        known, numbers = np.unique(days, return_inverse=True)
+        accounts, words = placed(gateway[["account_id"]].iloc[rows], by=["account_id"])
+        pairs = np.unique(accounts * max(len(known), 1) + numbers).tolist()
+        found = (divmod(pair, max(len(known), 1)) for pair in pairs)
+        return {(words[account][0], int(known[day])) for account, day in found}
 
     def file_of_sets(self, source: str) -> "pd.Series[str]":
         """The file of the first row of every set that has one (index: set)."""
@@ -60,13 +82,10 @@ class Evidence:
         return files[~files.index.duplicated()]
 
 
-def with_causes(
-    breaks: pd.DataFrame, *, joined: Joined, sources: Sources, rules: Rules
-) -> pd.DataFrame:
+def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
     """The breaks with `cause` filled where several share one; the first that holds is told."""
     if len(breaks) < BREAKS_MIN:
         return breaks
-    evidence = Evidence(joined, sources, rules)
     causes = pd.Series("", index=breaks.index, dtype="str")
     for find in FINDERS:
         for rows, sentence in find(breaks[causes.eq("").to_numpy()], evidence):
@@ -127,16 +146,18 @@ def _scale(breaks: Rows, evidence: Evidence) -> Found:
     both = sets[sets["order_captured"].gt(0) & sets["gateway_captured"].gt(0)]
     files = evidence.file_of_sets("orders").reindex(both.index)
     compared = both.assign(file=files.to_numpy(dtype=object))
+    agreeing = evidence.agreeing("source", "currency")
     for (file, currency), rows in compared.groupby(["file", "currency"]):
         ordered = rows["order_captured"].to_numpy()
         paid = rows["gateway_captured"].to_numpy()
+        all_rows = len(rows) + int(agreeing.get((str(file), str(currency)), 0))
         for scale in SCALES:
             for word, off in (
                 ("large", ordered == paid * scale),
                 ("small", ordered * scale == paid),
             ):
                 inside = breaks[breaks["set"].isin(rows.index[off]).to_numpy()]
-                if len(inside) >= BREAKS_MIN and off.sum() >= SHARE_MIN * len(rows):
+                if len(inside) >= BREAKS_MIN and off.sum() >= SHARE_MIN * all_rows:
                     told = f"The amounts of {file} in {currency} are {scale} times too {word}."
                     yield inside.index, told
 
@@ -149,9 +170,10 @@ def _unknown_file(breaks: Rows, evidence: Evidence) -> Found:
     files = evidence.file_of_sets("orders")
     wanted = evidence.joined.sets.loc[files.index]
     due = wanted["order_captured"].gt(0).to_numpy()
-    sizes = files[due].value_counts()
+    known = files[due].value_counts()
+    agreeing = evidence.agreeing("source")
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
-        if len(rows) >= SHARE_MIN * int(sizes.get(file, 0)):
+        if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
             told = f"The gateway knows nearly no order of {file}: is it of another account?"
             yield rows.index, told
 
@@ -179,20 +201,14 @@ def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str) -> "Fi
             return
         sets, calendar = evidence.joined.sets, evidence.rules.business_calendar
         days = business_days(sets[dated].to_numpy(dtype=np.int64), calendar=calendar)
-        place = pd.Series(_places(sets, days=days), index=sets.index)
-        present = set(place[sets[lacking].ne(0).to_numpy()].unique())
+        place = pd.Series(list(zip(sets["account_id"], days.tolist(), strict=True)))
+        present = {*place[sets[lacking].ne(0).to_numpy()]} | evidence.agreeing_days()
         for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
             day = int(days[rows["set"].iloc[0]])
             if key not in present and day != NO_INSTANT:
                 yield rows.index, told.format(day=date.fromordinal(EPOCH + day))
 
     return find
-
-
-def _places(sets: pd.DataFrame, *, days: Ints) -> Ints:
-    """A number for each account and day."""
-    accounts = pd.factorize(sets["account_id"])[0] + 1
-    return np.asarray(pd.factorize(accounts * DAYS_MAX + days)[0] + 1, dtype=np.int64)
 
 
 def _grouped(breaks: Rows, *, by: "pd.Series[str]") -> Iterator[tuple[object, Rows]]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from recon.matching.exact import Exact
 from recon.matching.joined_sets import Joined
 from recon.matching.journals import journal_totals
 from recon.matching.movements import roll_forward
 from recon.matching.result_frames import Frames
+from recon.matching.scope_items import scoped_sources
 from recon.matching.sources import Previous, Sources
 from recon.matching.totals_of_inputs import (
     Words,
@@ -25,7 +27,6 @@ from recon.matching.totals_of_items import (
     conservation_totals,
     exclusivity_totals,
     leg_totals,
-    scope_items,
     tolerance_totals,
     write_off_totals,
 )
@@ -39,11 +40,18 @@ class Proof:
     """Everything the totals are computed from."""
 
     sources: Sources
+    """The whole sources."""
     rules: Rules
+    exact: Exact
+    """What was set aside of them."""
+    exact_tallies: pd.DataFrame
+    """See exact_rows.exact_tallies."""
     joined: Joined
+    """What was left, in sets."""
     frames: Frames
+    """The result, without the matches that were set aside."""
     places: pd.DataFrame
-    """See places.place_items."""
+    """See places.with_exact."""
     previous: Previous | None
     states: Words
     """What each set came to."""
@@ -56,23 +64,23 @@ class Proof:
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     """All totals that the given sources allow, in order of their numbers."""
     sources, joined, frames = proof.sources, proof.joined, proof.frames
-    scope = scope_items(sources, joined=joined, rules=proof.rules)
+    exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
+    scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
+    scope = pd.concat([one.tally(rows=one.kept) for one in scoped.values()], ignore_index=True)
     return (
         *file_totals(sources),
-        *load_totals(sources, joined=joined),
-        *query_totals(sources, joined=joined),
-        *conservation_totals(scope, frames=frames, places=proof.places),
+        *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
+        *query_totals(sources, exact=exact, tallies=tallies, joined=joined),
+        *conservation_totals(scope, frames=frames, places=places, tallies=tallies),
         *leg_totals(scope, frames=frames, covered=joined.covered),
-        *exclusivity_totals(proof.places),
+        *exclusivity_totals(scoped, exact=exact, places=places),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
         *settlement_totals(sources.settlement),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
-        *bounds_totals(
-            joined, instructions=sources.instructions, frames=frames, places=proof.places
-        ),
+        *bounds_totals(joined, sources=sources, exact=exact, frames=frames, places=places),
         *tolerance_totals(frames.matches, rules=proof.rules),
         *write_off_totals(proof.moved, agreed=sources.agreed_write_offs),
     )

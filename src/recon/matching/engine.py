@@ -6,9 +6,11 @@ from datetime import datetime
 import pandas as pd
 
 from recon.matching.breaks import breaks_of, business_date
-from recon.matching.causes import with_causes
+from recon.matching.causes import Evidence, with_causes
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.digest import digest_of
+from recon.matching.exact import Exact, nothing_aside, set_aside
+from recon.matching.exact_rows import exact_matches, exact_tallies
 from recon.matching.grace import microseconds
 from recon.matching.joined_sets import Joined, join_sides
 from recon.matching.journals import propose
@@ -17,11 +19,13 @@ from recon.matching.marks import set_flags
 from recon.matching.movements import fates_of, movements
 from recon.matching.outcomes import Outcomes, judge_sets
 from recon.matching.payouts import judged_entries
-from recon.matching.places import place_items, sides_of
-from recon.matching.result import BREAK_COLUMNS, Reconciliation
+from recon.matching.places import place_items, sides_of, with_exact
+from recon.matching.result import BREAK_COLUMNS, Deferred, Reconciliation
 from recon.matching.result_frames import (
+    OPEN_SORTED_BY,
     Frames,
     effects_of,
+    in_order,
     matches_of,
     pending_of,
     unverified_of,
@@ -45,7 +49,30 @@ def reconcile(
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
     """
     proof = prove(sources, rules=rules, as_of=as_of, previous=previous)
-    frames, totals = proof.frames, control_totals(proof)
+    return concluded(proof, as_of=as_of)
+
+
+def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
+    """The frames of the result with all that the control totals are computed from."""
+    sources = _with_judged_payouts(sources)
+    exact = set_aside(sources, rules=rules, previous=previous)
+    return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+
+
+def prove_all_classified(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> Proof:
+    """The same without setting exact sets aside: slow, and never another result."""
+    sources = _with_judged_payouts(sources)
+    exact = nothing_aside(sources, rules=rules)
+    return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+
+
+def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
+    """The result with its control totals, its verdict and what it is worth."""
+    frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
+    matches = Deferred(lambda: _every_match(proof))
+    whole = (frames.breaks, frames.effects, frames.pending, frames.unverified)
     return Reconciliation(
         as_of=as_of,
         verdict=verdict_of(
@@ -53,44 +80,61 @@ def reconcile(
         ),
         breaks=frames.breaks,
         effects=frames.effects,
-        matches=frames.matches,
+        every_match=matches,
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,
         sides=sides_of(proof.places),
-        unmapped_codes=unmapped_codes(sources, rules=rules),
+        unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=not_covered(sources, rules=rules),
-        scope_of_assurance=scope_of_assurance(frames, sources=sources),
+        scope_of_assurance=scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
         rules_digest=rules.digest,
-        digest=digest_of(
-            [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
-        ),
+        digest_of_all=Deferred(lambda: digest_of([*whole[:2], matches.get(), *whole[2:]])),
         movements=proof.moved,
         journals=proof.journals,
     )
 
 
-def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
-    """The frames of the result with all that the control totals are computed from."""
-    sources = _with_judged_payouts(sources)
-    joined = join_sides(sources, rules=rules, previous=previous)
+def _every_match(proof: Proof) -> pd.DataFrame:
+    """The matches that were classified, and those that were set aside."""
+    classified_matches = proof.frames.matches
+    if not proof.exact.size:
+        return classified_matches
+    exact = exact_matches(proof.exact, sources=proof.sources)
+    frame = pd.concat([classified_matches, exact], ignore_index=True)
+    return in_order(frame, by=OPEN_SORTED_BY)
+
+
+def classified(
+    sources: Sources,
+    *,
+    exact: Exact,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Proof:
+    """Judge what was not set aside (`sources`: the whole, for the totals)."""
+    rest = exact.sources
+    joined = join_sides(rest, rules=rules, previous=previous)
     joined.sets["entry_ids"] = entry_ids(
         joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
     )
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
-    rows = _rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    rows = _rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
+    evidence = Evidence(joined, rest, rules, exact, sources)
     frames, break_sets = _frames(
         rows,
         joined=joined,
         outcomes=outcomes,
-        ledger=_ledger(sources),
-        breaks=with_causes(breaks, joined=joined, sources=sources, rules=rules),
+        ledger=_ledger(rest),
+        breaks=with_causes(breaks, evidence=evidence),
     )
-    places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(sources))
-    states = outcomes.states()
+    places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(rest))
+    tallies = exact_tallies(exact, sources=sources)
+    places = with_exact(places, left=exact.item_rows(), tallies=tallies)
     fates = fates_of(rows, hosts=outcomes.host, previous=previous)
     moved = movements(frames.breaks, fates=fates, previous=previous)
     journals = propose(
@@ -100,7 +144,10 @@ def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous
         date=business_date(as_of, rules=rules).isoformat(),
         exported=sources.exported,
     )
-    return Proof(sources, rules, joined, frames, places, previous, states, moved, journals)
+    states = outcomes.states()
+    return Proof(
+        sources, rules, exact, tallies, joined, frames, places, previous, states, moved, journals
+    )
 
 
 def _with_judged_payouts(sources: Sources) -> Sources:

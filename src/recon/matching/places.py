@@ -1,8 +1,11 @@
 """Where every item went: one place each, the ground of the totals about completeness."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
+from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import ledger_items
 from recon.matching.outcomes import Outcomes
@@ -18,8 +21,8 @@ def place_items(
 ) -> pd.DataFrame:
     """One row per item in scope of any side, payouts and settlement lines among them.
 
-    Columns: source, row, merchant_id, account_id, currency, state, break_id ("" unless broken),
-    amount (as the source states it) and net (as the legs count it), minor units.
+    Columns: items (1), source, row, merchant_id, account_id, currency, state, break_id ("" unless
+    broken), amount (as the source states it) and net (as the legs count it), minor units.
     """
     sides = {
         "orders": joined.orders.items,
@@ -42,13 +45,25 @@ def place_items(
         part["state"] = states[numbers]
         part["break_id"] = ids[owner[numbers]]
         parts.append(part)
-    return few_words(pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True))
+    places = pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True)
+    return places.assign(items=np.int64(1))
 
 
-def few_words(items: pd.DataFrame) -> pd.DataFrame:
-    """The items with the columns of few words as categories: totals group by them many times."""
-    named = [name for name in (*GROUP, "source", "state") if name in items.columns]
-    return items.astype(dict.fromkeys(named, "category"))
+def with_exact(
+    places: pd.DataFrame, *, left: Mapping[str, Rows], tallies: pd.DataFrame
+) -> pd.DataFrame:
+    """The places with source rows counted in the whole sources, and those of the exact sets.
+
+    Args:
+        places: what was classified (see place_items).
+        left: for each leg, the rows of the whole source that were left for classification.
+        tallies: see exact_rows.exact_tallies; `row` is negative in them.
+    """
+    row = places["row"].to_numpy(dtype=np.int64).copy()
+    for source, numbers in left.items():
+        mine = places["source"].eq(source).to_numpy()
+        row[mine] = numbers[row[mine]]
+    return pd.concat([places.assign(row=row), tallies], ignore_index=True)
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> pd.DataFrame:
@@ -81,6 +96,6 @@ def repeated(versions: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
 def sides_of(places: pd.DataFrame) -> pd.DataFrame:
     """Count and amount (net) by source, account, currency and state."""
     keys = ["source", *GROUP, "state"]
-    sums = places.groupby(keys, sort=True, observed=True)["net"].agg(["size", "sum"]).reset_index()
-    frame = sums.rename(columns={"size": "count", "sum": "amount"})
+    sums = places.groupby(keys, sort=True)[["items", "net"]].sum().reset_index()
+    frame = sums.rename(columns={"items": "count", "net": "amount"})
     return frame.astype({**dict.fromkeys(keys, "str"), "count": "int64", "amount": "int64"})

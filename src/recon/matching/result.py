@@ -4,13 +4,16 @@ Column names and order are those of the CSV files in the contract of reconciliat
 amounts are nullable Int64 minor units of the row's currency, blank when the side is absent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Generic, TypeVar
 
 import pandas as pd
 
 from recon.model import ControlTotal, Verdict
+
+Value = TypeVar("Value")
 
 BREAK_COLUMNS = (
     "break_id",
@@ -101,6 +104,20 @@ AMOUNT_COLUMNS = (
 )
 
 
+class Deferred(Generic[Value]):
+    """A value that costs much and that not everybody wants: made when first asked for, once."""
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make = make
+        self._made: list[Value] = []
+
+    def get(self) -> Value:
+        """The value."""
+        if not self._made:
+            self._made.append(self._make())
+        return self._made[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
     """One reconciliation, whole."""
@@ -109,7 +126,8 @@ class Reconciliation:
     verdict: Verdict
     breaks: pd.DataFrame
     effects: pd.DataFrame
-    matches: pd.DataFrame
+    every_match: Deferred[pd.DataFrame]
+    """See `matches`."""
     pending: pd.DataFrame
     unverified: pd.DataFrame
     control_totals: tuple[ControlTotal, ...]
@@ -122,12 +140,22 @@ class Reconciliation:
     scope_of_assurance: tuple[Mapping[str, str | int], ...]
     """statement, currency, count, amount: what was proven, what not, what cannot be seen."""
     rules_digest: str
-    digest: str
-    """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
+    digest_of_all: Deferred[str]
+    """See `digest`."""
     movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
     """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
     journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
     """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
+
+    @property
+    def matches(self) -> pd.DataFrame:
+        """MATCH_COLUMNS: every matched set, sorted; a night of a million has a million."""
+        return self.every_match.get()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
+        return self.digest_of_all.get()
 
 
 def _empty(columns: tuple[str, ...]) -> pd.DataFrame:

@@ -19,6 +19,8 @@ from recon.matching.result_rows import SORTED_BY, not_compared_rows
 from recon.matching.sources import INSTANT
 from recon.model import SetState
 
+OPEN_SORTED_BY = [*SORTED_BY, "entry_id", "currency"]
+
 
 @dataclass(frozen=True, slots=True)
 class Frames:
@@ -41,7 +43,7 @@ def matches_of(rows: pd.DataFrame, *, outcomes: Outcomes, ledger: pd.DataFrame) 
     frame = chosen[[*MATCH_COLUMNS]]
     if len(alone):
         frame = pd.concat([frame, alone], ignore_index=True)
-    return in_order(frame, by=[*SORTED_BY, "entry_id", "currency"])
+    return in_order(frame, by=OPEN_SORTED_BY)
 
 
 def pending_of(rows: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
@@ -52,7 +54,7 @@ def pending_of(rows: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
     chosen["expected_side"] = pd.Series(np.array([*sides, ""], dtype=object)[numbers], dtype="str")
     due_at = outcomes.due_at[chosen["set"].to_numpy()]
     chosen["due_at"] = instants(due_at)
-    return in_order(chosen[[*PENDING_COLUMNS]], by=[*SORTED_BY, "entry_id", "currency"])
+    return in_order(chosen[[*PENDING_COLUMNS]], by=OPEN_SORTED_BY)
 
 
 def unverified_of(rows: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
@@ -60,7 +62,7 @@ def unverified_of(rows: pd.DataFrame, *, outcomes: Outcomes) -> pd.DataFrame:
     reasons = np.array([j.reason for j in outcomes.judgements] or [""], dtype=object)
     chosen = _in_state(rows, SetState.UNVERIFIED)
     chosen["reason"] = pd.Series(reasons[_patterns(chosen, outcomes=outcomes)], dtype="str")
-    return in_order(chosen[[*UNVERIFIED_COLUMNS]], by=[*SORTED_BY, "entry_id", "currency"])
+    return in_order(chosen[[*UNVERIFIED_COLUMNS]], by=OPEN_SORTED_BY)
 
 
 def effects_of(joined: Joined, *, outcomes: Outcomes, break_ids: pd.DataFrame) -> pd.DataFrame:

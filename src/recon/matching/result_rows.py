@@ -136,10 +136,23 @@ def identities(sets: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.object
     if sets["kind"].ne(0).any():
         twins = sets[sets.duplicated(keyed, keep=False)].sort_values("kind", kind="stable")
         sequence[twins.index.to_numpy()] = twins.groupby(keyed).cumcount().to_numpy() + 1
+    columns = [sets[name] for name in keyed]
+    return identity_of(*columns, sequence=sequence).to_numpy(dtype=object)
+
+
+def identity_of(
+    merchant: "pd.Series[str]",
+    account: "pd.Series[str]",
+    key: "pd.Series[str]",
+    *,
+    sequence: Ints | None = None,
+) -> "pd.Series[str]":
+    """The id of each set from its columns; without a sequence it is the first of its key."""
     # Joined column by column: a million rows are too many to join one by one.
-    texts = sets["merchant_id"] + "\x1f" + sets["account_id"] + "\x1f" + sets["key"] + "\x1f"
-    numbered = zip(texts.tolist(), sequence.tolist(), strict=True)
-    return np.array([_identity(f"{text}{number}") for text, number in numbered], dtype=object)
+    texts = (merchant + "\x1f" + account + "\x1f" + key + "\x1f").tolist()
+    numbers = [1] * len(texts) if sequence is None else sequence.tolist()
+    ids = [_identity(f"{text}{number}") for text, number in zip(texts, numbers, strict=True)]
+    return pd.Series(ids, dtype="str")
 
 
 def _identity(text: str) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 from recon.matching.result_frames import Frames
 from recon.matching.settlement_side import PAY_OUT
 from recon.matching.sources import Sources
+from recon.matching.total_rows import ITEMS
 from recon.model import Answer, Flag, GatewayState
 from recon.rules import Rules
 
@@ -55,9 +56,18 @@ def _batches_without_pay_out(settlement: pd.DataFrame) -> int:
     return len({*settlement["batch_id"]} - {*paid})
 
 
-def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
-    """Statements with currency, count and amount (minor units, absolute gateway or order net)."""
-    proven = pd.concat([frames.matches, frames.breaks[[*_SHOWN]]])
+def scope_of_assurance(
+    frames: Frames, *, tallies: pd.DataFrame, sources: Sources
+) -> tuple[Line, ...]:
+    """Statements with currency, count and amount (minor units, absolute gateway or order net).
+
+    Args:
+        frames: the result, without the matches that were set aside.
+        tallies: what was set aside (see exact_rows.exact_tallies).
+        sources: the whole sources.
+    """
+    aside = tallies[tallies["source"].eq("gateway")].rename(columns={"amount": "gateway_amount"})
+    proven = pd.concat([frames.matches, frames.breaks, aside])[[*_SHOWN, ITEMS]]
     hidden = frames.matches[frames.matches["flags"].str.contains(Flag.REPLY_ONLY.value)]
     lines = [
         *_lines("keys proven", rows=proven),
@@ -74,12 +84,20 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-_SHOWN = ("currency", "order_amount", "gateway_amount", "ledger_amount", "flags")
+_SHOWN = ("currency", "order_amount", "gateway_amount", "ledger_amount")
+
+
+def _items(rows: pd.DataFrame) -> "pd.Series[int]":
+    """How many each row stands for: one, but for tallies."""
+    if ITEMS not in rows.columns:
+        return pd.Series(1, index=rows.index)
+    return rows[ITEMS].fillna(1).astype("int64")
 
 
 def _lines(statement: str, *, rows: pd.DataFrame) -> Iterator[Line]:
     amount = rows["gateway_amount"].fillna(rows["order_amount"]).fillna(rows["ledger_amount"])
-    parts = rows.assign(amount=amount.fillna(0)).groupby("currency")["amount"].agg(["size", "sum"])
+    told = rows[["currency"]].assign(amount=amount.fillna(0).astype("int64"), count=_items(rows))
+    parts = told.groupby("currency")[["count", "amount"]].sum()
     for currency, count, total in parts.itertuples():
         yield {
             "statement": statement,

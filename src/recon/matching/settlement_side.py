@@ -46,7 +46,7 @@ def settlement_side(
     capture = kind.eq(EntryType.CAPTURE).to_numpy()
     refund = kind.eq(EntryType.REFUND).to_numpy()
     first = _first_of_sets(sets, size=size)
-    gap = np.where(capture, _fee_gap(lines, rules=rules), 0)
+    gap = np.where(capture, fee_gaps(lines, rules=rules), 0)
     return pd.DataFrame(
         {
             "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
@@ -76,7 +76,7 @@ def in_time(sets: pd.DataFrame) -> Bools:
     return np.asarray((moved != NO_INSTANT) & (moved >= sets["settled_from"].to_numpy()))
 
 
-def _fee_gap(lines: pd.DataFrame, *, rules: Rules) -> Ints:
+def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     """The fee taken less the fee agreed, 0 where none was agreed or within its tolerance."""
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)

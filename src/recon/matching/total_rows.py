@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
+from recon.matching.coding import placed, sums_of
+from recon.matching.grouping import Ints, amounts_of
 from recon.model import ControlTotal
 
 ACCOUNT = ["merchant_id", "account_id"]
 ACCOUNT_CURRENCY = [*ACCOUNT, "currency"]
+
+ITEMS = "items"
+"""Column of a frame whose rows stand for many items."""
 
 Place = tuple[str, str, str]
 
@@ -16,29 +22,27 @@ def counted(
     number: str, name: str, *, left: pd.DataFrame, right: pd.DataFrame
 ) -> Iterator[ControlTotal]:
     """Rows per account."""
-    one, other = _sizes(left), _sizes(right)
+    one, other = sizes(left, by=ACCOUNT), sizes(right, by=ACCOUNT)
     for merchant, account in sorted({*one, *other}):
         sides = one.get((merchant, account), 0), other.get((merchant, account), 0)
         yield ControlTotal(number, name, merchant, account, "", "count", *sides)
 
 
-def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
-    sizes = frame.groupby(ACCOUNT, observed=True).size()
-    return {_place(key)[:2]: int(rows) for key, rows in sizes.items()}
+def sizes(frame: pd.DataFrame, *, by: list[str]) -> dict[tuple[str, ...], int]:
+    """How many rows each place has; a row of many items counts as its column `items` says."""
+    if ITEMS in frame.columns:
+        return _by_place(frame, by=by, values=frame[ITEMS].to_numpy(dtype=np.int64))
+    groups, places = placed(frame, by=by)
+    numbers = np.bincount(groups, minlength=len(places)).tolist()
+    return dict(zip(places, numbers, strict=True))
 
 
 def compared_rows(
     number: str, name: str, *, left: pd.DataFrame, right: pd.DataFrame
 ) -> Iterator[ControlTotal]:
     """Rows per account and currency."""
-    sides = [
-        {
-            _place(key): int(n)
-            for key, n in frame.groupby(ACCOUNT_CURRENCY, observed=True).size().items()
-        }
-        for frame in (left, right)
-    ]
-    yield from paired(number, name, left=sides[0], right=sides[1], measure="count")
+    one, other = (_as_places(sizes(frame, by=ACCOUNT_CURRENCY)) for frame in (left, right))
+    yield from paired(number, name, left=one, right=other, measure="count")
 
 
 def compared_sums(
@@ -50,8 +54,17 @@ def compared_sums(
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
     """Sum of a column per account and currency; blanks count as nothing."""
-    totals = frame.groupby(ACCOUNT_CURRENCY, observed=True)[column].sum()
-    return {_place(key): int(value) for key, value in totals.items()}
+    return _as_places(_by_place(frame, by=ACCOUNT_CURRENCY, values=amounts_of(frame[column])))
+
+
+def _by_place(frame: pd.DataFrame, *, by: list[str], values: Ints) -> dict[tuple[str, ...], int]:
+    groups, places = placed(frame, by=by)
+    totals = sums_of(values, groups=groups, size=len(places)).tolist()
+    return dict(zip(places, totals, strict=True))
+
+
+def _as_places(found: dict[tuple[str, ...], int]) -> dict[Place, int]:
+    return {(merchant, account, currency): n for (merchant, account, currency), n in found.items()}
 
 
 def paired(
@@ -61,8 +74,3 @@ def paired(
     for place in sorted({*left, *right}):
         sides = left.get(place, 0), right.get(place, 0)
         yield ControlTotal(number, name, *place, measure, *sides)
-
-
-def _place(key: object) -> Place:
-    merchant, account, *currency = key if isinstance(key, tuple) else (key, "")
-    return str(merchant), str(account), str(currency[0]) if currency else ""

@@ -6,14 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recon.matching.grouping import Rows
+from recon.matching.coding import NO_KEY
+from recon.matching.exact import Exact
+from recon.matching.grouping import Bools, Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import JUDGED, compared
 from recon.matching.orders_side import Side
 from recon.matching.sets import BY_ORDER
-from recon.matching.settlement_side import movements
 from recon.matching.sources import KEY_COLUMNS, Sources
-from recon.matching.total_rows import compared_rows, compared_sums, counted
+from recon.matching.total_rows import ACCOUNT, ITEMS, compared_rows, compared_sums, counted
 from recon.matching.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
 from recon.model import (
     CONFIRMED_STATES,
@@ -45,23 +46,34 @@ def file_totals(sources: Sources) -> Iterator[ControlTotal]:
         yield ControlTotal("T1", name, "", "", "", "count", file.rows_read, parts)
 
 
-def load_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
-    """T2: accepted = new + repeat + superseding, as stored and as the engine took them."""
+def load_totals(
+    sources: Sources, *, exact: Exact, tallies: pd.DataFrame, joined: Joined
+) -> Iterator[ControlTotal]:
+    """T2: accepted = new + repeat + superseding, as stored and as the engine took them.
+
+    Args:
+        sources: the whole sources.
+        exact: what was set aside of them, and what was left.
+        tallies: what was set aside, counted.
+        joined: what was left, in sets.
+    """
     name = "accepted = new + repeat + superseding"
     for source, counts in sorted(sources.merged_rows.items()):
         taken = counts.new + counts.repeat + counts.superseding
         title = f"{source} stored: {name}"
         yield ControlTotal("T2", title, "", "", "", "count", counts.accepted, taken)
     sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
-    frames = {"orders": sources.orders, "gateway": sources.gateway, "ledger": sources.ledger}
-    for source, frame in frames.items():
-        if frame is None:
+    for source in exact.rows:
+        if source not in sides:
             continue
+        whole, left = (getattr(given, source) for given in (sources, exact.sources))
         side = sides[source]
         older = np.flatnonzero(np.isin(side.versions, (REPEAT, SUPERSEDED)))
-        rows = [side.items["row"].to_numpy(), older, _outside(source, frame=frame, side=side)]
-        right = frame.iloc[np.concatenate(rows)]
-        yield from counted("T2", f"{source} taken: {name}", left=frame, right=right)
+        rows = [side.items["row"].to_numpy(), older, _outside(source, frame=left, side=side)]
+        taken = left[ACCOUNT].iloc[np.concatenate(rows)].assign(**{ITEMS: 1})
+        aside = tallies[tallies["source"].eq(source)]
+        right = pd.concat([taken, aside[[*ACCOUNT, ITEMS]]])
+        yield from counted("T2", f"{source} taken: {name}", left=whole, right=right)
 
 
 def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
@@ -74,8 +86,14 @@ def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     return np.flatnonzero(outside)
 
 
-def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
-    """T3: each key asked has exactly one final answer: found, not found or failed."""
+def query_totals(
+    sources: Sources, *, exact: Exact, tallies: pd.DataFrame, joined: Joined
+) -> Iterator[ControlTotal]:
+    """T3: each key asked has exactly one final answer: found, not found or failed.
+
+    The arguments are those of `load_totals`. Keys are told apart over the whole sources on one
+    side, and on the other as many as were set aside and as sets were made of what was left.
+    """
     keys = [*KEY_COLUMNS]
     if sources.universe is not None:
         asked = sources.universe[keys].drop_duplicates()
@@ -83,25 +101,47 @@ def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
         name = "keys asked = found + not found + failed"
         yield from counted("T3", name, left=asked, right=answered)
         return
-    ledger = sources.ledger
-    if ledger is not None:
-        ours = compared(ledger) | (joined.ledger.versions == CONFLICT)
-        paid = ledger[JUDGED].to_numpy(dtype=np.bool_) if JUDGED in ledger else ~ours
-        ledger = ledger[ours & ~paid]
-    moves = sources.instructions
-    if moves is not None:
-        moves = moves[moves["kind"].ne(InstructionKind.PAYOUT)]
-    given = [sources.orders, sources.gateway, ledger, moves, movements(sources.settlement)]
-    every = pd.concat([frame[keys] for frame in given if frame is not None])
-    every = every[every["order_no"].ne("")].drop_duplicates()
-    named = [
-        joined.keys.of[name]
-        for name in ("orders", "gateway", "ledger", "instructions", "settlement")
-    ]
-    numbers = np.unique(np.concatenate(named))
+    numbers = np.unique(np.concatenate([joined.keys.of[name] for name in _KEYED]))
     held = joined.sets.iloc[numbers[numbers >= 0]]
-    held = held[held["kind"].eq(BY_ORDER)]
-    yield from counted("T3", "keys = found + not found + failed", left=every, right=held)
+    held = held[held["kind"].eq(BY_ORDER)][ACCOUNT].assign(**{ITEMS: 1})
+    aside = tallies[tallies["source"].eq("orders")][[*ACCOUNT, ITEMS]]
+    name = "keys = found + not found + failed"
+    left = _every_key(sources, exact=exact, joined=joined)
+    yield from counted("T3", name, left=left, right=pd.concat([held, aside]))
+
+
+_KEYED = ("orders", "gateway", "ledger", "instructions", "settlement")
+
+
+def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> pd.DataFrame:
+    """How many keys the whole sources name (grain: account)."""
+    keys = exact.keys
+    named = np.zeros(keys.size, dtype=np.bool_)
+    for source in _KEYED:
+        if source not in keys.of:
+            continue
+        numbers = keys.of[source]
+        mine = numbers != NO_KEY
+        if source == "ledger":
+            mine &= _in_sets(sources, exact=exact, joined=joined)
+        if source == "instructions" and sources.instructions is not None:
+            mine &= sources.instructions["kind"].ne(InstructionKind.PAYOUT).to_numpy()
+        named[numbers[mine]] = True
+    accounts = pd.DataFrame(keys.accounts, columns=ACCOUNT, dtype="str")
+    size = len(keys.accounts)
+    accounts[ITEMS] = np.bincount(keys.account[named], minlength=size)
+    return accounts[accounts[ITEMS].gt(0)]
+
+
+def _in_sets(sources: Sources, *, exact: Exact, joined: Joined) -> Bools:
+    """Ledger entries of the whole source that belong to a set of an order."""
+    if sources.ledger is None:
+        return np.zeros(0, dtype=np.bool_)
+    ours = compared(sources.ledger)
+    ours[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = True
+    if JUDGED in sources.ledger:
+        ours &= ~sources.ledger[JUDGED].to_numpy(dtype=np.bool_)
+    return ours
 
 
 def instruction_totals(

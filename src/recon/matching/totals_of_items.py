@@ -5,25 +5,22 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
+from recon.matching.exact import Exact
 from recon.matching.facts import BOUNDED
-from recon.matching.gateway_side import gateway_items
-from recon.matching.grouping import Rows
+from recon.matching.grouping import Rows, amounts_of
 from recon.matching.joined_sets import Joined
-from recon.matching.ledger_side import ledger_items
 from recon.matching.movements import WRITTEN_OFF
-from recon.matching.orders_side import order_items
-from recon.matching.places import few_words
 from recon.matching.result_frames import Frames
+from recon.matching.scope_items import Scoped
 from recon.matching.sources import Sources
 from recon.matching.total_rows import (
     ACCOUNT,
+    ACCOUNT_CURRENCY,
     Place,
     compared_rows,
     paired,
     sums,
 )
-from recon.matching.totals_of_settlement import paid_items, settled_items
-from recon.matching.versions import CONFLICT, NEW
 from recon.model import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -48,41 +45,17 @@ EXPLAINS_EFFECT = (
 """Only under one of these may a match carry an effect."""
 
 
-def scope_items(sources: Sources, *, joined: Joined, rules: Rules) -> pd.DataFrame:
-    """Items in scope straight from the source frames (grain: item), with their net."""
-    parts = [
-        _scope("orders", frame=sources.orders, items=order_items(sources.orders), joined=joined),
-        _scope(
-            "gateway",
-            frame=sources.gateway,
-            items=gateway_items(sources.gateway, rules=rules),
-            joined=joined,
-        ),
-    ]
-    if sources.ledger is not None:
-        items = ledger_items(sources.ledger)
-        items.loc[joined.ledger.versions == CONFLICT, "net"] = 0
-        parts.append(_scope("ledger", frame=sources.ledger, items=items, joined=joined))
-    parts += [paid_items(sources), settled_items(sources)]
-    return few_words(pd.concat(parts, ignore_index=True))
-
-
-def _scope(
-    source: str, *, frame: pd.DataFrame, items: pd.DataFrame, joined: Joined
-) -> pd.DataFrame:
-    side = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}[source]
-    kept = np.isin(side.versions, (NEW, CONFLICT))
-    if source == "gateway":
-        kept &= frame["answer"].eq("found").to_numpy()
-    rows = frame[["merchant_id", "account_id"]].reset_index(drop=True)
-    rows = rows.assign(currency=items["currency"], amount=items["net"], source=source)
-    return rows[kept]
-
-
 def conservation_totals(
-    scope: pd.DataFrame, *, frames: Frames, places: pd.DataFrame
+    scope: pd.DataFrame, *, frames: Frames, places: pd.DataFrame, tallies: pd.DataFrame
 ) -> Iterator[ControlTotal]:
-    """T4 per side: in scope = matched + pending + broken + unverified."""
+    """T4 per side: in scope = matched (tallies: without questions) + pending + broken + unverified.
+
+    Args:
+        scope: the items in scope (see scope_items).
+        frames: the result.
+        places: where every item went.
+        tallies: what was set aside.
+    """
     shown = places[_is_shown(places, frames=frames)]
     for source in SOURCES:
         name = f"{source}: in scope = matched + pending + broken + unverified"
@@ -93,7 +66,8 @@ def conservation_totals(
         left, right = (frame[frame["source"].isin(sources)] for frame in (scope, shown))
         broken = right[right["state"].eq(SetState.BREAK)]
         open_rows = [sums(frame, column=f"{side}_amount") for frame in _calm(frames)]
-        together = _added(sums(broken, column="net"), *open_rows)
+        aside = tallies[tallies["source"].isin(sources)]
+        together = _added(sums(broken, column="net"), sums(aside), *open_rows)
         yield from paired("T4", name, left=sums(left), right=together, measure="amount")
 
 
@@ -152,27 +126,39 @@ def _explained_matches(matches: pd.DataFrame) -> Iterator[ControlTotal]:
     yield from compared_rows("T5A", name, left=carrying, right=flagged)
 
 
-def exclusivity_totals(places: pd.DataFrame) -> Iterator[ControlTotal]:
-    """T6: no item in two places."""
-    once = places.drop_duplicates(["source", "row"])
-    for source in SOURCES:
-        left, right = (frame[frame["source"].eq(source)] for frame in (places, once))
-        yield from compared_rows("T6", f"{source}: places = items", left=left, right=right)
+def exclusivity_totals(
+    scoped: Mapping[str, Scoped], *, exact: Exact, places: pd.DataFrame
+) -> Iterator[ControlTotal]:
+    """T6: no item in two places, and none both classified and set aside."""
+    for source, whole in scoped.items():
+        mine = places[places["source"].eq(source)]
+        placed_rows = mine["row"].to_numpy(dtype=np.int64)
+        claimed = np.zeros(len(whole.kept), dtype=np.bool_)
+        claimed[placed_rows[placed_rows >= 0]] = True
+        claimed[exact.rows.get(source, [])] = True
+        right = whole.tally(rows=claimed)
+        yield from compared_rows("T6", f"{source}: places = items", left=mine, right=right)
 
 
 def bounds_totals(
-    joined: Joined, *, instructions: pd.DataFrame | None, frames: Frames, places: pd.DataFrame
+    joined: Joined,
+    *,
+    sources: Sources,
+    exact: Exact,
+    frames: Frames,
+    places: pd.DataFrame,
 ) -> Iterator[ControlTotal]:
     """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown as breaks.
 
     The gateway names no chargeback amount, so a chargeback is bounded by its own code, not here.
     """
-    beyond = _beyond_bounds(joined, instructions=instructions)
+    beyond = _beyond_bounds(joined, instructions=sources.instructions)
     sets = joined.sets.assign(set=np.arange(len(joined.sets)))
     judged = ~places["state"].eq(SetState.UNVERIFIED)
     gateway = places[places["source"].eq("gateway") & judged]
-    payments = joined.gateway.items[["row", "set"]]
-    named = gateway.merge(payments, on="row")
+    payments = joined.gateway.items["set"].to_numpy()
+    rows = exact.left["gateway"][joined.gateway.items["row"].to_numpy()]
+    named = gateway.merge(pd.DataFrame({"row": rows, "set": payments}), on="row")
     left = sets[sets["set"].isin(beyond) & sets["set"].isin(named["set"])]
     codes = {BreakCode.OVER_REFUND.value, BreakCode.OVER_CAPTURE.value}
     words = frames.breaks["flags"].str.split(";")
@@ -181,12 +167,33 @@ def bounds_totals(
     shown = named[named["break_id"].isin(ids)]["set"]
     right = left[left["set"].isin(shown)]
     name = "sets beyond refunds <= captured <= authorised = those shown"
+    left = pd.concat([left[ACCOUNT_CURRENCY], _aside_beyond_bounds(sources, exact=exact)])
     if left.empty:
         # None beyond a bound is said, not left out: this total is a gate before money.
-        for merchant, account in sorted(set(sets[ACCOUNT].itertuples(index=False, name=None))):
+        for merchant, account in sorted(_accounts(places, joined=joined)):
             yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
         return
     yield from compared_rows("T9", name, left=left, right=right)
+
+
+def _accounts(places: pd.DataFrame, *, joined: Joined) -> set[tuple[str, str]]:
+    accounts = pd.concat([places[ACCOUNT], joined.sets[ACCOUNT]]).drop_duplicates()
+    return {(str(merchant), str(account)) for merchant, account in accounts.itertuples(index=False)}
+
+
+def _aside_beyond_bounds(sources: Sources, *, exact: Exact) -> pd.DataFrame:
+    """Payments that were set aside although they are beyond a bound: there must be none."""
+    gateway, rows = sources.gateway, exact.rows["gateway"]
+    amount, captured, authorised, refunded = (
+        amounts_of(gateway[name])[rows]
+        for name in ("amount", "captured_amount", "authorised_amount", "refunded_amount")
+    )
+    known, bounded = (
+        gateway[name].notna().to_numpy()[rows] for name in ("captured_amount", "authorised_amount")
+    )
+    captured = np.where(known, captured, amount)
+    beyond = (refunded > captured) | (bounded & (captured > authorised))
+    return gateway[ACCOUNT_CURRENCY].iloc[rows[beyond]]
 
 
 def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> Rows:

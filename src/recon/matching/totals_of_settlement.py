@@ -33,14 +33,6 @@ def paid_items(sources: Sources) -> pd.DataFrame:
     return _as_items(parts, source="payouts")
 
 
-def settled_items(sources: Sources) -> pd.DataFrame:
-    """Every line of a settlement file that is no pay-out."""
-    if sources.settlement is None:
-        return _as_items([], source="settlement")
-    rows = sources.settlement[sources.settlement["entry_type"].ne(PAY_OUT)]
-    return _as_items([rows.assign(amount=rows["gross"])], source="settlement")
-
-
 def settlement_totals(settlement: pd.DataFrame | None) -> Iterator[ControlTotal]:
     """T11: gross less fees of the lines of each batch = its pay-out, where a row names one."""
     if settlement is None:

@@ -17,6 +17,7 @@ from recon.matching.result import (
     MOVEMENT_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
+    Deferred,
     Reconciliation,
 )
 from recon.matching.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
@@ -109,7 +110,7 @@ def load(
         effects=frame_of_select(
             connection, effects.order_by(result_effect.c.position), columns=kinds
         ),
-        matches=frames["match"],
+        every_match=Deferred(lambda: frames["match"]),
         pending=frames["pending"],
         unverified=frames["unverified"],
         control_totals=load_totals(connection, run_id),
@@ -118,7 +119,7 @@ def load(
         not_covered=tuple(told["not_covered"]),
         scope_of_assurance=tuple(told["scope_of_assurance"]),
         rules_digest=told["rules_digest"],
-        digest=told["digest"],
+        digest_of_all=Deferred(lambda: str(told["digest"])),
         **_told_frames(told),
     )
 

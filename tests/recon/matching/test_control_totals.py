@@ -51,8 +51,42 @@ def without_break(proof: Proof) -> Proof:
 
 
 def without_match(proof: Proof) -> Proof:
-    """A match falls out of the result."""
-    return frames_with(proof, matches=proof.frames.matches.iloc[1:])
+    """A match that was classified falls out of the result."""
+    return frames_with(proof, matches=proof.frames.matches.iloc[:-1])
+
+
+def without_aside(proof: Proof) -> Proof:
+    """The sets that were set aside are counted nowhere."""
+    return replace(proof, exact_tallies=proof.exact_tallies.iloc[:0])
+
+
+def aside_lost(proof: Proof) -> Proof:
+    """A set that was set aside has no place."""
+    return replace(proof, places=proof.places[proof.places["row"].ge(0)])
+
+
+def aside_and_classified(proof: Proof) -> Proof:
+    """An order was set aside and classified as well."""
+    rows = {**proof.exact.rows, "orders": proof.exact.left["orders"][:1]}
+    return replace(proof, exact=replace(proof.exact, rows=rows))
+
+
+def aside_in_error(proof: Proof, **cells: int) -> Proof:
+    """A payment was set aside although it says something else than its order."""
+    gateway = proof.sources.gateway.copy()
+    for name, value in cells.items():
+        gateway.loc[proof.exact.rows["gateway"], name] = value
+    return replace(proof, sources=replace(proof.sources, gateway=gateway))
+
+
+def aside_of_other_amount(proof: Proof) -> Proof:
+    """A payment of another amount was set aside."""
+    return aside_in_error(proof, amount=10001)
+
+
+def aside_beyond_its_bound(proof: Proof) -> Proof:
+    """A payment was set aside that took more than was authorised."""
+    return aside_in_error(proof, authorised_amount=9999)
 
 
 def doubled_pending(proof: Proof) -> Proof:
@@ -123,6 +157,15 @@ BROKEN: list[tuple[str, Break]] = [
     ("T3", more_keys),
     ("T4", without_break),
     ("T4", without_match),
+    ("T2", without_aside),
+    ("T3", without_aside),
+    ("T4", without_aside),
+    ("T4", aside_lost),
+    ("T6", aside_lost),
+    ("T6", aside_and_classified),
+    ("T4", aside_of_other_amount),
+    ("T5A", aside_of_other_amount),
+    ("T9", aside_beyond_its_bound),
     ("T4", doubled_pending),
     ("T5A", other_effect),
     ("T5B", other_effect),

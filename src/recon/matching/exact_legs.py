@@ -1,0 +1,93 @@
+"""What a row of each source must be like to agree with others without any further question."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.coding import by_word, coded, is_word, placed
+from recon.matching.grouping import Bools, Ints, Rows, amounts_of
+from recon.matching.ledger_side import JUDGED, compared
+from recon.matching.settlement_side import PAY_OUT, fee_gaps
+from recon.matching.sources import Sources
+from recon.matching.total_rows import ACCOUNT
+from recon.model import Answer, EntryType, GatewayState, OrderStatus
+from recon.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The rows of one source (grain: source row)."""
+
+    frame: pd.DataFrame
+    belongs: Bools
+    """Rows that make up sets; the others stand outside them."""
+    fits: Bools
+    """Rows that move a positive amount in one plain step, with nothing left to be explained."""
+    amount: Ints
+    """What such a row moves, minor units of its `currency`."""
+
+
+def legs_of(sources: Sources, *, rules: Rules) -> dict[str, Leg]:
+    """The legs that have a source; a set must agree in each of them."""
+    legs = {"orders": _orders(sources.orders), "gateway": _gateway(sources.gateway, rules=rules)}
+    if sources.ledger is not None:
+        legs["ledger"] = _ledger(sources.ledger)
+    if sources.settlement is not None:
+        legs["settlement"] = _settlement(sources.settlement, rules=rules)
+    return legs
+
+
+def _orders(orders: pd.DataFrame) -> Leg:
+    """Paid, and captured for more than nothing."""
+    ordered = amounts_of(orders["amount"])
+    amount = _given(orders["expected_captured_amount"], otherwise=ordered)
+    fits = is_word(orders["status"], OrderStatus.PAID) & (ordered > 0) & (amount > 0)
+    return Leg(orders, np.ones(len(orders), dtype=np.bool_), fits, amount)
+
+
+def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
+    """Found, paid, nothing refunded, not above what was authorised."""
+    shown = amounts_of(gateway["amount"])
+    amount = _given(gateway["captured_amount"], otherwise=shown)
+    authorised = _given(gateway["authorised_amount"], otherwise=amount)
+    paid = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
+    )
+    fits = is_word(gateway["answer"], Answer.FOUND) & paid.astype(np.bool_)
+    fits &= (amount > 0) & (amount <= authorised) & (amounts_of(gateway["refunded_amount"]) == 0)
+    return Leg(gateway, np.ones(len(gateway), dtype=np.bool_), fits, amount)
+
+
+def _ledger(ledger: pd.DataFrame) -> Leg:
+    """A capture in its own currency, under an id that no other entry has."""
+    (ids,), words = coded([ledger["entry_id"]])
+    alone = np.bincount(ids, minlength=len(words))[ids] == 1
+    belongs = compared(ledger) | ~alone
+    if JUDGED in ledger.columns:
+        belongs &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
+    fits = is_word(ledger["entry_type"], EntryType.CAPTURE) & alone
+    fits &= ledger["transaction_amount"].isna().to_numpy()
+    return Leg(ledger, belongs, fits, amounts_of(ledger["amount"]))
+
+
+def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
+    """A capture at the agreed fee."""
+    belongs = ~is_word(lines["entry_type"], PAY_OUT)
+    fits = is_word(lines["entry_type"], EntryType.CAPTURE) & (fee_gaps(lines, rules=rules) == 0)
+    fits[_first_days(lines, belongs=belongs)] = False
+    return Leg(lines, belongs, fits, amounts_of(lines["gross"]))
+
+
+def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:
+    """A line of the first day of each account: it stays, to say where the settled days begin."""
+    told = np.flatnonzero(belongs)
+    accounts = placed(lines.iloc[told], by=ACCOUNT).rows
+    days = lines["settled_on"].iloc[told].reset_index(drop=True)
+    at_first = days.eq(days.groupby(accounts).transform("min")).to_numpy()
+    _, first = np.unique(accounts[at_first], return_index=True)
+    return told[at_first][first]
+
+
+def _given(column: "pd.Series[int]", *, otherwise: Ints) -> Ints:
+    return np.where(column.notna().to_numpy(), amounts_of(column), otherwise)

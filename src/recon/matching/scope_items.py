@@ -1,0 +1,91 @@
+"""Every row of every source beside its place and its net: the left side of T4 to T6.
+
+Nothing here knows what became of a row in the result, but for repeats and superseded rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.coding import is_word, placed, sums_of
+from recon.matching.exact import Exact
+from recon.matching.gateway_side import gateway_items
+from recon.matching.grouping import Bools, Ints, Rows
+from recon.matching.joined_sets import Joined
+from recon.matching.ledger_side import ledger_items
+from recon.matching.orders_side import order_items
+from recon.matching.settlement_side import PAY_OUT
+from recon.matching.sources import Sources
+from recon.matching.total_rows import ACCOUNT, ACCOUNT_CURRENCY, ITEMS
+from recon.matching.totals_of_settlement import paid_items
+from recon.matching.versions import CONFLICT, NEW, Versions
+from recon.model import Answer
+from recon.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """The rows of one source (grain: source row)."""
+
+    source: str
+    groups: Rows
+    """The place of each row, by number."""
+    places: list[tuple[str, ...]]
+    """Merchant, account and currency."""
+    net: Ints
+    kept: Bools
+    """Rows in scope."""
+
+    def tally(self, *, rows: Bools) -> pd.DataFrame:
+        """How many of these rows each place has, and their net (grain: place)."""
+        groups, size = self.groups[rows], len(self.places)
+        frame = pd.DataFrame(self.places, columns=ACCOUNT_CURRENCY, dtype="str")
+        frame["amount"] = sums_of(self.net[rows], groups=groups, size=size)
+        frame[ITEMS] = np.bincount(groups, minlength=size)
+        return frame[frame[ITEMS].gt(0)].assign(source=self.source)
+
+
+def scoped_sources(
+    sources: Sources, *, exact: Exact, joined: Joined, rules: Rules
+) -> dict[str, Scoped]:
+    """The sources that have rows of their own, by name; what was set aside is among them."""
+    given = _given(sources, exact=exact, joined=joined, rules=rules)
+    return {scoped.source: scoped for scoped in given}
+
+
+def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> Iterator[Scoped]:
+    orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
+    kept = _kept(exact, source="orders", versions=joined.orders.versions, size=len(orders))
+    yield _scoped("orders", orders, items=order_items(orders), kept=kept)
+    kept = _kept(exact, source="gateway", versions=joined.gateway.versions, size=len(gateway))
+    kept &= is_word(gateway["answer"], Answer.FOUND)
+    yield _scoped("gateway", gateway, items=gateway_items(gateway, rules=rules), kept=kept)
+    if ledger is not None:
+        kept = _kept(exact, source="ledger", versions=joined.ledger.versions, size=len(ledger))
+        items = ledger_items(ledger)
+        items.loc[exact.left["ledger"][joined.ledger.versions == CONFLICT], "net"] = 0
+        yield _scoped("ledger", ledger, items=items, kept=kept)
+    if sources.settlement is not None:
+        lines = sources.settlement
+        items = pd.DataFrame({"currency": lines["currency"], "net": lines["gross"]})
+        kept = ~is_word(lines["entry_type"], PAY_OUT)
+        yield _scoped("settlement", lines, items=items, kept=kept)
+    payouts = paid_items(sources)
+    items = pd.DataFrame({"currency": payouts["currency"], "net": payouts["amount"]})
+    yield _scoped("payouts", payouts, items=items, kept=np.ones(len(payouts), dtype=np.bool_))
+
+
+def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
+    """Neither repeats nor superseded; what was set aside has no second row."""
+    kept = np.ones(size, dtype=np.bool_)
+    kept[exact.left[source]] = np.isin(versions, (NEW, CONFLICT))
+    return kept
+
+
+def _scoped(source: str, frame: pd.DataFrame, *, items: pd.DataFrame, kept: Bools) -> Scoped:
+    place = frame[ACCOUNT].reset_index(drop=True)
+    place["currency"] = items["currency"].reset_index(drop=True)
+    groups, places = placed(place, by=ACCOUNT_CURRENCY)
+    return Scoped(source, groups, places, items["net"].to_numpy(dtype=np.int64), kept)
