@@ -5,7 +5,7 @@ the opposite make a case for two people, and nothing more is sent for that payme
 closed it. So does a number that the gateway gave to a refund between two of ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -113,5 +113,26 @@ def number_skipped(ended: Ended, *, later: Sequence[Ended], earlier: Sequence[En
 
 def refund_number(ended: Ended) -> int:
     """The two digits that end the gateway's id of a refund; 0 when it has none."""
-    _, dash, digits = ended.refund_reference_id.rpartition("-")
+    return number_of(ended.refund_reference_id)
+
+
+def number_unexplained(*, known: Iterable[str], told: Iterable[str]) -> str:
+    """That the gateway counted a refund which nobody has named, in words; "" when it did not.
+
+    Args:
+        known: The gateway's ids of our own refunds of a payment.
+        told: Its ids of refunds of that payment which its messages name.
+    """
+    ours = {number_of(one) for one in known}
+    named = {number_of(one) for one in told}
+    first, last = max(ours, default=0) + 1, max(named, default=0)
+    missing = sorted(set(range(first, last)) - named)
+    if not missing:
+        return ""
+    return f"the gateway told of refund -{last:02} of this payment, and nobody of -{missing[0]:02}"
+
+
+def number_of(refund_reference_id: str) -> int:
+    """The number in the gateway's id of a refund; 0 when it has none."""
+    _, dash, digits = refund_reference_id.rpartition("-")
     return int(digits) if dash and digits.isascii() and digits.isdigit() else 0

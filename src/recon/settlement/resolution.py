@@ -5,8 +5,10 @@ answers at least five minutes apart agree. Captures and cancels are decided by t
 that the effect came, one answer and a message whose signature covers that state decide at once. A
 refund is decided by our own reference, where the gateway can be asked for it; by the state alone
 never, because the portal can do the same, and by a message never, because the signature of a
-message does not cover its refund. Part captures, payments that are no longer shown, refunds that
-only a message names, and kinds that no query shows go to a person.
+message does not cover its refund. That the search does not know it counts only where the same
+search showed another refund of ours, a day after the doubt. Part captures, payments that are no
+longer shown, refunds that only a message or a skipped number names, and kinds that no query shows
+go to a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,8 @@ QUARANTINE_MIN = timedelta(minutes=15)
 QUARANTINE_DEADLINES = 3
 """Quarantine is at least this many gateway deadlines."""
 ANSWERS_APART_MIN = timedelta(minutes=5)
+SILENCE_MIN = timedelta(hours=24)
+"""That a search does not know a refund counts only so long after the doubt."""
 UNSEEN_MAX = timedelta(days=3)
 """A doubt whose payment no answer has shown for so long is for people."""
 
@@ -50,6 +54,8 @@ class SearchedRefund:
     refund_reference_id: str
     """"" when the gateway knows no refund of that reference."""
     queried_at: datetime
+    shown_beside: str = ""
+    """A refund of ours that the same search did show; "" when it showed none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Evidence:
     seen: Sequence[Seen] = ()
     refunds: Sequence[SearchedRefund] = ()
     told: Sequence[str] = ()
-    """Messages of the gateway that name our own reference, in words; hints for a person."""
+    """Messages of the gateway that name our own reference, or skip a number, in words."""
     signed: Sequence[Seen] = ()
     """States of the payment in messages whose signature covers them; one may be sent again."""
     waited: timedelta | None = None
@@ -113,7 +119,7 @@ def resolve(
     began = since if evidence.waited is None else max(since, now - evidence.waited)
     # An answer from before the quarantine's end proves nothing: the effect may still come.
     ripe = began + quarantined_for
-    searched = [one for one in evidence.refunds if one.queried_at >= ripe]
+    searched = [one for one in evidence.refunds if one.queried_at >= began + SILENCE_MIN]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
     if evidence.told:
         return _hinted(evidence) if now >= ripe else None
@@ -158,7 +164,7 @@ def _by_message(
 
 
 def _hinted(evidence: Evidence) -> Resolution:
-    """A message that names our refund: a person looks it up, nothing is sent again."""
+    """A message about our refund, or of a later one: a person looks, nothing is sent again."""
     told = f"{evidence.told[-1]}; its signature does not cover that: look the refund up"
     return Resolution(InstructionState.NEEDS_HUMAN, told)
 
@@ -173,14 +179,23 @@ def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
 
 
 def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
-    """Two searches, far enough apart, that do not know our reference."""
+    """Two searches, far enough apart, that do not know our reference.
+
+    That nothing is found proves something only of a search that finds what is there: each must
+    have shown another refund of ours, by our reference, beside its silence about this one.
+    """
     if not _apart(refunds):
         return None
     told = (
         f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
-    return Resolution(InstructionState.RESOLVED_NOT_APPLIED, told)
+    proven = [one for one in refunds if one.shown_beside]
+    if _apart(proven):
+        shown = f"{told}; they showed refund {proven[-1].shown_beside} of ours"
+        return Resolution(InstructionState.RESOLVED_NOT_APPLIED, shown)
+    alone = f"{told}, but they showed no other refund of ours either, so that proves nothing"
+    return Resolution(InstructionState.NEEDS_HUMAN, alone)
 
 
 def _by_state(

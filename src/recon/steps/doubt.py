@@ -13,9 +13,10 @@ from recon.business_date import Grace
 from recon.errors import AmountError, Defect
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.money import GatewayOfMoney
-from recon.gateway_adapter.refunds import search_refunds
+from recon.gateway_adapter.refunds import RefundAnswer, search_refunds
 from recon.model import GatewayState, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
+from recon.settlement.contradiction import number_unexplained
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import (
@@ -29,6 +30,7 @@ from recon.settlement.resolution import (
 from recon.settlement.sender import Reply
 from recon.steps.environment import Environment
 from recon.store import answers, evidence_rows, instruction_rows, notification_rows
+from recon.store.evidence_rows import KnownRefund
 from recon.store.history import append
 from recon.store.journal import StoredJournal, move
 from recon.store.runs import Run
@@ -129,21 +131,25 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
         return
     with environment.store.reading() as connection:
         doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+        known = evidence_rows.known_refund(connection, run)
     refunds = {one.instruction_id: one for one in doubtful if one.kind is InstructionKind.REFUND}
     if not refunds:
         return
     found = asyncio.run(
         search_refunds(
-            sorted(refunds),
+            sorted({*refunds, *([known.instruction_id] if known else ())}),
             account=(run.merchant_id, run.account_id),
             settings=environment.settings,
             clock=environment.clock,
             randomness=environment.randomness,
         )
     )
+    shown = _shown_beside(found, known=known)
     with environment.store.writing() as connection:
         for wanted, answer in found.items():
-            ours = refunds[wanted]
+            ours = refunds.get(wanted)
+            if ours is None:
+                continue
             reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
             if reference is not None:
                 evidence_rows.save_search(
@@ -151,7 +157,17 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
                     wanted,
                     refund_reference_id=reference,
                     at=answer.queried_at or environment.clock(),
+                    shown_beside=shown,
                 )
+
+
+def _shown_beside(found: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
+    """The id of the known refund when the search showed exactly it, else ""."""
+    answer = found.get(known.instruction_id) if known else None
+    if known is None or answer is None:
+        return ""
+    reference = answer.reference_of(amount=known.amount, currency=known.currency)
+    return known.refund_reference_id if reference == known.refund_reference_id else ""
 
 
 def _resolution_of(
@@ -221,21 +237,24 @@ def _steadily_dated(found: Sequence[_Answer], *, now: datetime) -> list[_Answer]
 
 
 def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
-    """Messages about the payment that carry our own reference; their signature covers a part."""
+    """Messages about a refund's payment that may be about it; their signature covers a part."""
+    if item.kind is not InstructionKind.REFUND:
+        return ()
     told = notification_rows.evidence_of(
         connection,
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         transaction_ids={item.transaction_id} - {""},
     )
-    return tuple(
+    known = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    skipped = number_unexplained(known=known, told=(one.reference for one in told))
+    named = (
         f"the gateway told of refund {one.reference or 'of ours'} with our reference at "
         f"{one.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {one.sha256[:12]})"
         for one in told
-        if item.kind is InstructionKind.REFUND
-        and one.own_reference == item.instruction_id
-        and one.currency == item.currency
+        if one.own_reference == item.instruction_id and one.currency == item.currency
     )
+    return tuple(filter(None, (skipped, *named)))
 
 
 def _signed(

@@ -1,16 +1,27 @@
 """Evidence about doubts: their clocks, searches for refunds, answers that show no payment."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, insert, select
 
-from recon.model import Answer
+from recon.model import Answer, InstructionKind, InstructionState
 from recon.settlement.resolution import SearchedRefund
 from recon.store.runs import Run
-from recon.store.schema import doubt_clock, query_key, refund_search
+from recon.store.schema import doubt_clock, instruction, query_key, refund_search
 from recon.store.schema import run as run_table
 from recon.uptime import Uptime
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRefund:
+    """A refund of ours that surely happened: a search that works finds it."""
+
+    instruction_id: str
+    amount: int
+    currency: str
+    refund_reference_id: str
 
 
 def note_clocks(
@@ -45,24 +56,65 @@ def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> ti
 
 
 def save_search(
-    connection: Connection, instruction_id: str, *, refund_reference_id: str, at: datetime
+    connection: Connection,
+    instruction_id: str,
+    *,
+    refund_reference_id: str,
+    at: datetime,
+    shown_beside: str = "",
 ) -> None:
-    """What one search for our own reference found."""
+    """What one search for our own reference found, and which known refund it showed beside it."""
     connection.execute(
         insert(refund_search).values(
-            instruction_id=instruction_id, refund_reference_id=refund_reference_id, queried_at=at
+            instruction_id=instruction_id,
+            refund_reference_id=refund_reference_id,
+            queried_at=at,
+            shown_beside=shown_beside,
         )
     )
+
+
+def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
+    """The newest refund of the account that the gateway confirmed with an id of its own."""
+    wanted = ("instruction_id", "amount", "currency", "refund_reference_id")
+    row = connection.execute(
+        select(*(instruction.c[name] for name in wanted))
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            instruction.c.kind == InstructionKind.REFUND.value,
+            instruction.c.state == InstructionState.CONFIRMED.value,
+            instruction.c.refund_reference_id != "",
+        )
+        .order_by(instruction.c.sent_at.desc(), instruction.c.instruction_id)
+        .limit(1)
+    ).first()
+    return None if row is None else KnownRefund(*row)
+
+
+def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
+    """The gateway's ids of all refunds of ours of one payment."""
+    found = connection.execute(
+        select(instruction.c.refund_reference_id).where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            instruction.c.transaction_id == transaction_id,
+            instruction.c.refund_reference_id != "",
+        )
+    )
+    return list(found.scalars())
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
     """All searches for a refund as they came, whatever the clock said."""
     found = connection.execute(
-        select(refund_search.c.refund_reference_id, refund_search.c.queried_at)
+        select(refund_search)
         .where(refund_search.c.instruction_id == instruction_id)
         .order_by(refund_search.c.search_id)
     )
-    return [SearchedRefund(row.refund_reference_id, row.queried_at) for row in found]
+    return [
+        SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in found
+    ]
 
 
 def not_found_since(

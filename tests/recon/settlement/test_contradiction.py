@@ -4,7 +4,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recon.model import GatewayState, InstructionKind, InstructionState
-from recon.settlement.contradiction import Ended, number_skipped, refund_number, shown_against
+from recon.settlement.contradiction import (
+    Ended,
+    number_skipped,
+    number_unexplained,
+    refund_number,
+    shown_against,
+)
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Seen
 from tests.recon.settlement.instructions import INSTRUCTION
@@ -112,3 +118,24 @@ def test_numbers_say_nothing_of_a_refund_that_is_no_doubt() -> None:
 def test_the_number_is_what_ends_the_id(reference: str, number: int) -> None:
     """Anything but digits after the last dash is no number."""
     assert refund_number(Ended(REFUND, ENDED, ENDED, reference)) == number
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "expected"),
+    [
+        (["T1-01"], ["T1-03"], "refund -03 of this payment, and nobody of -02"),
+        ([], ["T1-02"], "nobody of -01"),
+        (["T1-01"], ["T1-02"], ""),
+        (["T1-01"], ["T1-01"], ""),
+        (["T1-01"], ["T1-03", "T1-02"], ""),
+        ([], ["", "T1-xx"], ""),
+    ],
+)
+def test_a_number_that_nobody_named_is_told(
+    known: list[str], told: list[str], expected: str
+) -> None:
+    """A refund after ours that skips a number says that one between them took effect."""
+    words = number_unexplained(known=known, told=told)
+
+    assert expected in words
+    assert bool(words) == bool(expected)

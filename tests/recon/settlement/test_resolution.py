@@ -126,8 +126,8 @@ def _with(
     return "" if ended is None else ended.state.value
 
 
-def _searches(*found: tuple[float, str]) -> list[SearchedRefund]:
-    return [SearchedRefund(number, DOUBT + timedelta(minutes=at)) for at, number in found]
+def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefund]:
+    return [SearchedRefund(number, DOUBT + timedelta(hours=at), beside) for at, number in found]
 
 
 def test_a_refund_with_our_reference_happened() -> None:
@@ -135,20 +135,34 @@ def test_a_refund_with_our_reference_happened() -> None:
     assert _with(Evidence(refunds=_searches((1, "T1-01")))) == "resolved_applied"
 
 
-def test_a_reference_that_two_searches_do_not_know_did_not_happen() -> None:
-    """Both after the quarantine and five minutes apart, or nothing is decided."""
-    assert _with(Evidence(refunds=_searches((16, ""), (30, "")))) == "resolved_not_applied"
-    assert _with(Evidence(refunds=_searches((1, ""), (16, "")))) == ""
-    assert _with(Evidence(refunds=_searches((16, ""), (18, "")))) == ""
+def test_a_reference_that_two_working_searches_do_not_know_did_not_happen() -> None:
+    """Both a day after the doubt, five minutes apart, and each showed another refund of ours."""
+    proven = {"beside": "T9-01"}
+
+    assert _searched(*_searches((24, ""), (25, ""), **proven)) == "resolved_not_applied"
+    assert _searched(*_searches((23, ""), (25, ""), **proven)) == ""
+    assert _searched(*_searches((24, ""), (24.05, ""), **proven)) == ""
+
+
+def test_a_search_that_never_showed_a_refund_of_ours_proves_nothing() -> None:
+    """Silence of a search that may not work at all goes to a person, also when one half worked."""
+    worked_once = [*_searches((24, "")), *_searches((25, ""), beside="T9-01")]
+
+    assert _searched(*_searches((24, ""), (25, ""))) == "needs_human"
+    assert _searched(*worked_once) == "needs_human"
+
+
+def _searched(*found: SearchedRefund) -> str:
+    return _with(Evidence(refunds=found), minutes=26 * 60)
 
 
 def test_a_message_with_our_reference_brings_a_person() -> None:
     """The signature of a message does not cover its refund: it never ends a doubt by itself."""
-    searched = _searches((16, ""), (30, ""))
+    searched = _searches((24, ""), (25, ""), beside="T9-01")
 
     assert _with(Evidence(told=("message abc",))) == "needs_human"
     assert _with(Evidence(told=("message abc",)), minutes=14) == ""
-    assert _with(Evidence(refunds=searched, told=("message abc",))) == "needs_human"
+    assert _with(Evidence(refunds=searched, told=("message abc",)), minutes=1560) == "needs_human"
 
 
 def test_a_clock_put_forward_does_not_shorten_the_wait() -> None:

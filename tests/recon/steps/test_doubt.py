@@ -1,11 +1,13 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from recon.model import Mode
 from recon.notifications.receiver import Receiver
+from recon.steps.people import status
 from recon.store.journal import StoredJournal
-from tests.recon.notifications.told import PAYMENT, form
+from tests.recon.notifications.told import PAYMENT, REFUND, form
 
 
 def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
@@ -94,9 +96,29 @@ def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: 
     assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
 
 
-def _tell(merchant: Any, payment: Any, **fields: str) -> None:
+def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> None:
+    """The gateway told of -02 and nobody of -01: one that we do not know took effect."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(paid, status="refunded", action="refund"))
+    merchant.fault({"operation": "refund", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    second = {"refund_reference_id": f"{paid.transaction_id}-02", "refund_reference": "by-hand"}
+    _tell(merchant, paid, form_of=REFUND, **second)
+    merchant.wait(hours=1)
+    merchant.night()
+
+    with merchant.environment() as environment:
+        ((_, (doubt,)),) = status(environment)
+    assert "told of refund -02 of this payment, and nobody of -01" in doubt.next_step
+    assert merchant.instruction_states() == {"needs_human": 1}
+
+
+def _tell(
+    merchant: Any, payment: Any, *, form_of: Mapping[str, str] = PAYMENT, **fields: str
+) -> None:
     ids = {"order_no": payment.order_no, "transaction_id": payment.transaction_id}
-    message = {**PAYMENT, "currency": payment.currency, **ids, **fields}
+    message = {**form_of, "currency": payment.currency, **ids, **fields}
     with merchant.environment() as environment:
         receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
         place = {"merchant_id": "100042", "account_id": "100042001"}

@@ -11,26 +11,35 @@ def profile() -> str:
     return "extended"
 
 
-def _doubt(merchant: Any, *, when: str) -> None:
-    """A night whose only refund, a partial one, gets no answer."""
-    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    row = merchant.order(paid, action="refund", action_amount="0.50", action_reason="damaged")
-    merchant.drop("orders.csv", row | {"refund_amount": "0.50"})
-    merchant.fault({"operation": "refund", "kind": "fin", "when": when, "nth": 1})
-    merchant.night()
-    merchant.fault()
-    assert merchant.instruction_states() == {"in_doubt": 1}
-
-
-def test_a_refund_that_never_was_is_no_longer_in_doubt_once_it_would_show(merchant: Any) -> None:
-    """Searches that find nothing, far enough apart, say that it did not happen."""
-    _doubt(merchant, when="before")
-    for _ in range(2):
-        merchant.wait(hours=1)
+def _doubt(merchant: Any, *, when: str, before: int = 0) -> None:
+    """A night whose last refund, a partial one, gets no answer; some went well before it."""
+    paid = [p for p in merchant.payments("captured") if p.currency == "EUR"]
+    for number in range(before + 1):
+        one = {"action_amount": "0.50", "action_reason": "damaged"}
+        row = merchant.order(paid[number], action="refund", **one)
+        merchant.drop(f"orders-{number}.csv", row | {"refund_amount": "0.50"})
+        if number == before:
+            merchant.fault({"operation": "refund", "kind": "fin", "when": when, "nth": 1})
         merchant.night()
+    merchant.fault()
+    assert merchant.instruction_states().get("in_doubt") == 1
 
-    assert merchant.effects() == []
-    assert merchant.instruction_states() == {"resolved_not_applied": 1}
+
+@pytest.mark.parametrize(("before", "ended"), [(0, "needs_human"), (1, "resolved_not_applied")])
+def test_silence_ends_a_doubt_only_where_the_search_shows_other_refunds(
+    merchant: Any, before: int, ended: str
+) -> None:
+    """A search that shows a known refund and not ours proves; one that shows none does not."""
+    _doubt(merchant, when="before", before=before)
+    states = []
+    for hours in (25, 1):
+        merchant.wait(hours=hours)
+        merchant.night()
+        states.append(merchant.instruction_states())
+
+    assert len(merchant.effects()) == before
+    assert states[0].get("in_doubt") == 1
+    assert states[1].get(ended) == 1
 
 
 def test_a_partial_refund_is_found_by_our_reference_once_it_shows(merchant: Any) -> None:

@@ -22,5 +22,6 @@ refund_search = Table(
     id_column("instruction_id"),
     text_column("refund_reference_id", ID_CHARACTERS),  # "" when the gateway knows none
     at_column("queried_at", nullable=False),
+    text_column("shown_beside", ID_CHARACTERS),  # a refund of ours that the same search did show
     Index("ix_refund_search_instruction", "instruction_id"),
 )
