@@ -39,7 +39,7 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     ends = np.cumsum([len(part) for part in chunks])
     codes = [np.asarray(chunk.indices) for chunk in numbered.chunks]
     parts = [codes[end - len(part) : end] for part, end in zip(chunks, ends, strict=True)]
-    words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_pieces()
+    words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_chunks()
     return Coded(tuple(_joined(part) for part in parts), words)
 
 
