@@ -22,4 +22,5 @@ def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
     """Ask the gateway about the run's orders; safe to repeat, only reads travel."""
     from recon.steps.query import query as step
 
-    return run_step(step, run_id=run_id, phase=phase)
+    stage = "query" if phase == "baseline" else "query again"
+    return run_step(step, run_id=run_id, stage=stage, phase=phase)

@@ -10,6 +10,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prefect import Task
@@ -35,14 +36,19 @@ Step = Callable[..., StepSummary]
 """`(run_id, *, environment, ...) -> StepSummary`."""
 
 
-def run_step(step: Step, *, run_id: str, **options: object) -> StepSummary:
+def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> StepSummary:
     """Run one step of a night in an environment opened from the process's variables.
+
+    `stage` is its name in the figures of the night; without it the step's own.
 
     Raises:
         ReconError: what the step could not continue from, one sentence without payload.
     """
+    from recon.steps.stages import measured
+
     with sentences_only(step.__name__), opened_environment() as environment:
-        summary = step(run_id, environment=environment, **options)
+        do = partial(step, run_id, environment=environment, **options)
+        summary = measured(stage or step.__name__, do, run_id=run_id, environment=environment)
     say(summary.sentence)
     return summary
 

@@ -123,6 +123,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
     put("recon.steps.notices", telling=played.telling)
+    put("recon.steps.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.query", query=query)
     put("recon.steps.report", report=report, Workbooks=dict)
     for name in ("ingest", "settle", "reconcile"):

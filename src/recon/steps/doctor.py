@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +12,12 @@ from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import Settings, load_settings
-from recon.steps import settings_told
+from recon.steps import machine, settings_told
 from recon.steps.notices import told_by_settings
 from recon.store import sending_rows
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
 
-DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
 NEEDED_VARIABLES = (
     ("RECON_DATABASE_URL",),
     ("RECON_GATEWAY_BASE_URL",),
@@ -57,6 +55,11 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     database = _checked("database", lambda: _database(settings))
     yield database
     if database.ok:
+        yield _checked("clock", lambda: machine.clock_told(settings, now=clock()))
+        yield _checked("disk", lambda: _disk(settings))
+        yield _checked(
+            "permissions", lambda: machine.permissions_told(settings, variables=variables)
+        )
         yield _checked("sending", lambda: _sending(settings))
         yield _checked("codes", lambda: settings_told.codes_told(settings))
         yield _checked("notifications", lambda: settings_told.notifications_told(settings))
@@ -126,12 +129,12 @@ def _folder(path: Path, access: int) -> str:
 def _writable(path: Path) -> str:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     _folder(existing, os.W_OK)
-    free = shutil.disk_usage(existing).free
-    if free < DISK_FREE_MIN_BYTES:
-        needed = DISK_FREE_MIN_BYTES // 1024**2
-        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {needed} MB"
-        raise ReconError(msg)
-    return f"{path}, {free // 1024**3} GB free"
+    return machine.room_told(existing)
+
+
+def _disk(settings: Settings) -> str:
+    folder = machine.database_folder(settings)
+    return machine.room_told(folder) if folder else "the database has its own on its server"
 
 
 def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) -> str:

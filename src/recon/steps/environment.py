@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from recon.model import Clock
+from recon.night_log import open_log
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
@@ -57,6 +58,7 @@ def environment_of(
         StoreError: the database cannot be used, or has tables of another version.
     """
     settings = load_settings(variables)
+    open_log(variables)
     chance = randomness or random.SystemRandom()
     store = open_store(settings.database_url.get_secret_value())
     try:

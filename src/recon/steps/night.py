@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
@@ -23,6 +24,7 @@ from recon.steps.query import query
 from recon.steps.reconcile import reconcile
 from recon.steps.report import Workbooks, report
 from recon.steps.settle import settle
+from recon.steps.stages import measured
 from recon.store import answers, runs
 from recon.store.night_lock import account_lock
 from recon.store.runs import Run
@@ -78,8 +80,9 @@ def run(
         telling(environment, say=complain) as night,
         hold(request, environment=environment) as night.run_id,
     ):
-        for _, step in ORDER:
-            progress(step(night.run_id, environment=environment, workbooks=workbooks))
+        for name, step in ORDER:
+            do = partial(step, night.run_id, environment=environment, workbooks=workbooks)
+            progress(measured(name, do, run_id=night.run_id, environment=environment))
         return verdict_of(night.run_id, environment=environment)
 
 

@@ -1,5 +1,7 @@
 """Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from alembic import command
@@ -12,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from recon.errors import ConfigurationError, StoreError
 from recon.store.engine import Store, parse_url
 
+DATABASE_MODE = 0o600
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -23,6 +26,7 @@ def upgrade(database_url: str) -> str:
         if not folder.is_dir():
             msg = f"the folder {folder} for the database does not exist; create it first"
             raise ConfigurationError(msg)
+        _make_private(Path(url.database))
     store = Store(url)
     try:
         configuration = _configuration()
@@ -41,6 +45,12 @@ def upgrade(database_url: str) -> str:
     finally:
         store.close()
     return newest_revision()
+
+
+def _make_private(path: Path) -> None:
+    """A new database is its owner's alone; SQLite gives its neighbours the same mode."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, DATABASE_MODE))
 
 
 def _let_tables_be_rebuilt(connection: Connection, *, is_sqlite: bool) -> None:

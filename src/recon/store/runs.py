@@ -158,6 +158,12 @@ def last_finished(connection: Connection, *, merchant_id: str, account_id: str) 
     return {row["business_date"]: _run_of(row) for row in found}
 
 
+def newest_start(connection: Connection) -> datetime | None:
+    """When the newest run began; None before the first."""
+    found = connection.execute(select(run.c.started_at).order_by(run.c.started_at.desc()).limit(1))
+    return found.scalar_one_or_none()
+
+
 def unfinished(connection: Connection) -> list[Run]:
     """Runs that stopped or still run, newest first."""
     found = connection.execute(

@@ -17,7 +17,17 @@ def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
 
     assert set(found) == {
         *("configuration", "database", "sending", "codes", "notifications", "replies"),
-        *("limits", "approvers", "notices", "inbox", "reports", "gateway"),
+        *(
+            "limits",
+            "approvers",
+            "notices",
+            "clock",
+            "disk",
+            "permissions",
+            "inbox",
+            "reports",
+            "gateway",
+        ),
     }
     assert all(check.ok for check in found.values()), found
 

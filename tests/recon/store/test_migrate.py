@@ -90,3 +90,11 @@ def _upgrade_to(revision: str, url: str) -> None:
         command.upgrade(configuration, revision)
         connection.commit()
     store.close()
+
+
+def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
+    """Orders and amounts rest in it: nobody else on the machine reads them, whatever the umask."""
+    path = tmp_path / "recon.sqlite"
+    upgrade(f"sqlite:///{path}")
+
+    assert path.stat().st_mode & 0o777 == 0o600
