@@ -66,7 +66,7 @@ def permissions_told(settings: Settings, *, variables: Mapping[str, str]) -> str
     """
     store = open_store(settings.database_url.get_secret_value())
     try:
-        database = _database_files(store)
+        database = _database_file(store)
     finally:
         store.close()
     config = tuple(_with_files(settings.config_dir)) if settings.config_dir else ()
@@ -84,12 +84,12 @@ def permissions_told(settings: Settings, *, variables: Mapping[str, str]) -> str
     )
 
 
-def _database_files(store: Store) -> tuple[Path, ...]:
-    """The file of a SQLite database and its neighbour, where others reach their folder at all."""
+def _database_file(store: Store) -> tuple[Path, ...]:
+    """The file of a SQLite database, where others reach its folder; its neighbours are alike."""
     path = store.path
     if path is None or not path.parent.stat().st_mode & stat.S_IXOTH:
         return ()
-    return tuple(one for one in (path, path.with_name(f"{path.name}-wal")) if one.exists())
+    return (path,)
 
 
 def database_folder(settings: Settings) -> Path | None:
