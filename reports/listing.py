@@ -38,6 +38,8 @@ class Column:
     """The defined name of its rows; "" for none."""
     of_ledger: bool = False
     """Says "not covered" where there is no ledger."""
+    currency: str = "currency"
+    """The field that names an amount's currency."""
     wrap: bool = False
     """A sentence: it may take more than one line."""
 
@@ -121,7 +123,7 @@ def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to
         return
     value = column.value(row)
     if column.kind == "amount":
-        draft.amount(sheet, place, value, row["currency"])
+        draft.amount(sheet, place, value, row[column.currency])
     elif column.kind == "text":
         look = looks.BODY_TEXT.but(indent=1, wrap=column.wrap, top=False)
         draft.text(sheet, place, "" if value is None else str(value), look)

@@ -54,10 +54,8 @@ def _others(page: Page) -> int:
 def _put_verdict(page: Page, top: int) -> None:
     verdict = page.figures.verdict
     shown = Verdict.NOT_PROVEN if page.places.failed_checks else verdict
-    formula = (
-        '=IF(COUNTIF(chkLegs,"CHECK")+COUNTIF(chkProofs,"CHECK")>0,'
-        f'"{Verdict.NOT_PROVEN.value}",runVerdict)'
-    )
+    failing = "+".join(f'COUNTIF({name},"CHECK")' for name in page.places.checks)
+    formula = f'=IF({failing}>0,"{Verdict.NOT_PROVEN.value}",runVerdict)'
     look = Look(bold=True, size=20, align="center", fill=looks.ENGINE_FILL)
     for row in range(top, top + 3):
         for column in range(2, 5):

@@ -17,6 +17,14 @@ from reports.matched_totals import MatchedTotals, matched_totals
 LEGS = ("orders", "ledger")
 PARTS = ("breaks", "waiting", "not verified", "matched")
 AMOUNT_FIELDS = ("order_amount", "gateway_amount", "ledger_amount", "exposure")
+_OTHER_AMOUNTS = (
+    "effect_orders",
+    "effect_ledger",
+    "amount",
+    "exposure_before",
+    "debit",
+    "credit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,9 @@ class Rows:
     matched: MatchedTotals
     instructions: list[dict[str, Any]]
     batches: list[dict[str, Any]]
+    movements: list[dict[str, Any]]
+    """`counts_as` says in which column of the roll-forward."""
+    journals: list[dict[str, Any]]
     sides: list[dict[str, Any]]
     elsewhere: list[dict[str, Any]]
     """break_id, account_id, leg, currency, amount: effects that no row of Breaks shows."""
@@ -99,6 +110,19 @@ GROUPS: Mapping[str, str] = {
 GROUP_ORDER = ("in doubt", "rejected", "waiting", "confirmed", "withdrawn")
 
 
+OPENED, STILL_OPEN = "new", "still open"
+CLOSED = ("matched late", "resolved", "written off", "other")
+"""How breaks end; `other`: it waits again, cannot be judged, is said elsewhere or was not seen."""
+_STILL_OPEN_MOVEMENTS = frozenset({"stays", "revalued", "reclassified"})
+
+
+def counts_as(movement: str) -> str:
+    """The column of the roll-forward that a movement stands in."""
+    if movement in _STILL_OPEN_MOVEMENTS:
+        return STILL_OPEN
+    return movement if movement in {OPENED, *CLOSED} else "other"
+
+
 def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)
@@ -117,6 +141,10 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         matched=matched_totals(figures.matches),
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
+        movements=[
+            {**row, "counts_as": counts_as(row["movement"])} for row in rows_of(figures.movements)
+        ],
+        journals=rows_of(figures.journals),
         sides=rows_of(figures.sides),
         elsewhere=_effects_elsewhere(breaks, effects=rows_of(figures.effects)),
     )
@@ -177,7 +205,9 @@ def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
         for leg in legs
         if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in leg.amounts)
     }
-    for part in (rows.breaks, rows.open, rows.matched.groups, rows.instructions, rows.sides):
+    before = [{**row, "currency": row["currency_before"]} for row in rows.movements]
+    lists = (rows.breaks, rows.open, rows.matched.groups, rows.instructions, rows.sides)
+    for part in (*lists, rows.journals, rows.movements, before):
         too_large |= {row["currency"] for row in part if _has_large(row)}
     for currency, amount in rows.matched.largest.items():
         too_large |= {currency} if amount > NUMBER_MINOR_UNITS_MAX else set()
@@ -185,7 +215,7 @@ def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:
 
 
 def _has_large(row: Mapping[str, Any]) -> bool:
-    names = (*AMOUNT_FIELDS, "effect_orders", "effect_ledger", "amount")
+    names = (*AMOUNT_FIELDS, *_OTHER_AMOUNTS)
     return any(abs(row.get(name) or 0) > NUMBER_MINOR_UNITS_MAX for name in names)
 
 

@@ -1,7 +1,7 @@
 """The Control totals sheet: does everything tie, per currency, and which proofs hold.
 
 Grey cells are the engine's; white ones are formulas over the rows of the other sheets. The names
-`chkLegs` and `chkProofs` are what the verdict on page one reads.
+`chkLegs`, `chkProofs` and `chkRoll` are what the verdict on page one reads.
 """
 
 import re
@@ -18,6 +18,7 @@ from reports.draft import NOT_COVERED, NUMBER_MINOR_UNITS_MAX, Draft
 from reports.highlight import when_equal
 from reports.matched_sheet import is_pivot
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
+from reports.roll_forward import ROLL_CHECKS, put_roll_forward
 from reports.totals import NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
 
 WIDTHS = (14, 52, 17, 17, 17, 17, 15, 15, 15, 15, 17, 15, 10, 17)
@@ -67,6 +68,8 @@ class Places:
     """First and last row of the nights (columns A and B)."""
     failed_checks: int
     """How many checks on this sheet say CHECK."""
+    checks: tuple[str, ...]
+    """The names of the ranges they stand in."""
 
 
 def draw_totals(
@@ -83,6 +86,10 @@ def draw_totals(
     )
     legs, row = _put_legs(draft, sheet, figures=figures, totals=totals)
     proofs_failed, row = _put_proofs(draft, sheet, figures=figures, top=row)
+    rolled = bool(rows.movements) or not rows.breaks
+    if rolled:  # a run of an earlier version kept no movements
+        roll_failed, row = put_roll_forward(draft, sheet, rows=rows, totals=totals, top=row)
+        proofs_failed += roll_failed
     results, row = _put_results(draft, sheet, rows=rows, top=row)
     row = _put_sides(draft, sheet, rows=rows.sides, top=row)
     row = _put_elsewhere(draft, sheet, rows=rows.elsewhere, top=row)
@@ -91,7 +98,8 @@ def draw_totals(
     print_on(sheet, run_id=figures.run_id)
     protect(sheet)
     failed = proofs_failed + sum(leg.unexplained != 0 for leg in totals.legs)
-    return Places(legs, results, trend, failed)
+    checks = ("chkLegs", "chkProofs", *((ROLL_CHECKS,) if rolled else ()))
+    return Places(legs, results, trend, failed, checks)
 
 
 def _put_legs(

@@ -1,7 +1,7 @@
 """The reconciliation workbook: `write_workbook` draws one night and puts it in its place.
 
-Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Sources, Guide and the
-hidden _run. The same figures give the same bytes. A workbook that is open or already there with
+Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Journals, Sources, Guide
+and the hidden _run. The same figures give the same bytes. A workbook that is open or already there with
 other content is never overwritten: the next one is called -v2. The matches of a large night stand
 in files beside it.
 """
@@ -19,6 +19,7 @@ from reports.draft import Draft
 from reports.guide_sheet import draw_guide
 from reports.in_place import written_in_place
 from reports.instructions_sheet import draw_instructions
+from reports.journals_sheet import draw_journals
 from reports.matched_files import MatchedFile, write_matched_files
 from reports.matched_sheet import draw_matched, is_pivot
 from reports.open_sheet import draw_open
@@ -37,6 +38,7 @@ SHEETS = (
     "Pending",
     "Instructions",
     "Matched",
+    "Journals",
     "Sources",
     "Guide",
     RUN_TITLE,
@@ -72,6 +74,7 @@ def drawn(figures: NightFigures, *, beside: Sequence[MatchedFile] = ()) -> Draft
     draw_open(draft, sheets["Pending"], figures=figures, rows=rows)
     draw_instructions(draft, sheets["Instructions"], figures=figures, rows=rows)
     draw_matched(draft, sheets["Matched"], figures=figures, rows=rows, beside=beside)
+    draw_journals(draft, sheets["Journals"], figures=figures, rows=rows, totals=totals)
     places = draw_totals(draft, sheets["Control totals"], figures=figures, rows=rows, totals=totals)
     draw_guide(draft, sheets["Guide"], figures=figures)
     draw_summary(Page(draft, sheets["Summary"], figures, rows, totals, places))

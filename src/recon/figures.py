@@ -127,6 +127,10 @@ class NightFigures:
     """INSTRUCTION_SHEET_COLUMNS; empty for plain files without instructions."""
     batches: pd.DataFrame
     """BATCH_COLUMNS."""
+    movements: pd.DataFrame
+    """What became of the breaks of the night before, and which are new."""
+    journals: pd.DataFrame
+    """Proposed tonight, one row per line."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)

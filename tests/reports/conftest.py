@@ -20,7 +20,9 @@ from recon.matching.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
+    JOURNAL_COLUMNS,
     MATCH_COLUMNS,
+    MOVEMENT_COLUMNS,
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
 )
@@ -32,7 +34,7 @@ EVIL = '=HYPERLINK("http://evil.example","click")'
 STRANGE = "\x00\u202eبسم 🙂 漢字"
 SIDE_COLUMNS = ("source", "merchant_id", "account_id", "currency", "state", "count", "amount")
 COUNTS = ("count", "rows", "attempt", "line", "confirmed", "rejected", "in_doubt", "not_sent")
-INTEGERS = {*AMOUNT_COLUMNS, *COUNTS, "age_days"}
+INTEGERS = {*AMOUNT_COLUMNS, *COUNTS, "age_days", "exposure_before"}
 Amounts = tuple[int | None, ...]
 
 Build = Callable[..., NightFigures]
@@ -173,6 +175,39 @@ def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     ]
 
 
+def example_movements(breaks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Two breaks stay, one has another amount and code, the others are new; three ended."""
+    names = ("break_id", "merchant_id", "account_id", "order_no", "transaction_id", "code")
+    shown = [{name: row[name] for name in (*names, "currency", "exposure")} for row in breaks]
+    for row in shown[:3]:
+        row |= {"movement": "stays", "currency_before": row["currency"]}
+        row |= {"code_before": row["code"], "exposure_before": row["exposure"]}
+    shown[2] |= {"movement": "reclassified", "currency_before": "EUR", "exposure_before": 4_711}
+    for row in shown[3:]:
+        row |= {"movement": "new", "exposure_before": 0}
+    ended = [
+        {**dict.fromkeys(names, ""), "merchant_id": MERCHANT, "account_id": ACCOUNT}
+        | {"break_id": f"{number:016x}", "order_no": f"A-{number:05d}", "movement": movement}
+        | {"currency_before": currency, "exposure_before": amount, "exposure": 0}
+        for number, (movement, currency, amount) in enumerate(
+            [("matched late", "KWD", 1_234), ("written off", "EUR", 99), ("not seen", "JPY", 500)],
+            start=500,
+        )
+    ]
+    return [*shown, *ended]
+
+
+def example_journals() -> list[dict[str, Any]]:
+    """One proposal: a break of the ledger is booked between clearing and sales."""
+    shared = {"journal_id": f"{4:016x}-KWD-1", "date": "2026-11-20", "currency": "KWD"}
+    shared |= {"merchant_id": MERCHANT, "account_id": ACCOUNT, "order_no": "A-00004"}
+    shared |= {"break_id": f"{4:016x}", "text": "missing in ledger A-00004"}
+    return [
+        {**shared, "account": "1190", "debit": 1_234, "credit": 0},
+        {**shared, "account": "4000", "debit": 0, "credit": 1_234},
+    ]
+
+
 def example_instructions() -> list[dict[str, Any]]:
     """Captures and refunds: confirmed, rejected with evil text, in doubt."""
     common = {"source": "orders.csv", "approved_by": "a.okafor", "attempt": 1, "line": 2}
@@ -256,6 +291,8 @@ def example_night() -> NightFigures:
         matches=matched_of(frame(MATCH_COLUMNS, matched)),
         pending=frame(PENDING_COLUMNS, pending),
         unverified=frame(UNVERIFIED_COLUMNS, unverified),
+        movements=frame(MOVEMENT_COLUMNS, example_movements(breaks)),
+        journals=frame(JOURNAL_COLUMNS, example_journals()),
         sides=frame(SIDE_COLUMNS, sides_of(parts)),
         control_totals=example_totals(),
         instructions=frame(INSTRUCTION_SHEET_COLUMNS, example_instructions()),

@@ -69,7 +69,7 @@ def content(figures: NightFigures) -> bytes:
 
 
 def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes) -> None:
-    """Finance finds the same nine sheets every night."""
+    """Finance finds the same ten sheets every night."""
     workbook = opened(content)
 
     assert tuple(workbook.sheetnames) == SHEETS
@@ -290,7 +290,7 @@ def test_every_name_leads_to_a_range_of_its_sheet(content: bytes) -> None:
         for title, reference in defined.destinations:
             assert workbook[title][reference.replace("$", "")] is not None, name
     formulas = " ".join(cell.value for cell in cells_of(workbook) if cell.data_type == "f")
-    used = set(re.findall(r"\b(?:brk|opn|mat|ins|sid|els|chk|run|bat)[A-Z]\w+", formulas))
+    used = set(re.findall(r"\b(?:brk|opn|mat|ins|sid|els|chk|run|bat|jrn|mov)[A-Z]\w+", formulas))
     assert used
     assert used <= set(workbook.defined_names)
 
@@ -307,7 +307,7 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
     night = build()
     none = {
         name: getattr(night, name).iloc[:0]
-        for name in ("breaks", "effects", "pending", "unverified", "sides")
+        for name in ("breaks", "effects", "pending", "unverified", "sides", "movements", "journals")
     }
     none["matches"] = matched_of(next(night.matches.batches()).iloc[:0])
     empty = {"instructions": night.instructions.iloc[:0], "batches": night.batches.iloc[:0]}

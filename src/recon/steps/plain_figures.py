@@ -46,6 +46,8 @@ def plain_figures(
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,
+        movements=result.movements,
+        journals=result.journals,
         control_totals=result.control_totals,
         instructions=_instructions(sources.instructions),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),

@@ -123,6 +123,8 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,
+        movements=result.movements,
+        journals=result.journals,
         control_totals=result.control_totals,
         instructions=instructions,
         batches=batches,
