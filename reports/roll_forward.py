@@ -137,8 +137,5 @@ def _amounts(rows: Rows, *, currency: str, row: int) -> list[Written]:
         (is_now(OPENED), now(OPENED)),
         (f"{is_now(STILL_OPEN)}-{has_been(STILL_OPEN)}", now(STILL_OPEN) - was(STILL_OPEN)),
         *((f"-{has_been(word)}", -was(word)) for word in CLOSED),
-        (
-            f"SUMIFS(brkExposure,brkCcy,{at})",
-            sum_of(rows.breaks, name="exposure", currency=currency),
-        ),
+        (f"SUMIFS(brkExposure,brkCcy,{at})", on_breaks),
     ]

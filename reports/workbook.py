@@ -1,9 +1,9 @@
 """The reconciliation workbook: `write_workbook` draws one night and puts it in its place.
 
 Sheets: Summary, Control totals, Breaks, Pending, Instructions, Matched, Journals, Sources, Guide
-and the hidden _run. The same figures give the same bytes. A workbook that is open or already there with
-other content is never overwritten: the next one is called -v2. The matches of a large night stand
-in files beside it.
+and the hidden _run. The same figures give the same bytes. A workbook that is open or already there
+with other content is never overwritten: the next one is called -v2. The matches of a large night
+stand in files beside it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Journals and the roll-forward: what would put the books right, and where each break comes from."""
+"""Journals and the roll-forward: what would put the books right, and whence each break."""
 
 import io
 from collections.abc import Callable
