@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -96,16 +97,10 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     inputs, sources = _compared_by(run, environment=environment)
     with environment.store.reading() as connection:
         head = history.head(connection)
-        trend = results.open_breaks_by_night(
-            connection,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-            before=run.business_date,
-        )
+        points = _trend(connection, run)
         instructions = instruction_sheet.sheet_frame(connection, run)
         batches = instruction_sheet.batch_frame(connection, run)
         answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
-    points = [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
     return NightFigures(
         merchant_id=run.merchant_id,
         account_id=run.account_id,
@@ -151,6 +146,17 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources
     inputs = kept or frozen_inputs(run, environment=environment)
     rules = environment.settings.rules
     return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
+
+
+def _trend(connection: Any, run: Run) -> list[TrendPoint]:
+    """Open breaks of every earlier night, the newest last."""
+    trend = results.open_breaks_by_night(
+        connection,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        before=run.business_date,
+    )
+    return [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
 
 
 def _matched(run: Run, *, environment: Environment) -> MatchedRows:
