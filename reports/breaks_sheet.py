@@ -36,7 +36,9 @@ def _to_do(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    return ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+    told = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+    older = row.get("reopens")
+    return f"Open again, it was closed as break {older}. {told}" if older else told
 
 
 def _risk(row: Row) -> str:

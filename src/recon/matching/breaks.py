@@ -110,7 +110,7 @@ def _first_seen(
     known: dict[str, str] = {}
     if previous is not None:
         seen = previous.breaks["first_seen"]
-        known = {
+        known = dict(previous.away) | {
             str(key): str(day)[:10]
             for key, day in zip(previous.breaks["break_id"], seen, strict=True)
         }

@@ -1,5 +1,6 @@
 """The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from recon.matching.movements import fates_of, movements
 from recon.matching.outcomes import Outcomes, judge_sets
 from recon.matching.payouts import judged_entries
 from recon.matching.places import place_items, sides_of, with_exact
+from recon.matching.reopened import Ids, sequenced
 from recon.matching.result import BREAK_COLUMNS, Deferred, Reconciliation
 from recon.matching.result_frames import (
     OPEN_SORTED_BY,
@@ -34,6 +36,7 @@ from recon.matching.result_rows import entry_ids, identities, shown_rows
 from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
 from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.verdict import verdict_of
+from recon.model import SetState
 from recon.rules import Rules
 
 
@@ -121,6 +124,7 @@ def classified(
     )
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
     rows = _rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
+    rows["identity"], reopens = _identities(joined, rows=rows, states=outcomes, previous=previous)
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
@@ -136,7 +140,7 @@ def classified(
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
     fates = fates_of(rows, hosts=outcomes.host, previous=previous)
-    moved = movements(frames.breaks, fates=fates, previous=previous)
+    moved = movements(frames.breaks, fates=fates, previous=previous, reopens=reopens)
     journals = propose(
         frames.breaks,
         effects=frames.effects,
@@ -177,8 +181,17 @@ def _rows(
     )
     rows["state"] = outcomes.states()[numbers]
     rows["flags"] = flags.iloc[numbers].reset_index(drop=True)
-    rows["identity"] = identities(joined.sets)[numbers]
     return rows
+
+
+def _identities(
+    joined: Joined, *, rows: pd.DataFrame, states: Outcomes, previous: Previous | None
+) -> tuple[Ids, Mapping[str, str]]:
+    """The id of each row's set, and which closed break an id opens again."""
+    broken = states.states() == SetState.BREAK.value
+    first = identities(joined.sets)
+    ids, reopens = sequenced(first, sets=joined.sets, broken=broken, previous=previous)
+    return ids[rows["set"].to_numpy()], reopens
 
 
 def _frames(

@@ -15,11 +15,16 @@ from recon.matching.sources import Previous
 from recon.matching.total_rows import ACCOUNT, counted, paired, sums
 from recon.model import BreakCode, ControlTotal, Flag, SetState
 
-NEW, STAYS, REVALUED, RECLASSIFIED = "new", "stays", "revalued", "reclassified"
+NEW, REOPENED, RETURNED = "new", "reopened", "returned"
+"""Where a break comes from: `reopened`: it had closed, and points to the closed one; `returned`: it
+was out of sight for some nights and is the same break."""
+STAYS, REVALUED, RECLASSIFIED = "stays", "revalued", "reclassified"
 LATE, RESOLVED, WRITTEN_OFF = "matched late", "resolved", "written off"
 PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN = "pending", "unverified", "explained", "not seen"
+COMES_IN = (NEW, REOPENED, RETURNED)
 STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
-CLOSED = (LATE, RESOLVED, WRITTEN_OFF, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
+FOR_GOOD = (LATE, RESOLVED, WRITTEN_OFF)
+CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
 """How a break stops being one. `explained`: the break of another account says it now; `not seen`:
 no row of tonight speaks of it, it left the window."""
 
@@ -72,9 +77,16 @@ def fates_of(rows: pd.DataFrame, *, hosts: Rows, previous: Previous | None) -> d
 
 
 def movements(
-    breaks: pd.DataFrame, *, fates: Mapping[str, Fate], previous: Previous | None
+    breaks: pd.DataFrame,
+    *,
+    fates: Mapping[str, Fate],
+    previous: Previous | None,
+    reopens: Mapping[str, str],
 ) -> pd.DataFrame:
-    """One row per break of last night or tonight (MOVEMENT_COLUMNS)."""
+    """One row per break of last night or tonight (MOVEMENT_COLUMNS).
+
+    `reopens` is id -> the closed break that it opens again.
+    """
     before = {} if previous is None else _by_id(previous.breaks)
     now = _by_id(breaks)
     broken = [
@@ -82,11 +94,12 @@ def movements(
     ]
     rows = [*_of_last_night(before, now=now, fates=fates)]
     rows += [
-        _row(one, movement=NEW, before={}, now=now.get(one, {}))
+        _row(one, movement=_coming(one, reopens, previous), before={}, now=now.get(one, {}))
         for one in broken
         if one not in before
     ]
-    frame = pd.DataFrame(rows, columns=[*MOVEMENT_COLUMNS])
+    pointed = [{**row, "reopens": reopens.get(row["break_id"], "")} for row in rows]
+    frame = pd.DataFrame(pointed, columns=[*MOVEMENT_COLUMNS])
     texts = {name: "str" for name in MOVEMENT_COLUMNS if not name.startswith("exposure")}
     typed = frame.astype({**texts, "exposure_before": "int64", "exposure": "int64"})
     by = ["merchant_id", "account_id", "movement", "order_no", "break_id"]
@@ -96,7 +109,7 @@ def movements(
 def roll_forward(
     breaks: pd.DataFrame, *, moved: pd.DataFrame, previous: Previous | None
 ) -> Iterator[ControlTotal]:
-    """T7: opening + new + revalued - closed = closing, by count and by exposure."""
+    """T7: opening + new + reopened ± revalued - closed = closing, by count and by exposure."""
     if previous is None:
         return
     opening = previous.breaks
@@ -105,10 +118,10 @@ def roll_forward(
             opening[~opening["break_id"].isin(moved[moved["movement"].isin(CLOSED)]["break_id"])][
                 ACCOUNT
             ],
-            moved[moved["movement"].eq(NEW)][ACCOUNT],
+            moved[moved["movement"].isin(COMES_IN)][ACCOUNT],
         ]
     )
-    name = "opening + new - closed = closing"
+    name = "opening + new + reopened - closed = closing"
     yield from counted("T7", name, left=left, right=breaks)
     parts = [
         sums(opening, column="exposure"),
@@ -120,7 +133,7 @@ def roll_forward(
         for place, amount in part.items():
             together[place] = together.get(place, 0) + amount
     closing = sums(breaks, column="exposure")
-    name = "opening + new ± revalued - closed = closing"
+    name = "opening + new + reopened ± revalued - closed = closing"
     yield from paired("T7", name, left=together, right=closing, measure="amount")
 
 
@@ -145,6 +158,12 @@ def _of_last_night(
             before=was,
             now={} if movement else now.get(one, {}),
         )
+
+
+def _coming(one: str, reopens: Mapping[str, str], previous: Previous | None) -> str:
+    if one in reopens:
+        return REOPENED
+    return RETURNED if previous is not None and one in previous.away else NEW
 
 
 def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:

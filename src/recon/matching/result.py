@@ -74,8 +74,10 @@ MOVEMENT_COLUMNS = (
     "currency",
     "exposure_before",
     "exposure",
+    "reopens",
 )
-"""One row per break of the night before or of this one; exposures in minor units, 0 when absent."""
+"""One row per break of the night before or of this one; exposures in minor units, 0 when absent;
+reopens is the closed break that an open one is again, "" for most."""
 JOURNAL_COLUMNS = (
     "journal_id",
     "date",

@@ -151,11 +151,12 @@ def identity_of(
     # Joined column by column: a million rows are too many to join one by one.
     texts = (merchant + "\x1f" + account + "\x1f" + key + "\x1f").tolist()
     numbers = [1] * len(texts) if sequence is None else sequence.tolist()
-    ids = [_identity(f"{text}{number}") for text, number in zip(texts, numbers, strict=True)]
+    ids = [id_of_text(f"{text}{number}") for text, number in zip(texts, numbers, strict=True)]
     return pd.Series(ids, dtype="str")
 
 
-def _identity(text: str) -> str:
+def id_of_text(text: str) -> str:
+    """The id of a text that names a set."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
 
 
@@ -177,7 +178,7 @@ def not_compared_rows(ledger: pd.DataFrame) -> pd.DataFrame:
     items = ledger_items(rows)
     shown = rows[["merchant_id", "account_id", "order_no", "transaction_id", "entry_id"]].copy()
     shown["match_id"] = [
-        _identity("\x1f".join(text))
+        id_of_text("\x1f".join(text))
         for text in zip(rows["merchant_id"], rows["account_id"], rows["entry_id"], strict=True)
     ]
     shown["match_id"] = shown["match_id"].astype("str")

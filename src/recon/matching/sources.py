@@ -168,6 +168,10 @@ class Previous:
     """result.BREAK_COLUMNS of the earlier run; ids, first seen and roll-forward come from here."""
     chargebacks: pd.DataFrame
     """KEY_COLUMNS of the keys that were once answered `chargeback`."""
+    closed: frozenset[str] = frozenset()
+    """Ids of breaks that closed: what is broken again is a new break that points to the old."""
+    away: Mapping[str, str] = field(default_factory=dict)
+    """Id -> first seen of breaks that went out of sight without closing."""
 
 
 def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.model import SetState
 from recon.money import format_minor_units
@@ -55,7 +56,7 @@ def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Chang
 def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
     """Every set of a result under a key that two nights share."""
     frames = {
-        SetState.BREAK: result.breaks,
+        SetState.BREAK: with_reopened(result),
         SetState.MATCHED: result.matches,
         SetState.PENDING: result.pending,
         SetState.UNVERIFIED: result.unverified,
@@ -82,7 +83,9 @@ def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:
 def _told(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "absent"
-    return str(row.get("code") or row["state"].lower())
+    told = str(row.get("code") or row["state"].lower())
+    older = row.get("reopens")
+    return f"{told}, which opens break {older} again" if older else told
 
 
 def _why(

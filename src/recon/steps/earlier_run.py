@@ -1,5 +1,6 @@
 """What an earlier `recon reconcile` left behind: its open breaks and the chargebacks it saw."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from recon.foreign_bytes.raw_table import RawTable
 from recon.matching.result import AMOUNT_COLUMNS, BREAK_COLUMNS
 from recon.matching.sources import KEY_COLUMNS, MINOR_UNITS_OR_BLANK, TEXT, Previous
 from recon.model import GatewayState
-from recon.steps.result_files import BREAKS, SUMMARY
+from recon.steps.result_files import BREAKS, CLOSED_BREAKS, OUT_OF_SIGHT, SUMMARY
 
 _SEEN_STATES = (BREAKS, "matches.csv", "pending.csv", "unverified.csv")
 
@@ -30,15 +31,23 @@ def read_earlier_run(folder: Path) -> Previous:
     if not folder.is_dir():
         msg = f"the folder of the earlier run {folder} does not exist"
         raise SourceMissingError(msg)
+    path = folder / SUMMARY
+    summary = read_json_object(path)
+    closed, away = summary.get(CLOSED_BREAKS, []), summary.get(OUT_OF_SIGHT, {})
+    if not isinstance(closed, list) or not isinstance(away, dict):
+        msg = f"{path} is not the summary of a run: {CLOSED_BREAKS} or {OUT_OF_SIGHT} is wrong"
+        raise SourceUnreadableError(msg)
     return Previous(
-        as_of=_as_of(folder / SUMMARY),
+        as_of=_as_of(summary, path=path),
         breaks=_breaks(folder / BREAKS),
         chargebacks=_chargebacks(folder),
+        closed=frozenset(map(str, closed)),
+        away={str(one): str(day)[:10] for one, day in away.items()},
     )
 
 
-def _as_of(path: Path) -> datetime:
-    told = read_json_object(path).get("as_of")
+def _as_of(summary: Mapping[str, object], *, path: Path) -> datetime:
+    told = summary.get("as_of")
     try:
         moment = datetime.fromisoformat(str(told))
     except ValueError:

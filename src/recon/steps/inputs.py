@@ -6,13 +6,15 @@ so that files, answers and instructions of later nights leave the night as it wa
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from recon import __version__
 from recon.matching.digest import digest_of
+from recon.matching.reopened import split_ends
 from recon.matching.sources import Previous, Sources
 from recon.model import GatewayState, Reject, SourceFile
 from recon.rules import Rules
@@ -21,6 +23,7 @@ from recon.steps.query import previous_night, window_start
 from recon.steps.siblings import siblings_of, with_siblings
 from recon.store import (
     answers,
+    break_rows,
     input_rows,
     journal_rows,
     ledger_rows,
@@ -104,9 +107,12 @@ def previous_of(
         stored = results.load(connection, before.run_id)
         if stored is None:
             return None
+        closed, away = split_ends(break_rows.ends_until(connection, before), breaks=stored.breaks)
         return Previous(
             as_of=before.as_of,
             breaks=stored.breaks,
+            closed=closed,
+            away=away,
             chargebacks=answers.chargeback_keys(
                 connection, run, codes=codes, until=inputs.last_observation
             ),
@@ -123,7 +129,10 @@ def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str
         for name, frame in frames.items()
         if frame is not None
     }
-    for name, values in (("files", sources.files), ("rejected rows", sources.rejects)):
+    listed: dict[str, Collection[Any]] = {"files": sources.files, "rejected rows": sources.rejects}
+    if previous is not None:
+        listed |= {"closed breaks": previous.closed, "breaks out of sight": previous.away.items()}
+    for name, values in listed.items():
         text = "\x1e".join(sorted(map(repr, values)))
         told[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
     return told

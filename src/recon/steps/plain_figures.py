@@ -12,6 +12,7 @@ from recon.figures import (
     NightFigures,
     matched_of,
 )
+from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import INSTANT, MINOR_UNITS, TEXT, Sources
 from recon.model import DOUBTFUL_STATES, Clock
@@ -40,7 +41,7 @@ def plain_figures(
         generated_at=clock(),
         timezone=rules.calendar.timezone,
         verdict=result.verdict,
-        breaks=result.breaks,
+        breaks=with_reopened(result),
         effects=result.effects,
         matches=matched_of(result.matches),
         pending=result.pending,

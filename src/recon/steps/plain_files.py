@@ -86,7 +86,10 @@ def reconcile_files(
         engine = _engine() if reconcile is None else reconcile
         result = engine(sources, rules=rules, as_of=as_of, previous=previous)
         staged = stage(
-            request.out, files=result_files(result, rejects=sources.rejects, files=sources.files)
+            request.out,
+            files=result_files(
+                result, rejects=sources.rejects, files=sources.files, previous=previous
+            ),
         )
         figures = plain_figures(
             result, sources=sources, business_date=request.as_of, clock=clock, rules=rules

@@ -55,7 +55,10 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
     if out is not None:
         with output_folder(out):
             texts = result_files(
-                found.result, rejects=found.sources.rejects, files=found.sources.files
+                found.result,
+                rejects=found.sources.rejects,
+                files=found.sources.files,
+                previous=found.previous,
             )
             publish(stage(out, files=texts))
     return found

@@ -1,9 +1,12 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from recon.matching.engine import reconcile as compare
 from recon.matching.journals import shown_in_the_books
+from recon.matching.reopened import ends_of
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import Answer, ControlTotal, SourceKind, StepSummary, Verdict
@@ -11,7 +14,7 @@ from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, input_digests, previous_of, sources_of
 from recon.steps.rules_change import moved_since_signed
-from recon.store import history, input_rows, journal_rows, results, runs
+from recon.store import break_rows, history, input_rows, journal_rows, results, runs
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.input_rows import Inputs
 from recon.store.runs import Run
@@ -44,7 +47,14 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     digests = input_digests(sources, previous=previous)
     told = replace(inputs, digests=digests, moved_by_rules=moved)
-    _keep(run, result=result, sources=sources, inputs=told, environment=environment)
+    with environment.store.writing() as connection:
+        _keep(connection, run, result=result, sources=sources, inputs=told)
+        ends = ends_of(result, previous=previous)
+        break_rows.save_ends(connection, run_id, ends=ends)
+        chained = _chained(result, previous_run=inputs.previous_run_id)
+        history.append(
+            connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
+        )
     figures: dict[str, int | str] = {
         "verdict": result.verdict.value,
         "matched": len(result.matches),
@@ -57,32 +67,38 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 
 
 def _keep(
-    run: Run, *, result: Reconciliation, sources: Sources, inputs: Inputs, environment: Environment
+    connection: Any,
+    run: Run,
+    *,
+    result: Reconciliation,
+    sources: Sources,
+    inputs: Inputs,
 ) -> None:
-    """Result, inputs and the link of the history that binds both, in one transaction."""
-    with environment.store.writing() as connection:
-        results.save(connection, run.run_id, result=result)
-        input_rows.save(connection, run.run_id, inputs=inputs)
-        shown = shown_in_the_books(result.effects, exported=sources.exported)
-        journal_rows.note_booked(connection, run, shown=shown)
-        runs.note_result(
-            connection,
-            run.run_id,
-            values={
-                "verdict": result.verdict.value,
-                "rules_digest": result.rules_digest,
-                "result_digest": result.digest,
-                "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
-            },
-        )
-        runs.note_step(connection, run.run_id, step=STEP)
-        link = {
+    """The result and what it was computed from."""
+    results.save(connection, run.run_id, result=result)
+    input_rows.save(connection, run.run_id, inputs=inputs)
+    shown = shown_in_the_books(result.effects, exported=sources.exported)
+    journal_rows.note_booked(connection, run, shown=shown)
+    runs.note_result(
+        connection,
+        run.run_id,
+        values={
+            "verdict": result.verdict.value,
             "rules_digest": result.rules_digest,
             "result_digest": result.digest,
-            "previous_run": inputs.previous_run_id,
-        }
-        event = history.Event("run", run.run_id, RECONCILED, link)
-        history.append(connection, [event], at=environment.clock())
+            "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
+        },
+    )
+    runs.note_step(connection, run.run_id, step=STEP)
+
+
+def _chained(result: Reconciliation, *, previous_run: str) -> Mapping[str, object]:
+    """What the history binds of a run: its rules, its result and the night it carries forward."""
+    return {
+        "rules_digest": result.rules_digest,
+        "result_digest": result.digest,
+        "previous_run": previous_run,
+    }
 
 
 def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Reconciliation:

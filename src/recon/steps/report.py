@@ -22,6 +22,7 @@ from recon.figures import (
     NightFigures,
     TrendPoint,
 )
+from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
@@ -112,7 +113,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         generated_at=run.started_at,
         timezone=environment.settings.rules.calendar.timezone,
         verdict=result.verdict,
-        breaks=_with_risk(result.breaks, run=run, environment=environment),
+        breaks=_with_risk(with_reopened(result), run=run, environment=environment),
         effects=result.effects,
         matches=_matched(run, environment=environment),
         pending=result.pending,

@@ -18,6 +18,7 @@ import pandas as pd
 
 from recon.durable import flush_folder
 from recon.errors import Defect, OutputError
+from recon.matching.reopened import ended_so_far
 from recon.matching.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
@@ -28,6 +29,7 @@ from recon.matching.result import (
     UNVERIFIED_COLUMNS,
     Reconciliation,
 )
+from recon.matching.sources import Previous
 from recon.model import ControlTotal, Reject, SourceFile
 from recon.money import format_minor_units
 
@@ -35,12 +37,22 @@ BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
 SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
+REOPENED = "reopened"
+"""Break -> the closed break that it opens again."""
+CLOSED_BREAKS = "closed_breaks"
+"""Ids that the next run must know: what is broken again gets another."""
+OUT_OF_SIGHT = "breaks_out_of_sight"
+"""Break -> day it was first seen; not open, and not closed either."""
 REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
 _STAGED = ".recon-"
 
 
 def result_files(
-    result: Reconciliation, *, rejects: Sequence[Reject], files: Sequence[SourceFile]
+    result: Reconciliation,
+    *,
+    rejects: Sequence[Reject],
+    files: Sequence[SourceFile],
+    previous: Previous | None,
 ) -> dict[str, str]:
     """Name -> content of every text file of a reconciliation, the summary last."""
     return {
@@ -51,7 +63,7 @@ def result_files(
         "unverified.csv": csv_of(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
-        SUMMARY: _summary(result, files=files),
+        SUMMARY: _summary(result, files=files, previous=previous),
     }
 
 
@@ -180,7 +192,11 @@ def _rejects_csv(rejects: Sequence[Reject]) -> str:
     )
 
 
-def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
+def _summary(
+    result: Reconciliation, *, files: Sequence[SourceFile], previous: Previous | None
+) -> str:
+    closed, away = ended_so_far(result, previous=previous)
+    again = result.movements[result.movements["reopens"].ne("")]
     codes = result.breaks["code"].astype("str").value_counts()
     shared = result.breaks["cause"].astype("str")
     causes = shared[shared.ne("")].value_counts()
@@ -191,6 +207,9 @@ def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
         "control_totals": [_total(each) for each in result.control_totals],
         "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
         "breaks_by_cause": {str(cause): int(causes[cause]) for cause in sorted(causes.index)},
+        REOPENED: dict(zip(again["break_id"], again["reopens"], strict=True)),
+        CLOSED_BREAKS: sorted(closed),
+        OUT_OF_SIGHT: dict(sorted(away.items())),
         "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
         "unmapped_codes": [dict(each) for each in result.unmapped_codes],
         "not_covered": list(result.not_covered),

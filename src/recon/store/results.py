@@ -229,8 +229,9 @@ def _told_frames(told: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The frames of a summary; blank where a night of an earlier version kept none."""
     frames = {}
     for name, columns in _IN_SUMMARY.items():
-        rows = told.get(name, {"data": []})["data"]
-        frame = pd.DataFrame(rows, columns=[*columns])
+        kept = told.get(name, {"data": [], "columns": columns})
+        frame = pd.DataFrame(kept["data"], columns=kept["columns"])
+        frame = frame.reindex(columns=[*columns], fill_value="")
         frames[name] = frame.astype(
             {one: MINOR_UNITS if one in _WHOLE else TEXT for one in columns}
         )

@@ -42,7 +42,7 @@ CHANGING: Mapping[str, str] = {
 
 COMPUTED = frozenset(
     {
-        *("control_total", "dry_batch", "ledger_entry", "observation", "reject"),
+        *("break_end", "control_total", "dry_batch", "ledger_entry", "observation", "reject"),
         *("result_effect", "result_row", "result_summary", "run_input", "run_source"),
     }
 )

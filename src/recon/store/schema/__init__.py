@@ -9,7 +9,7 @@ from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.cases import contradiction
 from recon.store.schema.evidence import doubt_clock, refund_search
-from recon.store.schema.inputs import instruction_version, rules_version, run_input
+from recon.store.schema.inputs import break_end, instruction_version, rules_version, run_input
 from recon.store.schema.journals import exported_journal
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
@@ -28,6 +28,7 @@ __all__ = [
     "attempt",
     "batch",
     "break_answer",
+    "break_end",
     "contradiction",
     "control_total",
     "doubt_clock",

@@ -57,3 +57,13 @@ instruction_version = Table(
     text_column("refund_reference_id", ID_CHARACTERS),
     Column("line", Integer, nullable=False, server_default="0"),
 )
+
+# One row per break that was open the night before a run and is not open after it.
+break_end = Table(
+    "break_end",
+    metadata,
+    id_column("run_id", primary_key=True),
+    id_column("break_id", primary_key=True),
+    text_column("movement", 20),  # how it ended
+    text_column("first_seen", 10),
+)
