@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from recon.matching.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
 from recon.model import Answer
@@ -19,6 +19,52 @@ BASELINE = "baseline"
 AFTER = "after"
 OWN_PHASES = (BASELINE, AFTER)
 
+_PHASE = (
+    query_key.c.run_id == bindparam("of_run"),
+    query_key.c.phase == bindparam("of_phase"),
+)
+_KEYS = select(query_key.c.order_no).where(*_PHASE)
+_UNANSWERED = _KEYS.where(query_key.c.answer == "").order_by(query_key.c.order_no)
+_ANSWERS = select(query_key.c.answer).where(*_PHASE)
+_ANSWERED = select(query_key.c.order_no, query_key.c.answer).where(
+    *_PHASE, query_key.c.answer != ""
+)
+_REASONS = (
+    select(query_key.c.reason, func.count())
+    .where(*_PHASE, query_key.c.answer == bindparam("told"))
+    .group_by(query_key.c.reason)
+    .order_by(func.count().desc(), query_key.c.reason)
+)
+_ANSWER = (
+    update(query_key)
+    .where(*_PHASE, query_key.c.order_no == bindparam("of_order"))
+    .values(answer=bindparam("told"), reason=bindparam("because"), answered_at=bindparam("at"))
+)
+_FORGET = delete(observation).where(
+    observation.c.run_id == bindparam("of_run"),
+    observation.c.phase == bindparam("of_phase"),
+    observation.c.order_no == bindparam("of_order"),
+)
+_OBSERVE = insert(observation)
+_OBSERVED = (
+    select(observation)
+    .where(
+        observation.c.run_id == bindparam("of_run"),
+        observation.c.account_id == bindparam("of_account"),
+    )
+    .order_by(observation.c.observation_id)
+)
+_SEEN = (
+    select(observation)
+    .where(
+        observation.c.merchant_id == bindparam("of_merchant"),
+        observation.c.account_id == bindparam("of_account"),
+        observation.c.order_no == bindparam("of_order"),
+        observation.c.queried_at > bindparam("since"),
+    )
+    .order_by(observation.c.queried_at, observation.c.observation_id)
+)
+
 
 def sibling_phase(account_id: str) -> str:
     """The phase under which a run asks for another account of the merchant."""
@@ -27,9 +73,7 @@ def sibling_phase(account_id: str) -> str:
 
 def open_phase(connection: Connection, run_id: str, *, phase: str, keys: Iterable[str]) -> None:
     """Note the keys to ask for; those noted before (a restart) stay as they are."""
-    known = set(
-        connection.execute(select(query_key.c.order_no).where(*_of(run_id, phase))).scalars()
-    )
+    known = phase_keys(connection, run_id, phase=phase)
     rows = [
         {"run_id": run_id, "phase": phase, "order_no": key} for key in sorted(set(keys) - known)
     ]
@@ -39,12 +83,7 @@ def open_phase(connection: Connection, run_id: str, *, phase: str, keys: Iterabl
 
 def unanswered(connection: Connection, run_id: str, *, phase: str) -> list[str]:
     """Keys of the phase without a final answer."""
-    found = connection.execute(
-        select(query_key.c.order_no)
-        .where(*_of(run_id, phase), query_key.c.answer == "")
-        .order_by(query_key.c.order_no)
-    )
-    return list(found.scalars())
+    return list(connection.execute(_UNANSWERED, _of(run_id, phase)).scalars())
 
 
 def save(
@@ -57,19 +96,19 @@ def save(
     at: datetime,
 ) -> None:
     """Store final answers (key -> answer and reason) with the payments they showed."""
-    for key, (answer, reason) in answers.items():
-        connection.execute(
-            delete(observation).where(
-                observation.c.run_id == run.run_id,
-                observation.c.phase == phase,
-                observation.c.order_no == key,
-            )
-        )
-        connection.execute(
-            update(query_key)
-            .where(*_of(run.run_id, phase), query_key.c.order_no == key)
-            .values(answer=answer.value, reason=reason[:REASON_CHARACTERS], answered_at=at)
-        )
+    place = _of(run.run_id, phase)
+    if answers:
+        connection.execute(_FORGET, [place | {"of_order": key} for key in answers])
+        told = [
+            {
+                "of_order": key,
+                "told": answer.value,
+                "because": reason[:REASON_CHARACTERS],
+                "at": at,
+            }
+            for key, (answer, reason) in answers.items()
+        ]
+        connection.execute(_ANSWER, [place | one for one in told])
     rows = [
         {
             "run_id": run.run_id,
@@ -81,12 +120,12 @@ def save(
         for item in observations
     ]
     if rows:
-        connection.execute(insert(observation), rows)
+        connection.execute(_OBSERVE, rows)
 
 
 def counts(connection: Connection, run_id: str, *, phase: str) -> dict[str, int]:
     """How many keys have which answer."""
-    found = connection.execute(select(query_key.c.answer).where(*_of(run_id, phase))).scalars()
+    found = connection.execute(_ANSWERS, _of(run_id, phase)).scalars()
     tally: dict[str, int] = {}
     for answer in found:
         tally[answer] = tally.get(answer, 0) + 1
@@ -95,28 +134,18 @@ def counts(connection: Connection, run_id: str, *, phase: str) -> dict[str, int]
 
 def phase_keys(connection: Connection, run_id: str, *, phase: str) -> set[str]:
     """All keys of a phase, answered or not."""
-    found = connection.execute(select(query_key.c.order_no).where(*_of(run_id, phase)))
-    return set(found.scalars())
+    return set(connection.execute(_KEYS, _of(run_id, phase)).scalars())
 
 
 def phase_answers(connection: Connection, run_id: str, *, phase: str) -> dict[str, str]:
     """Key -> final answer of a phase."""
-    found = connection.execute(
-        select(query_key.c.order_no, query_key.c.answer).where(
-            *_of(run_id, phase), query_key.c.answer != ""
-        )
-    )
+    found = connection.execute(_ANSWERED, _of(run_id, phase))
     return {row.order_no: row.answer for row in found}
 
 
 def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) -> list[str]:
     """Why keys of a phase have this answer, the most frequent reason first."""
-    found = connection.execute(
-        select(query_key.c.reason, func.count())
-        .where(*_of(run_id, phase), query_key.c.answer == answer.value)
-        .group_by(query_key.c.reason)
-        .order_by(func.count().desc(), query_key.c.reason)
-    )
+    found = connection.execute(_REASONS, _of(run_id, phase) | {"told": answer.value})
     return [reason for reason, _ in found.all()]
 
 
@@ -139,12 +168,8 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
 
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
     """Every payment of the run's own account that its answers showed."""
-    found = connection.execute(
-        select(observation)
-        .where(observation.c.run_id == run.run_id, observation.c.account_id == run.account_id)
-        .order_by(observation.c.observation_id)
-    )
-    return list(found.mappings())
+    place = {"of_run": run.run_id, "of_account": run.account_id}
+    return list(connection.execute(_OBSERVED, place).mappings())
 
 
 def save_of_sibling(
@@ -198,16 +223,8 @@ def seen_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[Mapping[Any, Any]]:
     """All answers about an order since an instant over all runs, oldest first."""
-    found = connection.execute(
-        select(observation)
-        .where(
-            observation.c.merchant_id == run.merchant_id,
-            observation.c.account_id == run.account_id,
-            observation.c.order_no == order_no,
-            observation.c.queried_at > since,
-        )
-        .order_by(observation.c.queried_at, observation.c.observation_id)
-    )
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    found = connection.execute(_SEEN, place | {"of_order": order_no, "since": since})
     return list(found.mappings())
 
 
@@ -277,5 +294,5 @@ def gateway_frame(connection: Connection, run: Run) -> pd.DataFrame:
     return frame_of(rows, columns=GATEWAY_COLUMNS)
 
 
-def _of(run_id: str, phase: str) -> tuple[Any, ...]:
-    return (query_key.c.run_id == run_id, query_key.c.phase == phase)
+def _of(run_id: str, phase: str) -> dict[str, Any]:
+    return {"of_run": run_id, "of_phase": phase}

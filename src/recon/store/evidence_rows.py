@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from recon.model import Answer, InstructionKind, InstructionState
 from recon.settlement.resolution import SearchedRefund
@@ -12,6 +12,27 @@ from recon.store.runs import Run
 from recon.store.schema import doubt_clock, instruction, query_key, refund_search
 from recon.store.schema import run as run_table
 from recon.uptime import Uptime
+
+_CLOCK = select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
+    doubt_clock.c.instruction_id == bindparam("of_instruction")
+)
+_SEARCHES = (
+    select(refund_search)
+    .where(refund_search.c.instruction_id == bindparam("of_instruction"))
+    .order_by(refund_search.c.search_id)
+)
+_NOT_FOUND = (
+    select(query_key.c.answered_at)
+    .join(run_table, run_table.c.run_id == query_key.c.run_id)
+    .where(
+        run_table.c.merchant_id == bindparam("of_merchant"),
+        run_table.c.account_id == bindparam("of_account"),
+        query_key.c.order_no == bindparam("of_order"),
+        query_key.c.answer == Answer.NOT_FOUND.value,
+        query_key.c.answered_at > bindparam("since"),
+    )
+    .order_by(query_key.c.answered_at)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +66,7 @@ def note_clocks(
 
 def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
     """Time since a doubt's clock was started; None when the machine was started anew since."""
-    row = connection.execute(
-        select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
-            doubt_clock.c.instruction_id == instruction_id
-        )
-    ).one_or_none()
+    row = connection.execute(_CLOCK, {"of_instruction": instruction_id}).one_or_none()
     if row is None or row.boot_id != uptime.boot_id:
         return None
     return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
@@ -107,11 +124,7 @@ def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> lis
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
     """All searches for a refund as they came, whatever the clock said."""
-    found = connection.execute(
-        select(refund_search)
-        .where(refund_search.c.instruction_id == instruction_id)
-        .order_by(refund_search.c.search_id)
-    )
+    found = connection.execute(_SEARCHES, {"of_instruction": instruction_id})
     return [
         SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in found
     ]
@@ -121,16 +134,6 @@ def not_found_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[datetime]:
     """When the gateway said that it does not know an order, oldest first."""
-    found = connection.execute(
-        select(query_key.c.answered_at)
-        .join(run_table, run_table.c.run_id == query_key.c.run_id)
-        .where(
-            run_table.c.merchant_id == run.merchant_id,
-            run_table.c.account_id == run.account_id,
-            query_key.c.order_no == order_no,
-            query_key.c.answer == Answer.NOT_FOUND.value,
-            query_key.c.answered_at > since,
-        )
-        .order_by(query_key.c.answered_at)
-    )
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    found = connection.execute(_NOT_FOUND, place | {"of_order": order_no, "since": since})
     return list(found.scalars())

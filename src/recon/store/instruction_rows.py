@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    bindparam,
     func,
     insert,
     or_,
@@ -20,7 +21,7 @@ from recon.model import InstructionKind, InstructionState, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Key, Known, Plan
 from recon.store.history import Event, append
-from recon.store.journal import instructions_where
+from recon.store.journal import INSTRUCTIONS, instructions_where, read_instructions
 from recon.store.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
 
@@ -139,13 +140,23 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     append(connection, events, at=at)
 
 
+_OF_ACCOUNT = INSTRUCTIONS.where(
+    instruction.c.merchant_id == bindparam("of_merchant"),
+    instruction.c.account_id == bindparam("of_account"),
+    instruction.c.state.in_(bindparam("wanted", expanding=True)),
+)
+
+
 def of_account(
     connection: Connection, run: Run, *, states: Iterable[InstructionState]
 ) -> list[Instruction]:
     """Instructions of the run's account in these states, oldest first."""
-    return instructions_where(
-        connection, *_of(run), instruction.c.state.in_([state.value for state in states])
-    )
+    values = {
+        "of_merchant": run.merchant_id,
+        "of_account": run.account_id,
+        "wanted": [state.value for state in states],
+    }
+    return read_instructions(connection, _OF_ACCOUNT, values)
 
 
 def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> list[Instruction]:

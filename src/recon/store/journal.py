@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Select, select, update
 
 from recon.errors import Defect, NightHeldError
 from recon.model import InstructionKind, InstructionState, Outcome
@@ -156,6 +156,13 @@ class StoredJournal:
             append(connection, events, at=at)
 
 
+_PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}
+INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
+    instruction.c.planned_at, instruction.c.file_id, instruction.c.line
+)
+"""Every instruction, oldest first, with what the domain knows of it."""
+
+
 def move(
     connection: Connection,
     wanted: Instruction,
@@ -185,21 +192,23 @@ def move(
 
 def instructions_where(connection: Connection, *conditions: Any) -> list[Instruction]:
     """Journal rows as domain values, oldest first."""
-    found = connection.execute(
-        select(instruction)
-        .where(*conditions)
-        .order_by(instruction.c.planned_at, instruction.c.file_id, instruction.c.line)
-    ).mappings()
+    return read_instructions(connection, INSTRUCTIONS.where(*conditions))
+
+
+def read_instructions(
+    connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
+) -> list[Instruction]:
+    """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
+    found = connection.execute(query, values or {}).mappings()
     return [instruction_of(row) for row in found]
 
 
 def instruction_of(row: Mapping[Any, Any]) -> Instruction:
     """One journal row as a domain value."""
-    names = set(Instruction.__dataclass_fields__) - {"kind", "state"}
     return Instruction(
         kind=InstructionKind(row["kind"]),
         state=InstructionState(row["state"]),
-        **{name: row[name] for name in names},
+        **{name: row[name] for name in _PLAIN},
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.schema import notification, notification_case
@@ -153,6 +153,13 @@ def order_nos_told(
     return set(found.scalars())
 
 
+_OF_PAYMENTS = select(notification).where(
+    notification.c.merchant_id == bindparam("of_merchant"),
+    notification.c.account_id == bindparam("of_account"),
+    notification.c.transaction_id.in_(bindparam("wanted", expanding=True)),
+)
+
+
 def evidence_of(
     connection: Connection,
     *,
@@ -167,12 +174,12 @@ def evidence_of(
     wanted = sorted(set(transaction_ids))
     rows: list[Mapping[Any, Any]] = []
     for start in range(0, len(wanted), IDS_PER_QUERY_MAX):
-        query = select(notification).where(
-            notification.c.merchant_id == merchant_id,
-            notification.c.account_id == account_id,
-            notification.c.transaction_id.in_(wanted[start : start + IDS_PER_QUERY_MAX]),
-        )
-        rows += connection.execute(query).mappings()
+        values = {
+            "of_merchant": merchant_id,
+            "of_account": account_id,
+            "wanted": wanted[start : start + IDS_PER_QUERY_MAX],
+        }
+        rows += connection.execute(_OF_PAYMENTS, values).mappings()
     ordered = sorted(rows, key=lambda row: (row["received_at"], row["notification_id"]))
     return [_evidence(row) for row in ordered if _tells_of_done(row)]
 

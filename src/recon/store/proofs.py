@@ -4,9 +4,9 @@ T1 file, T2 load, T3 query and T9 bounds, each against what the readers and the 
 The engine computes its own totals from frames; these are the ones the gate asks for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
 
 from recon.model import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.runs import Run
@@ -18,6 +18,49 @@ MAY_HAVE_MOVED = (
     InstructionState.IN_FLIGHT,
     InstructionState.IN_DOUBT,
     InstructionState.NEEDS_HUMAN,
+)
+
+
+def _sum(column: Column[int]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(column), 0)
+
+
+_MINE = (
+    order_file.c.merchant_id == bindparam("of_merchant"),
+    order_file.c.account_id == bindparam("of_account"),
+    order_file.c.business_date == bindparam("of_date"),
+)
+_FILES = select(order_file.c.file_id).where(*_MINE)
+_TOLD = select(
+    _sum(order_file.c.rows_read),
+    _sum(order_file.c.rows_accepted),
+    _sum(order_file.c.rows_skipped),
+    _sum(order_file.c.rows_repeat),
+).where(*_MINE)
+_REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
+_ROWS = select(func.count()).where(order_row.c.file_id.in_(_FILES))
+_ACTIONS = (
+    select(func.count())
+    .select_from(order_action)
+    .join(order_file, order_file.c.file_id == order_action.c.file_id)
+    .where(*_MINE, order_file.c.kind == SourceKind.INSTRUCTIONS.value)
+)
+_ANSWERED = select(func.count()).where(
+    query_key.c.run_id == bindparam("of_run"),
+    query_key.c.phase == bindparam("of_phase"),
+    query_key.c.answer != "",
+)
+_BEYOND = select(func.count()).select_from(
+    select(instruction.c.transaction_id)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.account_id == bindparam("of_account"),
+        instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
+        instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
+    )
+    .group_by(instruction.c.transaction_id, instruction.c.kind)
+    .having(func.sum(instruction.c.amount) > func.max(instruction.c.payment_amount))
+    .subquery()
 )
 
 
@@ -34,61 +77,24 @@ def before_money(
 
 def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
-    mine = (
-        order_file.c.merchant_id == run.merchant_id,
-        order_file.c.account_id == run.account_id,
-        order_file.c.business_date == run.business_date,
-    )
-    told = connection.execute(
-        select(
-            _sum(order_file.c.rows_read),
-            _sum(order_file.c.rows_accepted),
-            _sum(order_file.c.rows_skipped),
-            _sum(order_file.c.rows_repeat),
-        ).where(*mine)
-    ).one()
+    place = _place(run) | {"of_date": run.business_date}
+    told = connection.execute(_TOLD, place).one()
     read, accepted, skipped, repeat = (int(value) for value in told)
-    files = select(order_file.c.file_id).where(*mine)
-    rejected = _count(connection, select(func.count()).where(reject.c.file_id.in_(files)))
-    stored = _count(connection, select(func.count()).where(order_row.c.file_id.in_(files)))
-    stored += _count(
-        connection,
-        select(func.count())
-        .select_from(order_action)
-        .join(order_file, order_file.c.file_id == order_action.c.file_id)
-        .where(*mine, order_file.c.kind == SourceKind.INSTRUCTIONS.value),
-    )
+    rejected = _count(connection, _REJECTED, place)
+    stored = _count(connection, _ROWS, place) + _count(connection, _ACTIONS, place)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
     yield _total("T2", "rows stored", run, left=accepted, right=stored + repeat)
 
 
 def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:
     """T3: every key of the universe has exactly one final answer."""
-    answered = _count(
-        connection,
-        select(func.count()).where(
-            query_key.c.run_id == run.run_id,
-            query_key.c.phase == phase,
-            query_key.c.answer != "",
-        ),
-    )
+    answered = _count(connection, _ANSWERED, {"of_run": run.run_id, "of_phase": phase})
     return _total("T3", "keys answered", run, left=universe, right=answered)
 
 
 def _bounds(connection: Connection, run: Run) -> ControlTotal:
     """T9: payments whose captures or refunds, in doubt counted, exceed the payment."""
-    moved = (
-        select(instruction.c.transaction_id)
-        .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
-            instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
-            instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
-        )
-        .group_by(instruction.c.transaction_id, instruction.c.kind)
-        .having(func.sum(instruction.c.amount) > func.max(instruction.c.payment_amount))
-    )
-    beyond = _count(connection, select(func.count()).select_from(moved.subquery()))
+    beyond = _count(connection, _BEYOND, _place(run))
     return _total("T9", "payments out of bounds", run, left=beyond, right=0)
 
 
@@ -105,9 +111,9 @@ def _total(number: str, name: str, run: Run, *, left: int, right: int) -> Contro
     )
 
 
-def _sum(column: Column[int]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(column), 0)
+def _place(run: Run) -> dict[str, str]:
+    return {"of_merchant": run.merchant_id, "of_account": run.account_id}
 
 
-def _count(connection: Connection, query: Select[tuple[int]]) -> int:
-    return int(connection.execute(query).scalar_one())
+def _count(connection: Connection, query: Select[tuple[int]], values: Mapping[str, str]) -> int:
+    return int(connection.execute(query, values).scalar_one())

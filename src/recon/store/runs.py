@@ -40,6 +40,21 @@ class Run:
     problem: str
 
 
+_BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
+_STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
+_STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindparam("done"))
+_JUDGED = (
+    select(run)
+    .where(
+        run.c.merchant_id == bindparam("of_merchant"),
+        run.c.account_id == bindparam("of_account"),
+        run.c.status == "finished",
+        run.c.verdict != "",
+    )
+    .order_by(run.c.started_at)
+)
+
+
 def this_process() -> str:
     """Host, process and its start, so that a person can find who holds a night."""
     process = psutil.Process(os.getpid())
@@ -97,7 +112,7 @@ def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run 
 
 def get(connection: Connection, run_id: str) -> Run:
     """One run by its id."""
-    found = connection.execute(select(run).where(run.c.run_id == run_id)).mappings().one_or_none()
+    found = connection.execute(_BY_ID, {"of_run": run_id}).mappings().one_or_none()
     if found is None:
         msg = f"there is no run {run_id}"
         raise Defect(msg)
@@ -110,9 +125,6 @@ def is_known(connection: Connection, run_id: str) -> bool:
     return found.one_or_none() is not None
 
 
-_STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
-
-
 def is_closed(connection: Connection, run_id: str) -> bool:
     """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
     status = connection.execute(_STATUS, {"of_run": run_id}).scalar()
@@ -121,7 +133,7 @@ def is_closed(connection: Connection, run_id: str) -> bool:
 
 def note_step(connection: Connection, run_id: str, *, step: str) -> None:
     """Remember the last finished step."""
-    connection.execute(update(run).where(run.c.run_id == run_id).values(step=step))
+    connection.execute(_STEP, {"of_run": run_id, "done": step})
 
 
 def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
@@ -149,12 +161,8 @@ def finish(
 
 def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
     """The newest finished live run of each business date of an account, by date."""
-    found = connection.execute(
-        select(run)
-        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
-        .where(run.c.status == "finished", run.c.verdict != "")
-        .order_by(run.c.started_at)
-    ).mappings()
+    place = {"of_merchant": merchant_id, "of_account": account_id}
+    found = connection.execute(_JUDGED, place).mappings()
     return {row["business_date"]: _run_of(row) for row in found}
 
 

@@ -1,11 +1,10 @@
 """Whether money may be sent, what was sent so far, and what a dry run would send."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select
+from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
 from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.allowance import MOVES_MONEY
@@ -22,6 +21,38 @@ NAME_CHARACTERS = 100
 SWITCH = "sending"
 """Entity of the switch in the history."""
 _NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
+
+_RUNS_OF_NIGHT = select(runs.c.run_id).where(
+    runs.c.merchant_id == bindparam("of_merchant"),
+    runs.c.account_id == bindparam("of_account"),
+    runs.c.business_date == bindparam("of_date"),
+)
+_MONEY = (
+    select(instruction.c.currency, func.sum(instruction.c.amount))
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.account_id == bindparam("of_account"),
+        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+    )
+    .group_by(instruction.c.currency)
+)
+"""Currency and minor units of an account's instructions."""
+_MOVED = _MONEY.where(instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]))
+_BY_RULE = _MONEY.where(
+    instruction.c.approved_by == RULE_APPROVER,
+    instruction.c.state != InstructionState.WITHDRAWN.value,
+    instruction.c.run_id.in_(_RUNS_OF_NIGHT),
+)
+_SENT_AT_NIGHT = _MOVED.where(
+    instruction.c.instruction_id.in_(
+        select(attempt.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(batch.c.run_id.in_(_RUNS_OF_NIGHT))
+    )
+)
+_SENT_BETWEEN = _MOVED.where(
+    instruction.c.sent_at >= bindparam("start"), instruction.c.sent_at < bindparam("end")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +95,19 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
-    return _sums(
-        connection,
-        *_of_account(run),
-        instruction.c.approved_by == RULE_APPROVER,
-        instruction.c.state != InstructionState.WITHDRAWN.value,
-        instruction.c.run_id.in_(_runs_of_night(run)),
-    )
+    return _sums(connection, _BY_RULE, _night(run))
 
 
 def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units of what may have moved in this night's batches."""
-    in_batches = (
-        select(attempt.c.instruction_id)
-        .join(batch, batch.c.batch_id == attempt.c.batch_id)
-        .where(batch.c.run_id.in_(_runs_of_night(run)))
-    )
-    return _sums(
-        connection, *_of_account(run), *_moved(), instruction.c.instruction_id.in_(in_batches)
-    )
+    return _sums(connection, _SENT_AT_NIGHT, _night(run))
 
 
 def sent_between(
     connection: Connection, run: Run, *, start: datetime, end: datetime
 ) -> dict[str, int]:
     """Currency -> minor units of what may have moved, by when it was last sent."""
-    return _sums(
-        connection,
-        *_of_account(run),
-        *_moved(),
-        instruction.c.sent_at >= start,
-        instruction.c.sent_at < end,
-    )
+    return _sums(connection, _SENT_BETWEEN, _night(run) | {"start": start, "end": end})
 
 
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
@@ -147,29 +159,15 @@ def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
     ]
 
 
-def _sums(connection: Connection, *conditions: ColumnElement[bool]) -> dict[str, int]:
-    found = connection.execute(
-        select(instruction.c.currency, func.sum(instruction.c.amount))
-        .where(*conditions, instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]))
-        .group_by(instruction.c.currency)
-    )
-    return {currency: int(total) for currency, total in found}
+def _sums(
+    connection: Connection, query: Select[tuple[str, int]], values: Mapping[str, object]
+) -> dict[str, int]:
+    return {currency: int(total) for currency, total in connection.execute(query, values)}
 
 
-def _moved() -> tuple[ColumnElement[bool], ...]:
-    return (instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),)
-
-
-def _of_account(run: Run) -> tuple[ColumnElement[bool], ...]:
-    return (
-        instruction.c.merchant_id == run.merchant_id,
-        instruction.c.account_id == run.account_id,
-    )
-
-
-def _runs_of_night(run: Run) -> Any:
-    return select(runs.c.run_id).where(
-        runs.c.merchant_id == run.merchant_id,
-        runs.c.account_id == run.account_id,
-        runs.c.business_date == run.business_date,
-    )
+def _night(run: Run) -> dict[str, object]:
+    return {
+        "of_merchant": run.merchant_id,
+        "of_account": run.account_id,
+        "of_date": run.business_date,
+    }
