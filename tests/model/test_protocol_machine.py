@@ -14,7 +14,7 @@ from scripted_gateway import SCRIPTS
 
 from recon.model import InstructionKind
 
-EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "50"))
 STEPS = int(os.environ.get("CHAOS_STEPS", "12"))
 ALONE = (InstructionKind.CAPTURE, InstructionKind.CANCEL)
 

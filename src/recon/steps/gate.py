@@ -8,6 +8,7 @@ from recon.steps.environment import Environment
 from recon.steps.restore import restored_since
 from recon.store import answers, history, proofs, runs
 from recon.store.runs import Run
+from recon.store.verified_head import NOTHING, keep_verified, verified
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
@@ -25,8 +26,17 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 
 
 def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:
-    """The chain closes, nothing was changed past it, and it is the newest there ever was."""
-    _, problem = history.verify(connection)
+    """The chain closes, nothing was changed past it, and it is the newest there ever was.
+
+    Only what is new since the account's last night is walked; `recon verify` walks all of it.
+    """
+    folder = environment.settings.account(run.merchant_id, account_id=run.account_id).reports
+    before = verified(folder)
+    if history.hash_of(connection, before.sequence) != before.hash:
+        before = NOTHING
+    head, problem = history.verify(connection, after=before)
+    if not problem:
+        keep_verified(folder, head)
     return (
         problem
         or history.strayed_instruction(connection)

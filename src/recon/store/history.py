@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, or_, select
+from sqlalchemy import Connection, bindparam, func, insert, or_, select
 
 from recon.store.schema import history, instruction
 
@@ -21,6 +21,13 @@ LINKS_AT_ONCE = 5_000
 
 _NEWEST = select(history.c.sequence, history.c.hash).order_by(history.c.sequence.desc()).limit(1)
 _APPEND = insert(history)
+_LINKS = (
+    select(history)
+    .where(history.c.sequence > bindparam("after"))
+    .order_by(history.c.sequence)
+    .execution_options(yield_per=LINKS_AT_ONCE)
+)
+_HASH = select(history.c.hash).where(history.c.sequence == bindparam("wanted"))
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -68,10 +75,7 @@ def hash_of(connection: Connection, sequence: int) -> str:
     """The hash of one link; "" when the chain does not have it."""
     if sequence == 0:
         return GENESIS
-    found = connection.execute(
-        select(history.c.hash).where(history.c.sequence == sequence)
-    ).scalar_one_or_none()
-    return found or ""
+    return connection.execute(_HASH, {"wanted": sequence}).scalar_one_or_none() or ""
 
 
 def strayed_instruction(connection: Connection) -> str:
@@ -101,12 +105,13 @@ def strayed_instruction(connection: Connection) -> str:
     )
 
 
-def verify(connection: Connection) -> tuple[Head, str]:
-    """Walk the chain: the head that closes, and the first problem in words ("" when none)."""
-    last = Head(0, GENESIS)
-    links = select(history).order_by(history.c.sequence)
-    links = links.execution_options(yield_per=LINKS_AT_ONCE)
-    with connection.execute(links) as found:
+def verify(connection: Connection, *, after: Head | None = None) -> tuple[Head, str]:
+    """Walk the chain: the head that closes, and the first problem in words ("" when none).
+
+    `after` is a link up to which it was found closed before; None walks the whole chain.
+    """
+    last = after or Head(0, GENESIS)
+    with connection.execute(_LINKS, {"after": last.sequence}) as found:
         for row in found.mappings():
             expected = _expected(row, last=last)
             if row["sequence"] != expected["sequence"]:

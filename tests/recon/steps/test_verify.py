@@ -11,7 +11,9 @@ import pytest
 from recon.cli.workbooks import workbooks
 from recon.errors import SourceMissingError
 from recon.model import Mode
+from recon.steps.gate import gate_of
 from recon.steps.verify import Verification, verify
+from recon.store import runs
 
 
 def _verified(merchant: Any, *, workbook: Path | None = None) -> Verification:
@@ -134,3 +136,30 @@ def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(merchant: Any) -> 
 
     assert [problem.endswith(f": {workbook.name}: changed") for problem in told.problems] == [True]
     assert one.problems == (f"{workbook.name}: changed",)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            "UPDATE history SET data = 'x' WHERE sequence = (SELECT max(sequence) FROM history)",
+            "does not close",
+        ),
+        ("UPDATE history SET data = 'x' WHERE sequence = 1", ""),
+    ],
+    ids=["newest", "oldest"],
+)
+def test_a_night_walks_what_is_new_and_a_person_walks_it_all(
+    merchant: Any, change: str, words: str
+) -> None:
+    """The gate takes older links as an earlier night found them; `recon verify` never does."""
+    _night(merchant)
+    _edit(merchant, "DROP TRIGGER history_no_update", change)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            (run,) = runs.newest_of_accounts(connection)
+        gate = gate_of(run, environment=environment)
+
+    assert words in gate.closed_because
+    assert bool(gate.closed_because) == bool(words)
+    assert "does not close" in _verified(merchant).problems[0]

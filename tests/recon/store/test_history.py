@@ -7,7 +7,7 @@ from sqlalchemy import text
 from recon.errors import StoreError
 from recon.store import history
 from recon.store.engine import Store
-from recon.store.history import GENESIS, Event
+from recon.store.history import GENESIS, Event, Head
 
 AT = datetime(2026, 11, 21, 2, 0, 0, 123456, tzinfo=UTC)
 
@@ -18,6 +18,17 @@ def _grown(store: Store, *, events: int = 5) -> None:
             history.append(
                 connection, [Event("run", f"r{number}", "started", {"n": number})], at=AT
             )
+
+
+def _changed(store: Store, change: str) -> None:
+    """Change the history past its triggers."""
+    with store.writing() as connection:
+        if store.is_sqlite:
+            connection.execute(text("DROP TRIGGER history_no_update"))
+            connection.execute(text("DROP TRIGGER history_no_delete"))
+        else:
+            connection.execute(text("ALTER TABLE history DISABLE TRIGGER ALL"))
+        connection.exec_driver_sql(change)
 
 
 def test_an_untouched_chain_closes(store: Store) -> None:
@@ -43,13 +54,7 @@ def test_an_untouched_chain_closes(store: Store) -> None:
 def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
     """Whatever is edited or cut out past the triggers, verify names link 3 or its gap."""
     _grown(store)
-    with store.writing() as connection:
-        if store.is_sqlite:
-            connection.execute(text("DROP TRIGGER history_no_update"))
-            connection.execute(text("DROP TRIGGER history_no_delete"))
-        else:
-            connection.execute(text("ALTER TABLE history DISABLE TRIGGER ALL"))
-        connection.exec_driver_sql(change)
+    _changed(store, change)
     with store.reading() as connection:
         _, problem = history.verify(connection)
 
@@ -102,3 +107,39 @@ def test_writers_that_come_at_once_make_one_chain(store: Store) -> None:
         last, problem = history.verify(connection)
 
     assert (refused, last.sequence, problem) == ([], 30, "")
+
+
+def test_a_walk_from_a_verified_link_reads_only_what_came_after(store: Store) -> None:
+    """The part before is taken as it was found; the whole walk still sees a change there."""
+    _grown(store)
+    with store.reading() as connection:
+        middle = Head(3, history.hash_of(connection, 3))
+    _changed(store, "UPDATE history SET data = '{\"n\":9}' WHERE sequence = 2")
+    with store.reading() as connection:
+        from_middle = history.verify(connection, after=middle)
+        whole = history.verify(connection)
+
+        assert from_middle == (history.head(connection), "")
+    assert "history 2" in whole[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("UPDATE history SET event = 'x' WHERE sequence = 4", "history 4"),
+        ("UPDATE history SET event = 'x' WHERE sequence = 5", "history 5"),
+        ("DELETE FROM history WHERE sequence = 4", "history 4"),
+    ],
+)
+def test_a_walk_from_a_verified_link_finds_what_was_changed_since(
+    store: Store, change: str, named: str
+) -> None:
+    """Also the very first link after it."""
+    _grown(store)
+    with store.reading() as connection:
+        middle = Head(3, history.hash_of(connection, 3))
+    _changed(store, change)
+    with store.reading() as connection:
+        _, problem = history.verify(connection, after=middle)
+
+    assert named in problem
