@@ -1,63 +1,42 @@
 """CSV as RFC 4180 writes it, read strictly: quotes that close, one encoding, one delimiter.
 
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
-cells than the header is a bad row, never a shifted one. A file without quotes goes through Arrow's
-parser whole; any doubt there, and every file with quotes, goes through the scanner below, which
-knows the physical line on which each record starts.
+cells than the header is a bad row, never a shifted one. A file is read in parts, so that a large
+one needs no more memory than a small one: each part as a block (`csv_block`), and where that is
+doubtful by the scanner (`csv_scanner`), which knows the line on which each record starts.
 """
 
 import codecs
-import re
-from collections.abc import Container, Iterator
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv as arrow_csv
 
 from recon.file_layouts import STANDARD, FileLayout
-from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, ROWS_MAX
+from recon.foreign_bytes.csv_block import Block, Dialect, read_block
+from recon.foreign_bytes.csv_scanner import Record, scanned, text_of
+from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
 from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import (
     BadRow,
     Declared,
     RawTable,
     checked_header,
+    joined,
     refuse,
     refuse_too_many_rows,
     trimmed,
 )
 
 SEPARATORS = ",;\t|"
-_ROWS_AT_ONCE = 50_000
-_LINE_END = re.compile(r"\r?\n|\Z")
+PART_BYTES = 8 * 1024 * 1024
+"""How much of a file is in memory at once: about 60,000 orders."""
 _BOMS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-
-
-class Record(NamedTuple):
-    """One record as it stands in the file."""
-
-    line: int
-    cells: list[str]
-    stray_quote: bool
-    start: int
-    end: int
-
-
-class _Text(NamedTuple):
-    """A file as text, in the dialect of its layout."""
-
-    name: str
-    text: str
-    delimiter: str
-    quote: str
-    quoted: re.Pattern[str]
-    plain: re.Pattern[str]
 
 
 def read_csv(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
@@ -66,74 +45,237 @@ def read_csv(file: FileBytes, *, wanted: Container[str], layout: FileLayout = ST
     Raises:
         SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
     """
-    name = file.path.name
-    whole = _decoded(file.content, name=name, encoding=layout.encoding)
-    body, declared = _without_trailer(whole, name=name, layout=layout)
-    text = _dialect(body, name=name, layout=layout)
-    records = _records(text)
-    first = next(records, None)
-    if first is None:
-        refuse(name, "is empty: it has not even a header")
-    if first.stray_quote:
-        refuse(name, f"has a quote inside a column name on line {first.line}")
-    header = checked_header(first.cells, name=name)
-    _refuse_other_separator(header, name=name, delimiter=layout.delimiter)
-    quick = None
-    if first.line == 1 and layout.quote not in body:
-        as_read = layout.encoding == "utf-8" and body is whole
-        content = file.content if as_read else body.encode()
-        quick = _read_at_once(content, header, wanted=wanted, delimiter=layout.delimiter)
-    lines, columns, bad = quick or _read_slowly(records, text, header=header, wanted=wanted)
-    return RawTable(
-        name=name,
-        sha256=file.sha256,
-        size_bytes=len(file.content),
-        header=header,
-        columns=columns,
-        lines=lines,
-        bad_rows=bad,
-        last_line_open=_may_be_cut(whole, lines=lines, bad=bad) and declared is None,
-        declared=declared,
+    pieces = (
+        file.content[start : start + PART_BYTES]
+        for start in range(0, len(file.content), PART_BYTES)
     )
+    parts = list(csv_parts(pieces, name=file.path.name, wanted=wanted, layout=layout))
+    return joined(parts, sha256=file.sha256, size_bytes=len(file.content))
 
 
-def _may_be_cut(text: str, *, lines: npt.NDArray[np.int64], bad: tuple[BadRow, ...]) -> bool:
+def csv_parts(
+    pieces: Iterable[bytes],
+    *,
+    name: str,
+    wanted: Container[str],
+    layout: FileLayout = STANDARD,
+) -> Iterator[RawTable]:
+    """The same, from the bytes of a file in pieces: one table for some rows at a time.
+
+    What a file declares of itself, and whether its last line is open, stands in the last one.
+
+    Raises:
+        SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
+    """
+    reading = _Reading(name=name, wanted=wanted, layout=layout)
+    held, needed = b"", 0
+    for piece in _utf8_lines(pieces, name=name, encoding=layout.encoding):
+        held += piece
+        if len(held) < needed:
+            continue
+        # The last record may be a trailer.
+        lines = held if layout.trailer is None else held.rstrip(b"\r\n")
+        ready = lines.rfind(b"\n") + 1
+        part, read = reading.part(held[:ready], final=False)
+        # A record that does not end yet is looked at again when there is twice as much of it.
+        needed = 0 if read else 2 * len(held)
+        held = held[read:]
+        if part is not None:
+            yield part
+    yield reading.last(held)
+
+
+class _Reading:
+    """One file while its parts are read, in order."""
+
+    def __init__(self, *, name: str, wanted: Container[str], layout: FileLayout) -> None:
+        self._name = name
+        self._wanted = wanted
+        self._layout = layout
+        self._dialect = Dialect(layout.delimiter, layout.quote)
+        self._header: tuple[str, ...] = ()
+        self._names: list[str] = []
+        self._line = 1
+        self._rows = 0
+
+    def part(self, content: bytes, *, final: bool) -> tuple[RawTable | None, int]:
+        """The whole records of UTF-8 text that begins with one, and how many bytes they are."""
+        start = 0 if self._header else self._read_header(content, final=final)
+        if not self._header:
+            return None, 0
+        found, end = self._records(content[start:], final=final)
+        self._rows += found.rows_read
+        refuse_too_many_rows(self._rows, name=self._name)
+        return found, start + end
+
+    def last(self, content: bytes) -> RawTable:
+        """The records of what is left, and what the whole file declares."""
+        body, declared = _without_trailer(content, name=self._name, layout=self._layout)
+        part, _ = self.part(body, final=True)
+        if part is None:
+            refuse(self._name, "is empty: it has not even a header")
+        cut = declared is None and _may_be_cut(content, part)
+        return replace(part, declared=declared, last_line_open=cut)
+
+    def _read_header(self, content: bytes, *, final: bool) -> int:
+        text = text_of(content.decode(), name=self._name, dialect=self._dialect)
+        first = next(scanned(text, line=self._line, final=final), None)
+        if first is None:
+            return 0
+        if first.stray_quote:
+            refuse(self._name, f"has a quote inside a column name on line {first.line}")
+        header = checked_header(first.cells, name=self._name)
+        _refuse_other_separator(header, name=self._name, delimiter=self._dialect.delimiter)
+        self._header = header
+        self._names = [column for column in header if column in self._wanted]
+        self._line += text.text.count("\n", 0, first.end)
+        return len(text.text[: first.end].encode())
+
+    def _records(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
+        whole = content
+        if final and content and not content.endswith((b"\n", b"\r")):
+            whole = content + b"\n"  # a last record without a line end is a record
+        block = read_block(
+            whole,
+            header=self._header,
+            names=self._names,
+            dialect=self._dialect,
+            line=self._line,
+        )
+        bad = None if block is None else self._bad_rows(block, whole)
+        if block is None or bad is None or (final and block.end < len(whole)):
+            return self._scanned(content, final=final)
+        self._line += block.newlines
+        return self._table(block.columns, block.lines, bad), block.end
+
+    def _bad_rows(self, block: Block, content: bytes) -> tuple[BadRow, ...] | None:
+        """What is wrong with the odd records of a block; None when nothing is."""
+        bad = []
+        for span in block.odd:
+            text = text_of(
+                content[span.start : span.end].decode(), name=self._name, dialect=self._dialect
+            )
+            for record in scanned(text, line=span.line, final=True):
+                reason = _problem_of(record, columns=len(self._header))
+                if not reason:
+                    return None
+                bad.append(_bad_row(record, text.text, reason))
+        return tuple(bad)
+
+    def _scanned(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
+        text = text_of(content.decode(), name=self._name, dialect=self._dialect)
+        lines: list[int] = []
+        rows: list[list[str]] = []
+        bad: list[BadRow] = []
+        end = 0
+        for record in scanned(text, line=self._line, final=final):
+            end = record.end
+            reason = _problem_of(record, columns=len(self._header))
+            if reason:
+                bad.append(_bad_row(record, text.text, reason))
+                continue
+            lines.append(record.line)
+            rows.append(record.cells)
+        self._line += text.text.count("\n", 0, end)
+        cells = dict(zip(self._header, zip(*rows, strict=True), strict=False))
+        columns = {
+            name: trimmed(pa.array(cells.get(name, ()), pa.string())) for name in self._names
+        }
+        table = self._table(columns, np.array(lines, dtype=np.int64), tuple(bad))
+        return table, len(text.text[:end].encode())
+
+    def _table(
+        self, columns: dict[str, pa.Array], lines: npt.NDArray[np.int64], bad: tuple[BadRow, ...]
+    ) -> RawTable:
+        return RawTable(
+            name=self._name,
+            sha256="",
+            size_bytes=0,
+            header=self._header,
+            columns=columns,
+            lines=lines,
+            bad_rows=bad,
+        )
+
+
+def _may_be_cut(content: bytes, part: RawTable) -> bool:
     """Whether the last row is a good one without a line end; a bad one is refused as it is."""
+    lines, bad = part.lines, part.bad_rows
     last_is_good = len(lines) > 0 and not (bad and bad[-1].line > lines[-1])
-    return last_is_good and not text.endswith("\n")
+    return last_is_good and not content.endswith(b"\n")
 
 
-def _decoded(content: bytes, *, name: str, encoding: str) -> str:
+def _utf8_lines(pieces: Iterable[bytes], *, name: str, encoding: str) -> Iterator[bytes]:
+    """Whole lines in UTF-8, the encoding checked; only the last may be without a line end."""
     if encoding == "utf-16":
+        yield _of_utf16(b"".join(pieces), name=name)
+        return
+    checked = _Checked(name, encoding)
+    parts: list[bytes] = []
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        parts.append(piece[:cut] if cut else piece)
+        if cut:
+            yield checked.lines(b"".join(parts))
+            parts = [piece[cut:]]
+    yield checked.lines(b"".join(parts))
+
+
+class _Checked:
+    """Lines of a file, told by their place in it when they are not what the layout says."""
+
+    def __init__(self, name: str, encoding: str) -> None:
+        self._name = name
+        self._encoding = encoding
+        self._at = 0
+        self._line = 1
+
+    def lines(self, content: bytes) -> bytes:
+        """The next lines, in UTF-8 and without a mark at the beginning of the file."""
+        name, encoding, at = self._name, self._encoding, self._at
+        marked = b""
+        if not at:
+            for mark, found in _BOMS.items():
+                if content.startswith(mark):
+                    told = f"is {found} (bytes 0 and 1 say so); save it as {encoding.upper()}"
+                    refuse(name, told)
+            if encoding == "utf-8" and content.startswith(codecs.BOM_UTF8):
+                marked = codecs.BOM_UTF8
+        nul = content.find(b"\0")
+        if nul >= 0:
+            refuse(name, f"has a NUL at byte {at + nul}; a CSV file is text in {encoding.upper()}")
+        body = content.removeprefix(marked)
         try:
-            text = content.decode(encoding)
-        except UnicodeError as error:
-            refuse(name, f"is not UTF-16: {error}")
-        if "\0" in text:
-            refuse(name, f"has a NUL at character {text.index(chr(0))}; a CSV file is text")
-        return text
-    for mark, found in _BOMS.items():
-        if content.startswith(mark):
-            refuse(name, f"is {found} (bytes 0 and 1 say so); save it as {encoding.upper()}")
-    nul = content.find(b"\0")
-    if nul >= 0:
-        refuse(name, f"has a NUL at byte {nul}; a CSV file is text in {encoding.upper()}")
-    marked = encoding == "utf-8" and content.startswith(codecs.BOM_UTF8)
+            text = "" if encoding == "utf-8" and body.isascii() else body.decode(encoding)
+        except UnicodeDecodeError as error:
+            place = error.start + len(marked)
+            line = self._line + content.count(b"\n", 0, place)
+            told = f"byte {at + place} on line {line} is 0x{content[place]:02x}"
+            refuse(name, f"is not {encoding.upper()}: {told}")
+        self._at += len(content)
+        self._line += content.count(b"\n")
+        return body if encoding == "utf-8" else text.encode()
+
+
+def _of_utf16(content: bytes, *, name: str) -> bytes:
     try:
-        return (content.removeprefix(codecs.BOM_UTF8) if marked else content).decode(encoding)
-    except UnicodeDecodeError as error:
-        at = error.start + (len(codecs.BOM_UTF8) if marked else 0)
-        line = content.count(b"\n", 0, at) + 1
-        refuse(name, f"is not {encoding.upper()}: byte {at} on line {line} is 0x{content[at]:02x}")
+        text = content.decode("utf-16")
+    except UnicodeError as error:
+        refuse(name, f"is not UTF-16: {error}")
+    if "\0" in text:
+        refuse(name, f"has a NUL at character {text.index(chr(0))}; a CSV file is text")
+    return text.encode()
 
 
-def _without_trailer(text: str, *, name: str, layout: FileLayout) -> tuple[str, Declared | None]:
-    """The text before its last record, and what that record declares."""
+def _without_trailer(
+    content: bytes, *, name: str, layout: FileLayout
+) -> tuple[bytes, Declared | None]:
+    """The lines before the last record, and what that record declares."""
     trailer = layout.trailer
     if trailer is None:
-        return text, None
-    body, _, last = text.rstrip("\r\n").rpartition("\n")
-    cells = [cell.strip() for cell in last.rstrip("\r").split(layout.delimiter)]
+        return content, None
+    body, _, last = content.rstrip(b"\r\n").rpartition(b"\n")
+    cells = [cell.strip() for cell in last.decode().rstrip("\r").split(layout.delimiter)]
     if cells[0] != trailer.word:
         problem = f"does not end with a record {trailer.word!r}, so it may have been cut"
         refuse(name, problem)
@@ -143,19 +285,7 @@ def _without_trailer(text: str, *, name: str, layout: FileLayout) -> tuple[str, 
         rows=cells[trailer.rows - 1] or "?" if trailer.rows else "",
         amounts={"": cells[trailer.amount - 1]} if trailer.amount else {},
     )
-    return body + "\n" if body else "", declared
-
-
-def _dialect(text: str, *, name: str, layout: FileLayout) -> _Text:
-    quote, delimiter = layout.quote, re.escape(layout.delimiter)
-    return _Text(
-        name,
-        text,
-        layout.delimiter,
-        quote,
-        quoted=re.compile(f"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}"),
-        plain=re.compile(rf"[^{delimiter}\r\n]*"),
-    )
+    return body + b"\n" if body else b"", declared
 
 
 def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: str) -> None:
@@ -167,73 +297,9 @@ def _refuse_other_separator(header: tuple[str, ...], *, name: str, delimiter: st
             refuse(name, f"separates its columns by {separator!r}; {needed} is needed")
 
 
-_Parts = tuple[npt.NDArray[np.int64], dict[str, pa.Array], tuple[BadRow, ...]]
-"""Line numbers, columns and bad rows."""
-
-
-def _read_at_once(
-    content: bytes, header: tuple[str, ...], *, wanted: Container[str], delimiter: str
-) -> _Parts | None:
-    """The table by Arrow's parser; None where the scanner must say what is the matter."""
-    names = [column for column in header if column in wanted]
-    # Arrow would make a row of blanks of an empty line, and end a line at a lone carriage return.
-    empty_lines = b"\n\n" in content or b"\n\r\n" in content
-    lone_returns = content.count(b"\r") != content.count(b"\r\n")
-    if not names or len(header) == 1 or empty_lines or lone_returns:
-        return None
-    body = pa.py_buffer(content.removeprefix(codecs.BOM_UTF8))
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(body),
-            read_options=arrow_csv.ReadOptions(column_names=list(header), skip_rows=1),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=delimiter, quote_char=False, double_quote=False, ignore_empty_lines=False
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()),
-                include_columns=names,
-                strings_can_be_null=False,
-                null_values=[],
-            ),
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError):
-        return None
-    longest = max((pc.max(pc.utf8_length(column)).as_py() or 0) for column in table.columns)
-    if longest > CELL_CHARACTERS_MAX or table.num_rows > ROWS_MAX:
-        return None
-    lines = np.arange(2, table.num_rows + 2, dtype=np.int64)
-    return lines, {column: trimmed(table.column(column)) for column in names}, ()
-
-
-def _read_slowly(
-    records: Iterator[Record], text: _Text, *, header: tuple[str, ...], wanted: Container[str]
-) -> _Parts:
-    """The table record by record."""
-    lines: list[int] = []
-    rows: list[list[str]] = []
-    bad: list[BadRow] = []
-    parts: dict[str, list[pa.Array]] = {column: [] for column in header if column in wanted}
-    for record in records:
-        reason = _problem_of(record, columns=len(header))
-        if reason:
-            cut = text.text[record.start : min(record.end, record.start + CELL_CHARACTERS_MAX)]
-            bad.append(BadRow(record.line, reason, cut.strip("\r\n")))
-            continue
-        lines.append(record.line)
-        rows.append(record.cells)
-        if len(rows) == _ROWS_AT_ONCE:
-            _keep(rows, header, parts)
-            refuse_too_many_rows(len(lines) + len(bad), name=text.name)
-    _keep(rows, header, parts)
-    columns = {name: trimmed(pa.chunked_array(part, pa.string())) for name, part in parts.items()}
-    return np.array(lines, dtype=np.int64), columns, tuple(bad)
-
-
-def _keep(rows: list[list[str]], header: tuple[str, ...], parts: dict[str, list[pa.Array]]) -> None:
-    for column, cells in zip(header, zip(*rows, strict=True), strict=False):
-        if column in parts:
-            parts[column].append(pa.array(cells, pa.string()))
-    rows.clear()
+def _bad_row(record: Record, text: str, reason: str) -> BadRow:
+    cut = text[record.start : min(record.end, record.start + CELL_CHARACTERS_MAX)]
+    return BadRow(record.line, reason, cut.strip("\r\n"))
 
 
 def _problem_of(record: Record, *, columns: int) -> str:
@@ -244,54 +310,3 @@ def _problem_of(record: Record, *, columns: int) -> str:
     if any(len(cell) > CELL_CHARACTERS_MAX for cell in record.cells):
         return f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
     return ""
-
-
-def _records(text: _Text) -> Iterator[Record]:
-    """Every record that is not an empty line."""
-    whole, position, line = text.text, 0, 1
-    while position < len(whole):
-        end = whole.find("\n", position)
-        end = len(whole) if end < 0 else end + 1
-        row = whole[position:end]
-        if text.quote in row:
-            record = _quoted_record(text, position, line)
-        else:
-            plain = row.removesuffix("\r\n" if row.endswith("\r\n") else "\n")
-            if "\r" in plain:
-                _refuse_lone_return(line, name=text.name)
-            record = Record(line, plain.split(text.delimiter), False, position, end)
-        if record.cells != [""]:
-            yield record
-        line += whole.count("\n", position, record.end)
-        position = record.end
-
-
-def _quoted_record(text: _Text, start: int, line: int) -> Record:
-    cells: list[str] = []
-    whole, quote = text.text, text.quote
-    position, stray = start, False
-    while True:
-        quoted = whole.startswith(quote, position)
-        found = (text.quoted if quoted else text.plain).match(whole, position)
-        if found is None:
-            at = line + whole.count("\n", start, position)
-            refuse(text.name, f"has a quote on line {at} that is never closed")
-        cells.append(found[1].replace(quote * 2, quote) if quoted else found[0])
-        stray = stray or (not quoted and quote in found[0])
-        position = found.end()
-        if whole.startswith(text.delimiter, position):
-            position += 1
-            continue
-        ending = _LINE_END.match(whole, position)
-        if ending is not None:
-            return Record(line, cells, stray, start, ending.end())
-        at = line + whole.count("\n", start, position)
-        if whole.startswith("\r", position):
-            _refuse_lone_return(at, name=text.name)
-        refuse(
-            text.name, f"has more text behind a closing quote on line {at}, so no row is certain"
-        )
-
-
-def _refuse_lone_return(line: int, *, name: str) -> None:
-    refuse(name, f"has a carriage return without a line feed on line {line}")

@@ -1,7 +1,7 @@
 """What every reader of bytes hands on: named columns of trimmed text, and where each row stood."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -87,10 +87,27 @@ def refuse_too_many_rows(rows: int, *, name: str) -> None:
         refuse(name, f"has more than {ROWS_MAX} rows; split it")
 
 
-def trimmed(cells: Any) -> pa.Array:
-    """One array of text without white space around it."""
+def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:
+    """One array of text without white space around it; no `margins`: there is none."""
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     if isinstance(cells, pa.ChunkedArray):  # of no or several arrays after all
         cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
-    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+    cells = cells.cast(pa.large_string())
+    return pc.utf8_trim_whitespace(cells) if margins else cells
+
+
+def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTable:
+    """The parts of one file as one table."""
+    last = parts[-1]
+    columns = {
+        name: pa.concat_arrays([part.columns[name] for part in parts]) for name in last.columns
+    }
+    return replace(
+        last,
+        sha256=sha256,
+        size_bytes=size_bytes,
+        columns=columns,
+        lines=np.concatenate([part.lines for part in parts]),
+        bad_rows=tuple(row for part in parts for row in part.bad_rows),
+    )

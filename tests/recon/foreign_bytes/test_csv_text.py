@@ -9,11 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recon.errors import SourceUnreadableError
+from recon.file_layouts import STANDARD, FileLayout, Trailer
 from recon.foreign_bytes import limits
-from recon.foreign_bytes.csv_text import read_csv
+from recon.foreign_bytes.csv_text import csv_parts, read_csv
 from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_reader import read_raw
-from recon.foreign_bytes.raw_table import RawTable
+from recon.foreign_bytes.raw_table import RawTable, joined
 
 Write = Callable[[str | bytes], Path]
 ABC = frozenset("abc")
@@ -127,9 +128,7 @@ def test_a_last_line_without_an_end_is_marked() -> None:
 
 def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of rows is bounded on both ways through the reader."""
-    monkeypatch.setattr("recon.foreign_bytes.csv_text.ROWS_MAX", 3)
     monkeypatch.setattr("recon.foreign_bytes.raw_table.ROWS_MAX", 3)
-    monkeypatch.setattr("recon.foreign_bytes.csv_text._ROWS_AT_ONCE", 1)
     with pytest.raises(SourceUnreadableError, match="more than 3 rows"):
         read("a,b\n" + "1,2\n" * 5)
     assert limits.ROWS_MAX > 1_000_000
@@ -242,14 +241,44 @@ def test_what_a_writer_of_csv_wrote_is_read_back_whole(rows: list[tuple[str, str
     assert table.lines.tolist() == starts
 
 
+TAILS = st.sampled_from(["", "\n", '"', "\r", '1,"2\n', 'x"', "9,9,9", "1,2\n\n"])
+
+
+def told(content: bytes, *, layout: FileLayout = STANDARD, at_once: int = 0) -> object:
+    """All that is read of a file, or why it is refused; `at_once` bytes at a time."""
+    step = at_once or len(content) or 1
+    pieces = [content[start : start + step] for start in range(0, len(content), step)]
+    try:
+        parts = list(csv_parts(pieces, name="o.csv", wanted=ABC, layout=layout))
+    except SourceUnreadableError as error:
+        return str(error)
+    table = joined(parts, sha256="", size_bytes=0)
+    columns = {name: cells.to_pylist() for name, cells in table.columns.items()}
+    rows = (columns, table.lines.tolist(), table.bad_rows)
+    return (*rows, table.header, table.last_line_open, table.declared)
+
+
+@given(st.text('a,"\r\n 1é', max_size=60), TAILS)
+@example('1,"2', "")
+@example("1,2,3\n4,5\n", "6,7,8\r")
+@example('"a""b",,\n"c\r\nd",2,3\n', ",,")
+def test_the_quick_way_and_the_scanner_agree(body: str, tail: str) -> None:
+    """Whatever stands in a file, blocks read nothing that the scanner alone reads otherwise."""
+    content = ("a,b,c\n" + body + tail).encode()
+    quick = told(content)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("recon.foreign_bytes.csv_text.read_block", lambda *_, **__: None)
+        assert told(content) == quick
+
+
 @given(
-    st.lists(st.lists(st.text("xyz0 ", max_size=4), min_size=1, max_size=4), min_size=1, max_size=6)
+    st.text('a,"\r\n 1é', max_size=60), TAILS, st.integers(1, 9), st.sampled_from(["", "\nEND,1"])
 )
-def test_the_quick_way_and_the_scanner_agree(rows: list[list[str]]) -> None:
-    """The same rows with and without quotes give the same cells, lines and bad rows."""
-    plain = "a,b,c\n" + "".join(",".join(row) + "\n" for row in rows)
-    quick = read(plain)
-    slow = read(plain.replace("a,b,c", '"a",b,c', 1))
-    assert quick.lines.tolist() == slow.lines.tolist()
-    assert [bad.line for bad in quick.bad_rows] == [bad.line for bad in slow.bad_rows]
-    assert all(cells(quick, name) == cells(slow, name) for name in "abc")
+@example('1,"2\n3",4\n"5', "", 1, "")
+@example("1,2,3\nEND,1\n\n", "", 3, "\nEND,1")
+def test_the_parts_of_a_file_do_not_matter(body: str, tail: str, at_once: int, ending: str) -> None:
+    """However few bytes are in memory at once: the same rows, lines, errors and trailer."""
+    layout = FileLayout(trailer=Trailer(word="END", rows=2)) if ending else STANDARD
+    content = ("a,b,c\n" + body + tail + ending).encode()
+
+    assert told(content, layout=layout, at_once=at_once) == told(content, layout=layout)
