@@ -53,10 +53,18 @@ def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
 
 def card_cells(cells: pa.Array) -> list[int]:
     """Row numbers of cells that are a card number; none in a column numbered like cards."""
-    found: Any = pc.indices_nonzero(pc.match_substring_regex(cells, _ISSUED))
-    rows = found.to_pylist()
+    lengths = pc.binary_length(cells)
+    long = pc.and_(pc.greater_equal(lengths, DIGITS_MIN), pc.less_equal(lengths, DIGITS_MAX))
+    places: Any = pc.indices_nonzero(long)
+    issued: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(places), _ISSUED))
+    rows = places.take(issued).to_pylist()
     hits = [row for row in rows if has_check_digit(cells[row].as_py())]
     return hits if len(hits) > len(rows) - len(hits) else []
+
+
+def is_card_number(text: str) -> bool:
+    """Whether a text is one issued card number and nothing else."""
+    return _ISSUED_PYTHON.search(text) is not None and has_check_digit(text)
 
 
 def holding_cards(cells: pa.Array) -> list[int]:

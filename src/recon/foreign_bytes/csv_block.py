@@ -179,7 +179,8 @@ def _may_have_margins(content: bytes, marks: Any, *, dialect: Dialect) -> bool:
     """Whether white space may stand at the beginning or end of a cell."""
     if not content.isascii():
         return True
-    spaces = np.flatnonzero((marks <= _SPACE) & (marks != _NEWLINE) & (marks != _RETURN))
+    spaces = np.flatnonzero(marks <= _SPACE)
+    spaces = spaces[(marks[spaces] != _NEWLINE) & (marks[spaces] != _RETURN)]
     if b"\r" in content or not len(spaces):
         return bool(len(spaces))
     edges = (_NEWLINE, ord(dialect.delimiter), ord(dialect.quote))

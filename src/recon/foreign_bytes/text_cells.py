@@ -1,12 +1,13 @@
 """Columns of ids, codes and words: what does not fit its grammar, and why."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.foreign_bytes.card_numbers import card_cells, holding_cards
+from recon.foreign_bytes.card_numbers import card_cells, holding_cards, is_card_number
 from recon.foreign_bytes.table_schema import Grammar
 
 NUMBER_DIGITS_MAX = 15
@@ -20,18 +21,28 @@ def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) ->
     """Problems of filled cells by row number; blank cells are nobody's problem here."""
     pattern, sentence = grammar.value
     filled = pc.not_equal(cells, "")
-    wrong = pc.and_(filled, pc.invert(pc.match_substring_regex(cells, rf"\A(?:{pattern})\z")))
+    places = np.flatnonzero(np.array(filled, dtype=bool))
+    given = cells.filter(filled) if len(places) < len(cells) else cells
+    wrong = pc.invert(pc.match_substring_regex(given, rf"\A(?:{pattern})\z"))
     problems = {
-        row: f"is not {sentence}{_foreign_mark(cells[row].as_py())}" for row in _rows(wrong)
+        int(places[at]): f"is not {sentence}{_foreign_mark(given[at].as_py())}"
+        for at in _rows(wrong)
     }
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
-    held = holding_cards(cells) if grammar is Grammar.REASON else card_cells(cells)
-    for row in held:
-        problems[row] = "looks like a card number, which does not belong here"
+    held = holding_cards(given) if grammar is Grammar.REASON else card_cells(given)
+    for at in held:
+        problems[int(places[at])] = "looks like a card number, which does not belong here"
     return problems
+
+
+def is_fit(text: str, *, grammar: Grammar) -> bool:
+    """Whether one cell is blank, or fits its grammar and is no card number."""
+    return not text or bool(
+        re.fullmatch(grammar.value[0], text, re.ASCII) and not is_card_number(text)
+    )
 
 
 def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:

@@ -34,7 +34,7 @@ from recon.foreign_bytes.table_schema import (
     TableSchema,
     schema_of,
 )
-from recon.foreign_bytes.text_cells import read_text, read_words
+from recon.foreign_bytes.text_cells import is_fit, read_text, read_words
 from recon.model import Answer, Reject, SourceFile, SourceKind
 from recon.rules import Rules
 
@@ -330,11 +330,10 @@ def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
 
 def _key_cell(reading: Reading, name: str, *, row: int) -> str:
     """The cell where it can be trusted, else blank."""
-    cell = reading.columns[name].slice(row, 1)
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
-    text: str = cell[0].as_py()
+    text: str = reading.columns[name][row].as_py()
     bad_column, _ = reading.problems[row]
-    if bad_column == name or read_text(cell, grammar=grammar, numbers=None):
+    if bad_column == name or not is_fit(text, grammar=grammar):
         return ""
     return text if scrubbed(text) == text else ""
 
