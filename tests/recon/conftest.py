@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from recon.store.migrate import upgrade
 
@@ -51,3 +53,28 @@ def empty_postgresql_url(postgresql_url: str) -> str:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return postgresql_url
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_url: str) -> str:
+    """The name of a database with all tables and no row; copying one is quicker than migrating."""
+    _run(postgresql_url, "CREATE DATABASE migrated")
+    upgrade(_at(postgresql_url, "migrated"))
+    return "migrated"
+
+
+@pytest.fixture
+def migrated_postgresql_url(postgresql_url: str, postgresql_template: str) -> str:
+    """An empty, migrated database for this test; the one before it is thrown away."""
+    _run(postgresql_url, "DROP DATABASE IF EXISTS fresh WITH (FORCE)")
+    _run(postgresql_url, f"CREATE DATABASE fresh TEMPLATE {postgresql_template}")
+    return _at(postgresql_url, "fresh")
+
+
+def _run(url: str, statement: LiteralString) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def _at(url: str, database: str) -> str:
+    return make_url(url).set(database=database).render_as_string(hide_password=False)

@@ -13,7 +13,6 @@ from sqlalchemy import select
 from recon.notifications.receiver import Receiver
 from recon.settings import load_settings
 from recon.store.engine import Store, open_store
-from recon.store.migrate import upgrade
 from recon.store.schema import notification
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
 
@@ -154,11 +153,10 @@ def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Stor
 
 @pytest.mark.postgresql
 def test_equal_messages_that_meet_on_postgresql_are_kept_once(
-    tmp_path: Path, empty_postgresql_url: str
+    tmp_path: Path, migrated_postgresql_url: str
 ) -> None:
     """Whoever loses the race counts up, or is asked to send again; nothing doubles."""
-    upgrade(empty_postgresql_url)
-    opened = open_store(empty_postgresql_url)
+    opened = open_store(migrated_postgresql_url)
     receiver = _receiver(tmp_path, opened)
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(16)))

@@ -26,7 +26,6 @@ from recon.settings import load_tables
 from recon.steps import night
 from recon.steps.environment import Environment, environment_of
 from recon.steps.report import SheetTotals, Workbooks
-from recon.store.migrate import upgrade
 from recon.store.roles import Roles, statements
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
@@ -248,8 +247,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """An empty database: SQLite, or PostgreSQL with no more rights than a night needs."""
     if not ON_POSTGRESQL:
         return str(request.getfixturevalue("sqlite_url"))
-    url = request.getfixturevalue("empty_postgresql_url")
-    upgrade(url)
+    url = str(request.getfixturevalue("migrated_postgresql_url"))
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements(Roles()):
             connection.execute(statement)

@@ -8,7 +8,6 @@ from sqlalchemy import func, select
 from recon.model import Mode, NightRequest
 from recon.steps.ingest import ingest
 from recon.store import order_rows, runs
-from recon.store.migrate import upgrade
 from recon.store.schema import order_row
 
 ACCOUNTS = ("100042001", "100042002")
@@ -18,10 +17,9 @@ LOOKED_FOR_SECONDS = 0.2
 
 @pytest.mark.postgresql
 def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
-    merchant: Any, empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    merchant: Any, migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Orders of both accounts in one file: whoever comes second finds them all repeated."""
-    upgrade(empty_postgresql_url)
     _declare_both(merchant)
     paid = merchant.payments("captured")[:20]
     rows = [merchant.order(one, account_id=ACCOUNTS[n % 2]) for n, one in enumerate(paid)]
@@ -35,7 +33,7 @@ def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
 
     monkeypatch.setattr(order_rows, "known_file", slowly)
     threads = [
-        threading.Thread(target=_ingest, args=(merchant, empty_postgresql_url, account))
+        threading.Thread(target=_ingest, args=(merchant, migrated_postgresql_url, account))
         for account in ACCOUNTS
     ]
     for thread in threads:
@@ -44,7 +42,7 @@ def test_two_accounts_that_read_one_inbox_at_once_store_each_order_once(
         thread.join()
 
     with (
-        merchant.environment(RECON_DATABASE_URL=empty_postgresql_url) as environment,
+        merchant.environment(RECON_DATABASE_URL=migrated_postgresql_url) as environment,
         environment.store.reading() as connection,
     ):
         orders = connection.execute(

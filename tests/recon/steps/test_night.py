@@ -15,7 +15,6 @@ from recon.errors import (
 from recon.model import Mode, Verdict
 from recon.steps import night
 from recon.steps.report import Workbooks
-from recon.store.migrate import upgrade
 from recon.store.schema import run
 
 
@@ -218,11 +217,12 @@ def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: An
     assert merchant.effects() == []
 
 
-def test_a_night_on_postgresql_is_the_same_night(merchant: Any, empty_postgresql_url: str) -> None:
+def test_a_night_on_postgresql_is_the_same_night(
+    merchant: Any, migrated_postgresql_url: str
+) -> None:
     """The same instructions take effect once on PostgreSQL, and the verdict is the same."""
     wanted = _capture_three(merchant)
-    upgrade(empty_postgresql_url)
-    merchant.variables["RECON_DATABASE_URL"] = empty_postgresql_url
+    merchant.variables["RECON_DATABASE_URL"] = migrated_postgresql_url
     verdicts = {merchant.night(), merchant.night()}
 
     assert _captured(merchant) == wanted
@@ -235,7 +235,7 @@ def _digests(merchant: Any) -> list[str]:
         return list(found.scalars())
 
 
-def test_the_same_inputs_give_the_same_digest(merchant: Any, empty_postgresql_url: str) -> None:
+def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql_url: str) -> None:
     """A night again, and the same night on another database, come to the same result (T14)."""
     assert merchant.sqlite_path.is_file()
     _capture_three(merchant)
@@ -244,8 +244,7 @@ def test_the_same_inputs_give_the_same_digest(merchant: Any, empty_postgresql_ur
     for _ in range(2):
         merchant.night(mode=Mode.DRY_RUN)
     sqlite = _digests(merchant)
-    upgrade(empty_postgresql_url)
-    merchant.variables["RECON_DATABASE_URL"] = empty_postgresql_url
+    merchant.variables["RECON_DATABASE_URL"] = migrated_postgresql_url
     merchant.now = begins  # instructions are approved at the same instant: their grace is an input
     merchant.night(mode=Mode.DRY_RUN)
 

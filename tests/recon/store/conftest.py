@@ -6,7 +6,6 @@ import pytest
 from recon.model import Mode, NightRequest
 from recon.store import runs
 from recon.store.engine import Store, open_store
-from recon.store.migrate import upgrade
 from recon.store.night_lock import account_lock
 from recon.store.runs import Run
 
@@ -20,8 +19,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "sqlite":
         url = request.getfixturevalue("sqlite_url")
     else:
-        url = request.getfixturevalue("empty_postgresql_url")
-        upgrade(url)
+        url = request.getfixturevalue("migrated_postgresql_url")
     opened = open_store(url)
     yield opened
     opened.close()

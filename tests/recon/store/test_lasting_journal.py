@@ -17,7 +17,6 @@ from recon.store import lasting_journal, runs
 from recon.store.engine import Store, open_store
 from recon.store.journal import StoredJournal
 from recon.store.lasting_journal import LastingJournal
-from recon.store.migrate import upgrade
 from recon.store.night_lock import account_lock
 from recon.store.runs import Run
 from recon.store.spill import NOT_SENT, REPLY, Spill
@@ -30,10 +29,9 @@ BACK, AWAY = False, True
 
 
 @pytest.fixture
-def direct(empty_postgresql_url: str) -> Iterator[Store]:
+def direct(migrated_postgresql_url: str) -> Iterator[Store]:
     """The database as it truly is."""
-    upgrade(empty_postgresql_url)
-    opened = open_store(empty_postgresql_url)
+    opened = open_store(migrated_postgresql_url)
     yield opened
     opened.close()
 
@@ -51,10 +49,10 @@ def run(direct: Store) -> Iterator[Run]:
 
 
 @pytest.fixture
-def proxy(empty_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
+def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
     """What stands between the journal and the server."""
     monkeypatch.setattr(lasting_journal, "BACK_AFTER", (timedelta(milliseconds=300),) * 2)
-    folder = parse_qs(urlsplit(empty_postgresql_url).query)["host"][0]
+    folder = parse_qs(urlsplit(migrated_postgresql_url).query)["host"][0]
     with DroppingProxy(f"{folder}/.s.PGSQL.5432") as made:
         yield made
 
@@ -110,7 +108,7 @@ def test_a_connection_that_ends_in_a_commit(
     """Sent only under a claim that is there; an answer is in the database or in a file."""
     orders = cleared_captures(direct, run, orders=2)
     gateway, spill = ScriptedGateway(), Spill([tmp_path])
-    through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres")
+    through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/fresh")
     proxy.arm(commit=commit, mode=mode, stay_away=away)
     ended = "sent"
     try:
@@ -131,7 +129,7 @@ def test_the_sentence_names_the_file(
 ) -> None:
     """The operator reads what was kept, where, and what to do."""
     orders = cleared_captures(direct, run, orders=1)
-    through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres")
+    through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/fresh")
     proxy.arm(commit=KEEP, mode="before", stay_away=True)
     with pytest.raises(StoreError, match=r"b1\.answer\.json, and the next night reads it"):
         _send(through, run, spill=Spill([tmp_path]), gateway=ScriptedGateway(), orders=orders)
