@@ -135,6 +135,8 @@ class Sources:
     """Journals that were handed out on earlier nights."""
     agreed_write_offs: frozenset[str] | None = None
     """Ids of breaks that two people agreed to write off; None: nobody keeps such a list."""
+    opening_balance: Mapping[str, int] = field(default_factory=dict)
+    """What was left out as older than the window, in words, and how many; none is a break."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
 

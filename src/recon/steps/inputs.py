@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -19,8 +20,15 @@ from recon.matching.sources import Previous, Sources
 from recon.model import GatewayState, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.environment import Environment
-from recon.steps.query import previous_night, window_start
+from recon.steps.query import previous_night
 from recon.steps.siblings import siblings_of, with_siblings
+from recon.steps.window import (
+    ENTRIES,
+    in_window,
+    ledger_start,
+    window_start,
+    without_opening_balance,
+)
 from recon.store import (
     answers,
     break_rows,
@@ -72,23 +80,56 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             [source for source, _ in loaded], every_reject, account_id=run.account_id
         )
         extract = ledger_rows.load(connection, run.run_id)
+        universe = answers.universe(connection, run)
+        asked = set(universe["order_no"])
+        entries = _of_account(extract, run=run)
+        recent = None
+        if entries is not None:
+            recent = in_window(entries, since=ledger_start(run, rules=rules), asked=asked)
         own = Sources(
-            orders=order_rows.current_orders(connection, run, since=since, until=until),
+            orders=_orders(connection, run, since=since, asked=asked, until=until),
             gateway=answers.gateway_frame(connection, run),
-            ledger=_of_account(extract, run=run),
+            ledger=recent,
+            opening_balance=_older(entries, than=recent),
             instructions=input_rows.instruction_frame(
                 connection, run, until=inputs.last_instruction_version
             ),
             rejects=rejects,
             files=(*files, *((extract[1],) if extract else ())),
-            universe=answers.universe(connection, run),
+            universe=universe,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,
             merged_rows={source.name: counts for source, counts in loaded},
         )
-    return with_siblings(
+    whole = with_siblings(
         own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
     )
+    return without_opening_balance(whole, rules=rules)
+
+
+def _orders(
+    connection: Any, run: Run, *, since: datetime, asked: set[str], until: int
+) -> pd.DataFrame:
+    """The orders of the window, and the older ones that this night asked about."""
+    recent = order_rows.current_orders(connection, run, since=since, until=until)
+    older = sorted(asked - set(recent["order_no"]))
+    if not older:
+        return recent
+    asked_for = order_rows.orders_of_keys(
+        connection,
+        merchant_id=run.merchant_id,
+        accounts=[run.account_id],
+        order_nos=older,
+        until=until,
+    )
+    return pd.concat([recent, asked_for], ignore_index=True)
+
+
+def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> dict[str, int]:
+    """How many ledger entries are older than the window and asked about by nobody."""
+    if entries is None or than is None or len(entries) == len(than):
+        return {}
+    return {ENTRIES: len(entries) - len(than)}
 
 
 def previous_of(

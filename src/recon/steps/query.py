@@ -1,21 +1,21 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions, orders that verified notifications named, and open breaks. Afterwards every order
+instructions, orders that verified notifications named, open breaks, and orders that come of an age
+at which they are asked about again. Afterwards every order
 whose money was touched is asked again. A key without a usable answer is `failed`, never "not
 found".
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 
 from recon.gateway_adapter.queries import KeyAnswers, ask
 from recon.ledger import read_ledger
 from recon.model import Answer, StepSummary
-from recon.rules import Rules
 from recon.steps.environment import Environment
 from recon.steps.siblings import ask_siblings
+from recon.steps.window import in_window, ledger_start, looked_back, window_start
 from recon.store import (
     answers,
     instruction_rows,
@@ -60,23 +60,16 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     return StepSummary(step, _sentence(figures, failures=failures), figures)
 
 
-def window_start(run: Run, *, rules: Rules) -> datetime:
-    """Orders before this instant are opening balance, not this night's business."""
-    start = run.as_of - timedelta(days=rules.window.orders_days)
-    if rules.window.opening_date is None:
-        return start
-    opening = datetime.combine(rules.window.opening_date, datetime.min.time(), UTC)
-    return max(start, opening)
-
-
 def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
-    since = window_start(run, rules=environment.settings.rules)
+    rules = environment.settings.rules
+    since = window_start(run, rules=rules)
+    before = previous_night(run, environment=environment)
     keys: set[str] = set()
     with environment.store.reading() as connection:
         keys.update(order_rows.current_orders(connection, run, since=since)["order_no"])
         extract = ledger_rows.load(connection, run.run_id)
         if extract is not None:
-            entries = extract[0]
+            entries = in_window(extract[0], since=ledger_start(run, rules=rules), asked=set(keys))
             ours = (entries["merchant_id"] == run.merchant_id) & (
                 entries["account_id"] == run.account_id
             )
@@ -89,7 +82,8 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )
         keys.update(told)
-        before = previous_night(run, environment=environment)
+        spans = looked_back(run, before=before)
+        keys.update(order_rows.ordered_between(connection, run, spans=spans))
         stored = results.load(connection, before.run_id) if before is not None else None
         if stored is not None:
             keys.update(stored.breaks["order_no"])

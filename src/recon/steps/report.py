@@ -321,6 +321,9 @@ def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str
             "Without its order files a payment looks like one that no order explains: find the "
             "files before anything below is answered."
         )
+    if sources.opening_balance:
+        left_out = " and ".join(f"{n:,} {what}" for what, n in sources.opening_balance.items())
+        notes.append(f"Opening balance, not compared: {left_out} from before the window.")
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")
     with environment.store.reading() as connection:

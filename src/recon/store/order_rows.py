@@ -21,6 +21,8 @@ from recon.store.order_merge import arriving, merge
 from recon.store.runs import Run
 from recon.store.schema import order_action, order_file, order_row, reject
 
+KEYS_AT_ONCE = 10_000
+"""Keys of one statement; SQLite takes 32,766 values."""
 Key = tuple[str, str, str]
 
 
@@ -106,6 +108,25 @@ def current_orders(
     return frame_of_select(connection, query, columns=ORDER_COLUMNS)
 
 
+def ordered_between(
+    connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
+) -> set[str]:
+    """Order numbers of the account whose orders are of one of these spans (after, up to)."""
+    found: set[str] = set()
+    for after, until in spans:
+        rows = connection.execute(
+            select(order_row.c.order_no).where(
+                order_row.c.merchant_id == run.merchant_id,
+                order_row.c.account_id == run.account_id,
+                order_row.c.superseded_in.is_(None),
+                order_row.c.ordered_at > after,
+                order_row.c.ordered_at <= until,
+            )
+        )
+        found.update(rows.scalars())
+    return found
+
+
 def orders_of_keys(
     connection: Connection,
     *,
@@ -116,11 +137,16 @@ def orders_of_keys(
 ) -> pd.DataFrame:
     """ORDER_COLUMNS of some orders in some accounts, rows without a successor (see `until`)."""
     query = _order_query(until).where(
-        order_row.c.merchant_id == merchant_id,
-        order_row.c.account_id.in_(accounts),
-        order_row.c.order_no.in_(order_nos),
+        order_row.c.merchant_id == merchant_id, order_row.c.account_id.in_(accounts)
     )
-    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
+    parts = [order_nos[at : at + KEYS_AT_ONCE] for at in range(0, len(order_nos), KEYS_AT_ONCE)]
+    frames = [
+        frame_of_select(
+            connection, query.where(order_row.c.order_no.in_(part)), columns=ORDER_COLUMNS
+        )
+        for part in parts or [[]]
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _order_query(until: int | None) -> Select[Any]:

@@ -1,0 +1,137 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from recon.matching.result import Reconciliation
+from recon.model import Mode
+from recon.rules import Rules
+from recon.steps.window import ledger_start, looked_back, window_start
+from recon.store import results, runs
+from recon.store.runs import Run
+from recon.store.schema import order_row
+
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+LONG_AGO = AS_OF - timedelta(days=40)
+HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+
+
+def run_of(as_of: datetime) -> Run:
+    """A run that closes at an instant."""
+    names = dict.fromkeys(Run.__dataclass_fields__, "")
+    return Run(**{**names, "mode": Mode.LIVE, "started_at": as_of, "as_of": as_of})  # type: ignore[arg-type]
+
+
+def newest(merchant: Any) -> Reconciliation:
+    """The result of the run that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        found = results.load(connection, runs.finished(connection)[-1].run_id)
+    assert found is not None
+    return found
+
+
+def judged(merchant: Any, order_no: str) -> str:
+    """What the newest night says of one order: a code or a state, "" when it has none."""
+    result = newest(merchant)
+    frames = {"matched": result.matches, "pending": result.pending, "unverified": result.unverified}
+    for code in result.breaks.loc[result.breaks["order_no"].eq(order_no), "code"]:
+        return str(code)
+    return next((word for word, f in frames.items() if f["order_no"].eq(order_no).any()), "")
+
+
+def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant: Any) -> None:
+    """What is asked about is compared with its order, however old that is."""
+    one = merchant.payments("captured")[0]
+    merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
+    merchant.night()
+    before = judged(merchant, one.order_no)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(update(order_row).values(ordered_at=LONG_AGO))
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert before != ""
+    assert judged(merchant, one.order_no) == before
+
+
+def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> None:
+    """An entry before the window is told, never a break; that of an open order is compared."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one))
+    rows = [
+        f"E{number},100042,100042001,{order},capture,EUR,{amount},{LONG_AGO.isoformat()}"
+        for number, (order, amount) in enumerate([(one.order_no, one.amount), ("OLD-1", "5.00")])
+    ]
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    merchant.night()
+
+    assert judged(merchant, one.order_no) == "matched"
+    assert judged(merchant, "OLD-1") == ""
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+
+
+@pytest.mark.parametrize(("opening", "said"), [("2026-11-21", ""), ("2026-11-01", "LEDGER_ONLY")])
+def test_payments_before_the_opening_date_are_opening_balance(
+    merchant: Any, opening: str, said: str
+) -> None:
+    """Without an order of ours nobody can judge them; from the opening date on they are breaks."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(f'{path.read_text()}\n[window]\nopening_date = "{opening}"\n')
+    row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{AS_OF.isoformat()}"
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
+    merchant.night()
+
+    found = judged(merchant, one.order_no)
+    assert (found == "") == (said == "")
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+
+
+def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
+    """A matched order of 90 days is looked at once more, one of 91 days is left in peace."""
+    one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    merchant.drop("orders.csv", merchant.order(one), merchant.order(other))
+    rows = [
+        f"E{p.order_no},100042,100042001,{p.order_no},capture,EUR,{p.amount},{LONG_AGO.isoformat()}"
+        for p in (one, other)
+    ]
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    merchant.night()
+    first = [judged(merchant, p.order_no) for p in (one, other)]
+    ages = {one.order_no: 90, other.order_no: 91}
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        for number, days in ages.items():
+            at = AS_OF + timedelta(hours=12) - timedelta(days=days)
+            connection.execute(
+                update(order_row).where(order_row.c.order_no == number).values(ordered_at=at)
+            )
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert first == ["matched", "matched"]
+    assert [judged(merchant, p.order_no) for p in (one, other)] == ["matched", ""]
+
+
+def test_nights_that_were_skipped_are_caught_up() -> None:
+    """The spans of a night begin where the night before ended."""
+    spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
+
+    assert spans[0] == (AS_OF - timedelta(days=4), AS_OF - timedelta(days=1))
+    assert spans[-1] == (AS_OF - timedelta(days=183), AS_OF - timedelta(days=180))
+    first = list(looked_back(run_of(AS_OF), before=None))
+    assert first[0] == (AS_OF - timedelta(days=2), AS_OF - timedelta(days=1))
+
+
+def test_each_window_has_its_days_and_none_begins_before_the_opening() -> None:
+    """Midnight of the opening date is local."""
+    rules = Rules.of({"window": {"orders_days": 5, "ledger_days": 9}}, source="x")
+    opened = Rules.of(
+        {"window": {"opening_date": "2026-11-15"}, "calendar": {"timezone": "Asia/Tokyo"}},
+        source="x",
+    )
+
+    assert window_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=5)
+    assert ledger_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=9)
+    assert window_start(run_of(AS_OF), rules=opened) == datetime(2026, 11, 14, 15, tzinfo=UTC)
