@@ -67,10 +67,10 @@ class Evidence:
         rows, gateway = self.exact.rows["gateway"], self.whole.gateway
         instants = instants_of(gateway["transaction_date"])[rows]
         days = business_days(instants, calendar=self.rules.business_calendar)
-        known, numbers = np.unique(days, return_inverse=True)
-        accounts, words = placed(gateway[["account_id"]].iloc[rows], by=["account_id"])
-        pairs = np.unique(accounts * max(len(known), 1) + numbers).tolist()
-        found = (divmod(pair, max(len(known), 1)) for pair in pairs)
+        numbers, known = pd.factorize(days)
+        accounts, words = placed(gateway[["account_id"]], by=["account_id"])
+        _, pairs = pd.factorize(accounts[rows] * max(len(known), 1) + numbers)
+        found = (divmod(pair, max(len(known), 1)) for pair in pairs.tolist())
         return {(words[account][0], int(known[day])) for account, day in found}
 
     def file_of_sets(self, source: str) -> "pd.Series[str]":

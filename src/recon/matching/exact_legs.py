@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.coding import by_word, coded, is_word, placed
-from recon.matching.grouping import Bools, Ints, Rows, amounts_of
+from recon.matching.grouping import Bools, Ints, Rows, amounts_of, amounts_or
 from recon.matching.ledger_side import JUDGED, compared
 from recon.matching.settlement_side import PAY_OUT, fee_gaps
 from recon.matching.sources import Sources
@@ -41,21 +41,21 @@ def legs_of(sources: Sources, *, rules: Rules) -> dict[str, Leg]:
 def _orders(orders: pd.DataFrame) -> Leg:
     """Paid, and captured for more than nothing."""
     ordered = amounts_of(orders["amount"])
-    amount = _given(orders["expected_captured_amount"], otherwise=ordered)
+    amount = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
     fits = is_word(orders["status"], OrderStatus.PAID) & (ordered > 0) & (amount > 0)
     return Leg(orders, np.ones(len(orders), dtype=np.bool_), fits, amount)
 
 
 def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
     """Found, paid, nothing refunded, not above what was authorised."""
-    shown = amounts_of(gateway["amount"])
-    amount = _given(gateway["captured_amount"], otherwise=shown)
-    authorised = _given(gateway["authorised_amount"], otherwise=amount)
+    amount = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    bounded = gateway["authorised_amount"].notna().to_numpy()
+    beyond = bounded & (amount > amounts_of(gateway["authorised_amount"]))
     paid = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
     )
     fits = is_word(gateway["answer"], Answer.FOUND) & paid.astype(np.bool_)
-    fits &= (amount > 0) & (amount <= authorised) & (amounts_of(gateway["refunded_amount"]) == 0)
+    fits &= (amount > 0) & ~beyond & (amounts_of(gateway["refunded_amount"]) == 0)
     return Leg(gateway, np.ones(len(gateway), dtype=np.bool_), fits, amount)
 
 
@@ -87,7 +87,3 @@ def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:
     at_first = days.eq(days.groupby(accounts).transform("min")).to_numpy()
     _, first = np.unique(accounts[at_first], return_index=True)
     return told[at_first][first]
-
-
-def _given(column: "pd.Series[int]", *, otherwise: Ints) -> Ints:
-    return np.where(column.notna().to_numpy(), amounts_of(column), otherwise)

@@ -1,14 +1,18 @@
 """The gateway's side of a set: what the query answered, transaction by transaction, then summed."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
+from recon.matching.coding import by_word
 from recon.matching.grouping import (
     NO_INSTANT,
     Bools,
     Ints,
     Rows,
     amounts_of,
+    amounts_or,
     count,
     first_row,
     instants_of,
@@ -18,7 +22,7 @@ from recon.matching.grouping import (
 )
 from recon.matching.orders_side import Side
 from recon.matching.versions import CONFLICT, NEW, SUPERSEDED, versions
-from recon.model import Answer, GatewayState
+from recon.model import Answer
 from recon.rules import Rules
 
 GATEWAY_STATES = (
@@ -66,22 +70,37 @@ def gateway_side(gateway: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) 
     return Side(items, frame, outcome)
 
 
-def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
-    """What each answer says of its payment, minor units (grain: gateway row).
+class Shown(NamedTuple):
+    """What each answer says of its payment, gross minor units (grain: gateway row)."""
+
+    state: Ints
+    """Number in GATEWAY_STATES."""
+    captured: Ints
+    refunded: Ints
+    net: Ints
+
+
+def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
+    """What the answers say.
 
     paid: captured_amount, else amount; refunded: that less refunded_amount (blank: in full);
     partially_refunded needs refunded_amount; every other state nets to 0.
     """
     state = _states(gateway["payment_status"], rules=rules)
     money = np.isin(state, _MONEY)
-    captured = amounts_of(gateway["captured_amount"].fillna(gateway["amount"]))
     bears = money | (state == NUMBER["chargeback"])
-    captured = np.where(bears, captured, 0)
+    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    captured[~bears] = 0
+    in_full = (state == NUMBER["refunded"]) & gateway["refunded_amount"].isna().to_numpy()
+    refunded = np.where(in_full, captured, amounts_of(gateway["refunded_amount"]))
+    refunded[~bears] = 0
+    return Shown(state, captured, refunded, np.where(money, captured - refunded, 0))
+
+
+def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
+    """The answers with what they say of their payments (see `shown`; grain: gateway row)."""
+    state, captured, refunded, net = shown(gateway, rules=rules)
     given = gateway["refunded_amount"].notna().to_numpy()
-    refunded = np.where(
-        (state == NUMBER["refunded"]) & ~given, captured, amounts_of(gateway["refunded_amount"])
-    )
-    refunded = np.where(bears, refunded, 0)
     means_authorised = rules.gateway.amount_means == "authorised"
     authorised = gateway["authorised_amount"]
     if means_authorised:
@@ -101,15 +120,13 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
             "captured_known": gateway["captured_amount"].notna().to_numpy()
             | (not means_authorised),
             "refund_unknown": (state == NUMBER["partially_refunded"]) & ~given,
-            "net": np.where(money, captured - refunded, 0),
+            "net": net,
         }
     )
 
 
 def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:
-    numbers, words = pd.factorize(codes)
-    known = [NUMBER[rules.state_of(str(word)).value] for word in words]
-    return np.array([*known, NUMBER[GatewayState.UNMAPPED.value]], dtype=np.int64)[numbers]
+    return by_word(codes, of=lambda code: NUMBER[rules.state_of(code).value]).astype(np.int64)
 
 
 def _payment_groups(gateway: pd.DataFrame, *, sets: Rows, found: Bools) -> Rows:

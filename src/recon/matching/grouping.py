@@ -71,6 +71,15 @@ def amounts_of(column: "pd.Series[int]") -> Ints:
     return np.asarray(column.fillna(0).to_numpy(dtype=np.int64), dtype=np.int64)
 
 
+def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints:
+    """Minor units of a column, where it is blank those of another one; a copy of its own."""
+    amounts = amounts_of(otherwise).copy()
+    given = column.notna().to_numpy()
+    if given.any():
+        amounts[given] = amounts_of(column)[given]
+    return amounts
+
+
 def taken(column: "pd.Series[str]", *, rows: Rows) -> "pd.Series[str]":
     """The text of the chosen rows, "" where the choice is NO_ROW."""
     text = column.reset_index(drop=True).reindex(rows).fillna("").reset_index(drop=True)

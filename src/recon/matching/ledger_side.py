@@ -1,15 +1,17 @@
 """The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from recon.matching.coding import by_word
 from recon.matching.exchange import exchange_gaps
 from recon.matching.grouping import (
     Bools,
+    Ints,
     Rows,
-    amounts_of,
+    amounts_or,
     first_row,
     instants_of,
     latest,
@@ -42,17 +44,47 @@ def compared(ledger: pd.DataFrame) -> Bools:
 
     Payouts do where somebody tells of payouts (column `payout_judged`).
     """
-    kind = base_type(ledger["entry_type"])
-    keyless = ledger["order_no"].eq("") & kind.eq(EntryType.ADJUSTMENT)
-    belongs = (~(kind.isin(_NEVER_COMPARED) | keyless)).to_numpy()
+    belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
+    loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
+    if loose.any():
+        belongs &= ~(loose & ledger["order_no"].eq("").to_numpy())
     if JUDGED in ledger.columns:
         return np.asarray(belongs | ledger[JUDGED].to_numpy(dtype=np.bool_), dtype=np.bool_)
     return belongs
 
 
-def base_type(entry_type: "pd.Series[str]") -> "pd.Series[str]":
-    """The entry type without its reversal."""
-    return entry_type.str.removesuffix(REVERSAL_SUFFIX)
+def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
+    """The entries of one of the types, reversed or not."""
+    mine = by_word(entry_type, of=lambda word: word.removesuffix(REVERSAL_SUFFIX) in types)
+    return mine.astype(np.bool_)
+
+
+def _sign(word: str) -> int:
+    sign = {kind.value: sign for kind, sign in SIGN.items()}.get(
+        word.removesuffix(REVERSAL_SUFFIX), 0
+    )
+    return -sign if word.endswith(REVERSAL_SUFFIX) else sign
+
+
+class Booked(NamedTuple):
+    """What each entry moves, minor units of `currency` (grain: ledger row)."""
+
+    currency: "pd.Series[str]"
+    amount: Ints
+    net: Ints
+
+
+def booked(ledger: pd.DataFrame) -> Booked:
+    """What the entries move, in the transaction's currency where it is stated."""
+    stated = ledger["transaction_amount"].notna().to_numpy()
+    amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
+    currency = ledger["currency"].reset_index(drop=True)
+    abroad = stated & ledger["transaction_currency"].ne("").to_numpy()
+    if abroad.any():
+        named = ledger["transaction_currency"].reset_index(drop=True)
+        currency = currency.where(~abroad, named)
+    sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
+    return Booked(currency, amount, np.where(compared(ledger), amount * sign, 0))
 
 
 def entry_versions(ledger: pd.DataFrame) -> "np.ndarray[Any, np.dtype[np.int8]]":
@@ -67,15 +99,9 @@ def entry_versions(ledger: pd.DataFrame) -> "np.ndarray[Any, np.dtype[np.int8]]"
 
 def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
     """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
-    kind = base_type(ledger["entry_type"])
+    kind = ledger["entry_type"].str.removesuffix(REVERSAL_SUFFIX)
     reversal = ledger["entry_type"].str.endswith(REVERSAL_SUFFIX).to_numpy()
-    stated = ledger["transaction_amount"].notna().to_numpy()
-    amount = np.where(
-        stated, amounts_of(ledger["transaction_amount"]), amounts_of(ledger["amount"])
-    )
-    abroad = stated & ledger["transaction_currency"].ne("").to_numpy()
-    sign = kind.map({word.value: sign for word, sign in SIGN.items()}).fillna(0)
-    forward = np.where(reversal, -amount, amount)
+    currency, amount, net = booked(ledger)
     return pd.DataFrame(
         {
             "row": np.arange(len(ledger)),
@@ -83,15 +109,13 @@ def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
             "reversal": reversal,
             "entry_id": ledger["entry_id"].reset_index(drop=True),
             "reverses": ledger["reverses_entry_id"].reset_index(drop=True),
-            "currency": ledger["currency"]
-            .where(~abroad, ledger["transaction_currency"])
-            .reset_index(drop=True),
+            "currency": currency,
             "transaction_id": ledger["transaction_id"].reset_index(drop=True),
             "reference_no": ledger["reference_no"].reset_index(drop=True),
             "booked_at": instants_of(ledger["booked_at"]),
             "amount": amount,
-            "forward": forward,
-            "net": np.where(compared(ledger), forward * sign.to_numpy(dtype=np.int64), 0),
+            "forward": np.where(reversal, -amount, amount),
+            "net": net,
         }
     )
 

@@ -1,14 +1,18 @@
 """The orders' side of a set: what the merchant says was sold, taken and given back."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from recon.matching.coding import by_word
 from recon.matching.grouping import (
     NO_INSTANT,
+    Ints,
     Rows,
     amounts_of,
+    amounts_or,
     first_row,
     instants_of,
     taken,
@@ -30,7 +34,11 @@ ORDER_STATES = (
 )
 """Words of state_orders; in a set with several rows the first of this order speaks for it."""
 
-_MONEY = frozenset({OrderStatus.PAID, OrderStatus.PARTIALLY_REFUNDED, OrderStatus.REFUNDED})
+_NUMBER = {state: number for number, state in enumerate(ORDER_STATES)}
+_MONEY = [
+    _NUMBER[status]
+    for status in (OrderStatus.PAID, OrderStatus.PARTIALLY_REFUNDED, OrderStatus.REFUNDED)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +82,47 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     return Side(items, frame, outcome)
 
 
-def order_items(orders: pd.DataFrame) -> pd.DataFrame:
-    """What each order row expects, minor units (grain: order row).
+class Expected(NamedTuple):
+    """What each order row expects, gross minor units (grain: order row)."""
+
+    state: Ints
+    """Number in ORDER_STATES, -1 for a word that is none."""
+    captured: Ints
+    refunded: Ints
+    net: Ints
+
+
+def expected(orders: pd.DataFrame) -> Expected:
+    """What the order rows expect.
 
     paid: the expected captured amount, else the amount; partially_refunded and refunded: that less
     refund_amount (refunded and blank: in full); every other status nets to 0.
     """
-    status = orders["status"]
-    amount = amounts_of(orders["amount"])
-    captured = amounts_of(orders["expected_captured_amount"].fillna(orders["amount"]))
+    state = by_word(orders["status"], of=lambda word: _NUMBER.get(word, -1)).astype(np.int64)
+    money = np.isin(state, _MONEY)
+    full = state == _NUMBER[OrderStatus.REFUNDED]
     given = orders["refund_amount"].notna().to_numpy()
-    part = amounts_of(orders["refund_amount"])
-    is_part = status.eq(OrderStatus.PARTIALLY_REFUNDED).to_numpy()
-    is_full = status.eq(OrderStatus.REFUNDED).to_numpy()
-    money = status.isin(_MONEY).to_numpy()
-    expects = money | status.eq(OrderStatus.AUTHORISED).to_numpy()
-    captured = np.where(expects, captured, 0)
-    refunded = np.where(is_part | (is_full & given), part, np.where(is_full, captured, 0))
+    captured = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
+    captured[~(money | (state == _NUMBER[OrderStatus.AUTHORISED]))] = 0
+    part = (state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]) | (full & given)
+    refunded = np.where(full, captured, 0)
+    refunded[part] = amounts_of(orders["refund_amount"])[part]
+    return Expected(state, captured, refunded, np.where(money, captured - refunded, 0))
+
+
+def order_items(orders: pd.DataFrame) -> pd.DataFrame:
+    """The order rows with what they expect (see `expected`; grain: order row)."""
+    state, captured, refunded, net = expected(orders)
     return pd.DataFrame(
         {
             "row": np.arange(len(orders)),
-            "state": pd.Index(ORDER_STATES).get_indexer(pd.Index(status)),
+            "state": state,
             "currency": orders["currency"].reset_index(drop=True),
             "transaction_id": orders["transaction_id"].reset_index(drop=True),
             "ordered_at": instants_of(orders["ordered_at"]),
-            "amount": amount,
+            "amount": amounts_of(orders["amount"]),
             "captured": captured,
             "refunded": refunded,
-            "net": np.where(money, captured - refunded, 0),
+            "net": net,
         }
     )

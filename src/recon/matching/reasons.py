@@ -1,6 +1,7 @@
 """Why a break is open, as one sentence that finance can read."""
 
 from collections.abc import Mapping
+from string import Formatter
 from typing import NamedTuple
 
 from recon.model import BreakCode
@@ -141,15 +142,20 @@ _SENTENCES: Mapping[BreakCode, str] = {
     ),
 }
 _WORDS = frozenset({"state_orders", "state_gateway"})
+_NAMED: Mapping[BreakCode, tuple[str, ...]] = {
+    code: tuple(name for _, name, _, _ in Formatter().parse(sentence) if name)
+    for code, sentence in _SENTENCES.items()
+}
+"""What each sentence says of a break: only that is put into words."""
 
 
 def reason_of(code: BreakCode, *, told: Told) -> str:
     """The sentence for a code, amounts with their currency."""
-    values = told._asdict()
-    currency = values.pop("currency")
     shown = {
-        name: _words(value) if name in _WORDS else _money(value, currency=currency)
-        for name, value in values.items()
+        name: _words(getattr(told, name))
+        if name in _WORDS
+        else _money(getattr(told, name), currency=told.currency)
+        for name in _NAMED[code]
     }
     return _SENTENCES[code].format(**shown)
 

@@ -11,11 +11,11 @@ import pandas as pd
 
 from recon.matching.coding import is_word, placed, sums_of
 from recon.matching.exact import Exact
-from recon.matching.gateway_side import gateway_items
+from recon.matching.gateway_side import shown
 from recon.matching.grouping import Bools, Ints, Rows
 from recon.matching.joined_sets import Joined
-from recon.matching.ledger_side import ledger_items
-from recon.matching.orders_side import order_items
+from recon.matching.ledger_side import booked
+from recon.matching.orders_side import expected
 from recon.matching.settlement_side import PAY_OUT
 from recon.matching.sources import Sources
 from recon.matching.total_rows import ACCOUNT, ACCOUNT_CURRENCY, ITEMS
@@ -58,23 +58,25 @@ def scoped_sources(
 def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> Iterator[Scoped]:
     orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
     kept = _kept(exact, source="orders", versions=joined.orders.versions, size=len(orders))
-    yield _scoped("orders", orders, items=order_items(orders), kept=kept)
+    yield _scoped(
+        "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
+    )
     kept = _kept(exact, source="gateway", versions=joined.gateway.versions, size=len(gateway))
     kept &= is_word(gateway["answer"], Answer.FOUND)
-    yield _scoped("gateway", gateway, items=gateway_items(gateway, rules=rules), kept=kept)
+    net = shown(gateway, rules=rules).net
+    yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
     if ledger is not None:
         kept = _kept(exact, source="ledger", versions=joined.ledger.versions, size=len(ledger))
-        items = ledger_items(ledger)
-        items.loc[exact.left["ledger"][joined.ledger.versions == CONFLICT], "net"] = 0
-        yield _scoped("ledger", ledger, items=items, kept=kept)
+        currency, _, net = booked(ledger)
+        net[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
+        yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
     if sources.settlement is not None:
-        lines = sources.settlement
-        items = pd.DataFrame({"currency": lines["currency"], "net": lines["gross"]})
-        kept = ~is_word(lines["entry_type"], PAY_OUT)
-        yield _scoped("settlement", lines, items=items, kept=kept)
+        lines, kept = sources.settlement, ~is_word(sources.settlement["entry_type"], PAY_OUT)
+        net = lines["gross"].to_numpy(dtype=np.int64)
+        yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
     payouts = paid_items(sources)
-    items = pd.DataFrame({"currency": payouts["currency"], "net": payouts["amount"]})
-    yield _scoped("payouts", payouts, items=items, kept=np.ones(len(payouts), dtype=np.bool_))
+    net, kept = payouts["amount"].to_numpy(dtype=np.int64), np.ones(len(payouts), dtype=np.bool_)
+    yield _scoped("payouts", payouts, currency=payouts["currency"], net=net, kept=kept)
 
 
 def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
@@ -84,8 +86,10 @@ def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
     return kept
 
 
-def _scoped(source: str, frame: pd.DataFrame, *, items: pd.DataFrame, kept: Bools) -> Scoped:
+def _scoped(
+    source: str, frame: pd.DataFrame, *, currency: "pd.Series[str]", net: Ints, kept: Bools
+) -> Scoped:
     place = frame[ACCOUNT].reset_index(drop=True)
-    place["currency"] = items["currency"].reset_index(drop=True)
+    place["currency"] = currency.reset_index(drop=True)
     groups, places = placed(place, by=ACCOUNT_CURRENCY)
-    return Scoped(source, groups, places, items["net"].to_numpy(dtype=np.int64), kept)
+    return Scoped(source, groups, places, net, kept)

@@ -102,7 +102,7 @@ def severity_of(
     thresholds = rules.severity.get(currency, SeverityRules())
     unit = 10 ** (exponent(currency) if currency else 0)
     limits = (thresholds.medium, thresholds.high, thresholds.critical)
-    level = int(np.sum([exposure >= limit * unit for limit in limits]))
+    level: int = sum(int(exposure >= limit * unit) for limit in limits)
     if age_days > AGE_RAISES_AFTER_DAYS:
         level = min(level + 1, len(LEVELS) - 1)
     if exposure < thresholds.ignore * unit:

@@ -5,7 +5,7 @@ and exactly one candidate each; with more the set is ambiguous and nothing is ch
 """
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,10 @@ def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
     partial = _one_sided(sets) & judged & sets["order_no"].ne("").to_numpy()
     rows = sets.loc[partial, [*_LOOKED_AT]]
     rows = rows[rows.duplicated(["merchant_id", "order_no"], keep=False)]
-    for _, group in rows.groupby(["merchant_id", "order_no"]):
+    groups: dict[tuple[str, str], list[dict[Any, Any]]] = {}
+    for cells in rows.assign(number=rows.index).to_dict("records"):
+        groups.setdefault((cells["merchant_id"], cells["order_no"]), []).append(cells)
+    for group in groups.values():
         _pair(_parts(group), moved=moved)
     return moved
 
@@ -73,9 +76,9 @@ def _one_sided(sets: pd.DataFrame) -> Bools:
     return np.asarray((sides > 0) & (sides < len(ALL_SIDES)))
 
 
-def _parts(group: pd.DataFrame) -> list[_Part]:
+def _parts(group: list[dict[Any, Any]]) -> list[_Part]:
     parts = []
-    for number, row in zip(group.index, group.to_dict("records"), strict=True):
+    for row in group:
         amounts = {
             "order": row["order_captured"] if row["order_state"] in _LIVE_ORDERS else None,
             "gateway": row["gateway_amount_shown"]
@@ -88,7 +91,9 @@ def _parts(group: pd.DataFrame) -> list[_Part]:
         strays = row["gateway_state"] != NUMBER["none"] and "gateway" not in given
         if not strays and len({*given.values()}) == 1:
             parts.append(
-                _Part(int(number), row["account_id"], frozenset(given), row["currency"], first)
+                _Part(
+                    int(row["number"]), row["account_id"], frozenset(given), row["currency"], first
+                )
             )
     return sorted(parts)
 
