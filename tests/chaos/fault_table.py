@@ -39,6 +39,7 @@ FAULTS: dict[int, Fault] = {
         "the process sleeps between claim and send",
         (
             "recon/settlement/test_sender.py::test_a_process_that_slept_after_its_claim_does_not_send",
+            "chaos/test_stopped_nights.py::test_a_start_beside_a_stopped_night_does_nothing",
         ),
     ),
     4: Fault(
@@ -54,8 +55,10 @@ FAULTS: dict[int, Fault] = {
     ),
     7: Fault(
         "two machines, same night",
-        (),
-        "one machine; the PostgreSQL lock is tried by two processes (row 6)",
+        (
+            "chaos/test_stopped_nights.py::test_a_stopped_night_that_lost_its_lock_is_taken_over_only_when_it_is_gone",
+            "recon/store/test_owner.py::test_a_process_id_that_is_used_again_is_another_owner",
+        ),
     ),
     8: Fault(
         "Prefect runs the night again",

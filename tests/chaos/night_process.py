@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
@@ -34,6 +35,9 @@ from recon.store.engine import Store
 SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 KILL = "kill"
 """The strike that ends the night's own process."""
+STOP = "stop"
+"""The strike that stops it where it stands, until somebody lets it go on."""
+SIGNALS = {KILL: signal.SIGKILL, STOP: signal.SIGSTOP}
 BARRIER_SECONDS_MAX = 30
 REAL_WRITING = Store.writing
 MONEY_STEPS = frozenset({"ingest", "query", "settle", "query again"})
@@ -125,8 +129,8 @@ def _points(strike: dict[str, Any] | None, *, count: Path) -> Callable[[str], No
 
 
 def _strike(what: str | list[str]) -> None:
-    if what == KILL:
-        os.kill(os.getpid(), signal.SIGKILL)
+    if isinstance(what, str):
+        os.kill(os.getpid(), SIGNALS[what])
     else:
         subprocess.run(what, check=False, capture_output=True)
 
@@ -159,7 +163,7 @@ def _write(figures: NightFigures, path: Path) -> Path:
     """The totals of what a workbook would show; building real ones is not what is tried here."""
     document = {
         section: (
-            len(frame := getattr(figures, name)),
+            len(frame := _frame(figures, name)),
             {
                 str(currency): int(total)
                 for currency, total in frame.groupby("currency")["effect_orders"].sum().items()
@@ -169,6 +173,15 @@ def _write(figures: NightFigures, path: Path) -> Path:
     }
     path.write_text(json.dumps(document))
     return path
+
+
+def _frame(figures: NightFigures, name: str) -> pd.DataFrame:
+    """One section's rows; a night of these tests has few matches."""
+    if name == "matches":
+        return pd.concat(
+            [pd.DataFrame({"currency": [], "effect_orders": []}), *figures.matches.batches()]
+        )
+    return getattr(figures, name)
 
 
 def _totals(path: Path) -> SheetTotals:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 SCRIPT = Path(__file__).with_name("night_process.py")
+STOPPED_SECONDS_MAX = 120
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 """A process that forks must not have threads of a numerical library."""
 
@@ -53,9 +55,30 @@ class Nursery:
         """SIGKILL, now; the night may have ended before."""
         os.kill(pid, signal.SIGKILL)
 
+    def await_stopped(self, pid: int) -> None:
+        """Return when a night that stops itself stands still."""
+        until = time.monotonic() + STOPPED_SECONDS_MAX
+        while _state(pid) != "T":
+            assert _state(pid) not in {"Z", ""}, "the night ended before it stopped"
+            assert time.monotonic() < until, "the night did not stop"
+            time.sleep(0.01)
+
+    def go_on(self, pid: int) -> None:
+        """SIGCONT."""
+        os.kill(pid, signal.SIGCONT)
+
     def _asked(self, order: Mapping[str, Any]) -> int:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return int(json.loads(self.process.stdout.readline()))
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state; "" when it is gone."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return told.rpartition(")")[2].split()[0]

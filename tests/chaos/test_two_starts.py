@@ -9,7 +9,7 @@ import pytest
 from shop import Shop
 
 STARTS = int(os.environ.get("CHAOS_STARTS", "20"))
-STARTS_POSTGRESQL = max(3, STARTS // 15)
+STARTS_POSTGRESQL = max(3, STARTS // 10)
 FIRST_SEED = int(os.environ.get("CHAOS_SEED", "0"))
 AT_ONCE = 10
 """Pairs of one shop, one after the other."""

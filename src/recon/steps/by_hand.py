@@ -26,7 +26,7 @@ from recon.steps.environment import Environment
 from recon.steps.restore import note_head, noting_marks, restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
 from recon.steps.spilled import lasting
-from recon.store import answers, case_rows, instruction_rows
+from recon.store import answers, case_rows, instruction_rows, runs
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
 from recon.store.outcome_rows import outcome_of
@@ -95,6 +95,7 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     try:
         with account_lock(environment.store, **place):
+            _refuse_living_night(environment, **place)
             return _carry_out(request, run=run, environment=environment)
     except NightHeldError as error:
         msg = (
@@ -102,6 +103,13 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
             "stored or sent: try again when it has ended"
         )
         raise NightHeldError(msg) from error
+
+
+def _refuse_living_night(environment: Environment, **place: str) -> None:
+    """A night that lost its lock and lives may still have a request on the wire."""
+    with environment.store.reading() as connection:
+        if runs.living(connection, **place) is not None:
+            raise NightHeldError
 
 
 def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> HandResult:

@@ -181,6 +181,22 @@ def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environm
         account = f"{request.merchant_id}/{request.account_id}"
         msg = f"account {account} is held by {told}; nothing was done here: wait for it, or end it"
         raise NightHeldError(msg) from error
+    _refuse_living_owner(request, environment=environment)
+
+
+def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
+    """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    with environment.store.reading() as connection:
+        found = runs.living(connection, **place)
+    if found is None:
+        return
+    msg = (
+        f"the lock of account {request.merchant_id}/{request.account_id} is free, but run "
+        f"{found.run_id} for {found.business_date}, {found.owner}, still lives; nothing was done "
+        "here: it stops by itself when it works, or end that process, then start again"
+    )
+    raise NightHeldError(msg)
 
 
 def _holder(environment: Environment, **place: str) -> Run | None:

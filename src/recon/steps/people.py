@@ -172,8 +172,8 @@ def standing_of(run: Run, *, environment: Environment) -> str:
 def _is_held(run: Run, *, environment: Environment) -> bool:
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     try:
-        with account_lock(environment.store, **place):
-            return False
+        with account_lock(environment.store, **place), environment.store.reading() as connection:
+            return runs.living(connection, **place) is not None
     except NightHeldError:
         return True
 

@@ -15,6 +15,7 @@ from recon.model import Mode, NightRequest, Verdict
 from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
+from recon.store.owner import Owner
 from recon.store.schema import run
 
 BY_HAND = "by-hand-"
@@ -69,8 +70,9 @@ def start(
 ) -> tuple[str, ...]:
     """Begin a run; runs of this account that are still active had owners that are gone.
 
-    The caller holds the account's lock, so an active run can only be a dead one: it is closed as
-    stopped. Returns the ids of those runs.
+    The caller holds the account's lock and saw no owner alive (`living`), so an active run is one
+    whose process is gone, or lost its lock on another machine: it is closed as stopped, and what it
+    left in flight goes to doubt. Returns the ids of those runs.
     """
     dead = connection.execute(
         select(run.c.run_id, run.c.owner).where(*_of(request), run.c.status == "active")
@@ -88,6 +90,7 @@ def start(
             mode=request.mode.value,
             status="active",
             owner=this_process(),
+            owner_process=str(Owner.this()),
             started_at=now,
             as_of=as_of,
         )
@@ -108,6 +111,20 @@ def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run 
     ).mappings()
     first = found.first()
     return None if first is None else _run_of(first)
+
+
+def living(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """An active run of the account whose process lives on this machine, and is not this one."""
+    rows = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
+        .where(run.c.status == "active")
+    ).mappings()
+    for row in rows:
+        owner = Owner.parsed(row["owner_process"])
+        if owner is not None and owner.is_alive_here():
+            return _run_of(row)
+    return None
 
 
 def get(connection: Connection, run_id: str) -> Run:
