@@ -17,6 +17,7 @@ from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.settlement.approval import ApprovalList
+    from recon.steps.environment import Environment
 
 Digest = Annotated[str, Field(pattern=r"^([0-9a-f]{16})?$")]
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
@@ -74,6 +75,13 @@ def approve(  # noqa: PLR0917 - the fields of a form
         ids = [item.instruction_id for item in wanted.items]
         approvals.reject(ids, person=person, reason=reason, environment=environment)
         return _ended(wanted, told="Rejected", name="Rejected")
+
+
+def waiting_for_people(environment: "Environment") -> int:
+    """How many instructions wait for a yes or no, over all accounts."""
+    from recon.steps.approve import waiting
+
+    return len(waiting(environment).wanted.items)
 
 
 def _ended(wanted: "ApprovalList", *, told: str, name: str) -> State[Any]:

@@ -18,8 +18,10 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
+from flows.automations import WAITING
 from recon.model import NightRequest, StepSummary
 from tasks.running import say
 
@@ -100,6 +102,17 @@ class Artifacts:
                 link_text=workbook.name,
                 key=artifact_key("workbook", request=self._request),
                 description=str(workbook),
+            )
+        )
+
+    def waiting(self, count: int) -> None:
+        """Tell Prefect's automations that instructions of this account wait for people."""
+        account = f"{self._request.merchant_id}.{self._request.account_id}"
+        self._published(
+            lambda: emit_event(
+                WAITING,
+                resource={"prefect.resource.id": f"recon.account.{account}"},
+                payload={"count": count},
             )
         )
 

@@ -15,6 +15,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from pydantic import Field
 
+from flows.approve import waiting_for_people
 from flows.artifacts import Artifacts
 from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
@@ -103,6 +104,9 @@ def _ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -
     artifacts.summary(verdict=verdict.value, summaries=summaries)
     with opened_environment() as environment:
         breaks, total = breaks_of(run_id, environment=environment)
+        waiting = waiting_for_people(environment)
+    if waiting:
+        artifacts.waiting(waiting)
     artifacts.breaks(breaks, total=total)
     if workbook := last.figures.get("workbook"):
         artifacts.workbook(Path(str(workbook)))

@@ -83,7 +83,10 @@ def _start_all(folder: Path, *, port: int) -> None:
     server.wait()
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
     _run([*PREFECT, *pool], variables, folder)
-    _run([*PREFECT, "--no-prompt", "deploy", "--all"], variables, folder)
+    project = folder / "prefect.yaml"
+    _run([*RECON, "prefect", "deployments", "--out", str(project)], variables, folder)
+    deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
+    _run([*PREFECT, *deploy], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _say(f"Prefect:  {server.url}")

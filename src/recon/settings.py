@@ -18,6 +18,7 @@ from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
 from recon.limits import Limits, limits_of
+from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
 from recon.rules import Rules, problems_of
 
@@ -71,6 +72,8 @@ class AccountSettings(BaseModel):
     """Files that must be there for a night."""
     archive: Path | None = None
     """Where what was read is kept, by hash."""
+    schedule: NightSchedule | None = None
+    """When Prefect starts its nights; None: nobody but people does."""
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from recon import cli, errors, model
 from recon.file_layouts import FileLayout, Trailer
 from recon.file_sources import ExpectedFile, RemoteSource
+from recon.night_schedule import NightSchedule
 from recon.notices import Notice
 from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
@@ -29,6 +30,7 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     RemoteSource,
     ExpectedFile,
     Notice,
+    NightSchedule,
     Rules,
     SeverityRules,
     Tolerance,

@@ -1,5 +1,7 @@
 """One Prefect server for all tests of flows, and a night whose steps are played."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,13 +10,15 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
-from flows.prefect_server import PrefectServer, prefect_server
+from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.errors import ReconError
 from recon.model import NightRequest, StepSummary
 
+ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 
@@ -37,6 +41,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def deployed(server: PrefectServer) -> Iterator[Any]:
+    """The deployments of prefect.yaml on a real server, through a work pool, by Prefect's CLI."""
+    from prefect.client.orchestration import SyncPrefectClient
+
+    for command in (
+        ["work-pool", "create", "recon", "--type", "process"],
+        ["--no-prompt", "deploy", "--all"],
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-m", "prefect", *command],
+            cwd=ROOT,
+            env={**os.environ, **prefect_variables(server.home, api_url=server.api_url)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    with SyncPrefectClient(server.api_url) as client:
+        yield client
+
+
 @dataclass
 class PlayedNight:
     """A night that does what a test says: which step fails, which verdict comes out."""
@@ -50,6 +77,7 @@ class PlayedNight:
     requests: list[NightRequest] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     untold: str = ""
+    waiting: int = 0
 
     @contextmanager
     def environment_of(
@@ -131,4 +159,5 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("reports.workbook", write_workbook="writer")
     put("reports.workbook_check", sheet_totals="reader")
     monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
+    monkeypatch.setattr("flows.nightly.waiting_for_people", lambda _: played.waiting)
     return played

@@ -6,12 +6,8 @@ second deployment and `read_deployments` fail), SQLAlchemy 2.1 loses the schedul
 (no scheduled run ever appears).
 """
 
-import os
-import subprocess
-import sys
 import time
 import tomllib
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +18,10 @@ import yaml
 from packaging.requirements import Requirement
 
 from flows import local
-from flows.prefect_server import PrefectServer, prefect_variables
+from flows.deployments import compared, text_of
+from flows.prefect_server import PrefectServer
+from recon.errors import ConfigurationError
+from recon.settings import load_file_settings
 
 pytestmark = pytest.mark.flow
 
@@ -33,32 +32,50 @@ NIGHTS = [entry["name"] for entry in PROJECT["deployments"] if "schedules" in en
 SCHEDULED_RUNS_TIMEOUT_SECONDS = 60
 
 
-@pytest.fixture(scope="module")
-def deployed(server: PrefectServer) -> Iterator[Any]:
-    """The deployments of prefect.yaml on a real server, through a work pool, by Prefect's CLI."""
-    from prefect.client.orchestration import SyncPrefectClient
-
-    for command in (
-        ["work-pool", "create", "recon", "--type", "process"],
-        ["--no-prompt", "deploy", "--all"],
-    ):
-        ended = subprocess.run(
-            [sys.executable, "-m", "prefect", *command],
-            cwd=ROOT,
-            env={**os.environ, **prefect_variables(server.home, api_url=server.api_url)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
-    with SyncPrefectClient(server.api_url) as client:
-        yield client
-
-
 def nights(deployed: Any) -> list[Any]:
     """The scheduled deployments, as the server has them."""
     return [entry for entry in deployed.read_deployments() if entry.name in NIGHTS]
+
+
+def _accounts(tmp_path: Path, **schedules: str) -> dict[str, Any]:
+    """Accounts of one merchant with cron lines, as merchants.toml would declare them."""
+    tables = [
+        f'[accounts."100042/{name[1:]}"]\ninbox = "/i"\nreports = "/r"\n'
+        f'schedule = {{ cron = "{cron}", zone = "Europe/London" }}\n'
+        for name, cron in schedules.items()
+    ]
+    (tmp_path / "merchants.toml").write_text("".join(tables))
+    return load_file_settings({"RECON_CONFIG_DIR": str(tmp_path)}).accounts
+
+
+def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
+    """prefect.yaml of this repository is what the command writes for the demo's accounts."""
+    demo = {"a100042001": "30 2 * * *", "a100042002": "45 2 * * *"}
+    accounts = _accounts(tmp_path, **demo)
+
+    assert text_of(accounts) == (ROOT / "prefect.yaml").read_text()
+    assert compared(text_of(accounts), accounts=accounts) == []
+
+
+def test_a_project_file_that_differs_is_told_line_by_line(tmp_path: Path) -> None:
+    """An account without its night, a night without its account, and another schedule."""
+    text = text_of(_accounts(tmp_path, a1="30 2 * * *", a2="30 2 * * *"))
+    accounts = _accounts(tmp_path, a2="31 2 * * *", a3="30 2 * * *")
+
+    assert compared(text, accounts=accounts) == [
+        "100042-3 is missing",
+        "100042-1 stands there, but no merchant or form is called so",
+        "100042-2 differs in schedules",
+    ]
+    assert compared("deployments: 1", accounts=accounts) == [
+        "it is no prefect.yaml with deployments"
+    ]
+
+
+def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path: Path) -> None:
+    """61 minutes past two never comes."""
+    with pytest.raises(ConfigurationError, match=r'accounts."100042/1".*61 2'):
+        text_of(_accounts(tmp_path, a1="61 2 * * *"))
 
 
 def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:

@@ -21,6 +21,7 @@ from recon.cli import (
     notifications,
     order_files,
     people,
+    prefect_pages,
     sending,
     upkeep,
 )
@@ -71,6 +72,7 @@ app.command("rebuild")(difference.rebuild)
 app.add_typer(journals.journals, name="journals")
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
+app.add_typer(prefect_pages.prefect, name="prefect")
 app.add_typer(order_files.order_file, name="order-file")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)

@@ -15,6 +15,8 @@ CALLS_PER_SECOND = 1_000
 UNVERIFIED_ROWS_MAX = 120
 """The sample's unreadable rows are planted; a real account keeps the bundled 20."""
 
+ZONE = "Europe/London"
+_MINUTES = (30, 45)
 _NAMES = ("Northwind Trading", "Northwind Trading, outlet")
 
 
@@ -58,8 +60,9 @@ def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
         f"inbox = {_quoted(str(folder.inbox))}\n"
         f"reports = {_quoted(str(folder.reports))}\n"
         f"ledger = {ledger}\n"
-        for account_id, name in zip(
-            (account.account_id, account.other_account), _NAMES, strict=True
+        f'schedule = {{ cron = "{minute} 2 * * *", zone = "{ZONE}" }}\n'
+        for account_id, name, minute in zip(
+            (account.account_id, account.other_account), _NAMES, _MINUTES, strict=True
         )
     ]
     return "# The demo's merchant.\n" + "\n".join(tables)

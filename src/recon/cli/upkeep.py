@@ -1,6 +1,7 @@
 """`recon db upgrade` and `recon doctor`: what an operator needs before the first night."""
 
 import os
+from collections.abc import Callable, Iterable
 from random import SystemRandom
 from typing import Annotated
 
@@ -48,15 +49,26 @@ def grants(
 
 def doctor() -> None:
     """Look at variables, files, folders, database and gateway; one line each, nothing changes."""
-    from recon.steps.doctor import checks
+    from recon.steps.doctor import checked, checks
     from recon.steps.environment import system_clock
 
     failed = 0
-    for check in checks(os.environ, clock=system_clock, randomness=SystemRandom()):
+    found = checks(os.environ, clock=system_clock, randomness=SystemRandom())
+    for check in (*found, *(checked(name, look) for name, look in _of_prefect())):
         failed += not check.ok
         say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
     if failed:
         raise typer.Exit(DOCTOR_FAILED_EXIT_CODE)
+
+
+def _of_prefect() -> Iterable[tuple[str, Callable[[], str]]]:
+    """Lines about Prefect; one that says so where no server is named."""
+    if not os.environ.get("PREFECT_API_URL", "").strip():
+        told = "PREFECT_API_URL is not set: nights start from the command line or another scheduler"
+        return [("Prefect", lambda: told)]
+    from flows.prefect_health import told as looks
+
+    return looks()
 
 
 def accept_restore(

@@ -52,27 +52,27 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
         return
-    database = _checked("database", lambda: _database(settings))
+    database = checked("database", lambda: _database(settings))
     yield database
     if database.ok:
-        yield _checked("clock", lambda: machine.clock_told(settings, now=clock()))
-        yield _checked("disk", lambda: _disk(settings))
-        yield _checked(
+        yield checked("clock", lambda: machine.clock_told(settings, now=clock()))
+        yield checked("disk", lambda: _disk(settings))
+        yield checked(
             "permissions", lambda: machine.permissions_told(settings, variables=variables)
         )
-        yield _checked("sending", lambda: _sending(settings))
-        yield _checked("codes", lambda: settings_told.codes_told(settings))
-        yield _checked("notifications", lambda: settings_told.notifications_told(settings))
-    yield _checked("replies", lambda: settings_told.replies_told(settings))
-    yield _checked("limits", lambda: settings_told.limits_told(settings))
-    yield _checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
-    yield _checked("notices", lambda: told_by_settings(settings, variables=variables))
+        yield checked("sending", lambda: _sending(settings))
+        yield checked("codes", lambda: settings_told.codes_told(settings))
+        yield checked("notifications", lambda: settings_told.notifications_told(settings))
+    yield checked("replies", lambda: settings_told.replies_told(settings))
+    yield checked("limits", lambda: settings_told.limits_told(settings))
+    yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
+    yield checked("notices", lambda: told_by_settings(settings, variables=variables))
     for key, account in sorted(settings.accounts.items()):
-        yield _checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
-        yield _checked(f"reports {key}", partial(_writable, account.reports))
+        yield checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
+        yield checked(f"reports {key}", partial(_writable, account.reports))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
-        yield _checked(f"gateway {key}", ask_as)
+        yield checked(f"gateway {key}", ask_as)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
@@ -82,7 +82,8 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
             yield Check(" or ".join(names), ok=False, sentence="is not set")
 
 
-def _checked(name: str, look: Callable[[], str]) -> Check:
+def checked(name: str, look: Callable[[], str]) -> Check:
+    """A line from what looks: its sentence, or that of the error it raises."""
     try:
         return Check(name, ok=True, sentence=look())
     except ReconError as error:

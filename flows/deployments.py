@@ -1,0 +1,160 @@
+"""Deployments made from the merchants: one night per account, and the forms of people.
+
+What `prefect deploy --all` reads is written from merchants.toml, so that no account is forgotten
+and none is left behind; `compared` says where a file, or a server, differs from it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import yaml
+
+from recon.errors import ConfigurationError
+from recon.settings import AccountSettings
+
+WORK_POOL = "recon"
+
+HEAD = """\
+# Deployments of the flows, written by `recon prefect deployments` from merchants.toml: change the
+# schedule there and write this file anew. `prefect --no-prompt deploy --all` reads it; `prefect
+# work-pool create recon --type process` comes first.
+#
+# Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
+# null `pull` would make every run change into the folder of the machine that deployed. One run of a
+# deployment at a time and a second one refused spares people the noise; what keeps a night from
+# running twice is the lock in recon's own database. A form starts as a dry run; only a schedule
+# moves money by itself.
+"""
+
+_FORMS = (
+    (
+        "approve",
+        "flows.approve:approve",
+        "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
+    ),
+    (
+        "import-resolutions",
+        "flows.import_resolutions:import_resolutions",
+        "Takes in the answers of a filled-in workbook that lies in a reports folder.",
+    ),
+    (
+        "sign-off",
+        "flows.sign_off:sign_off",
+        (
+            "Lists the last nights, and takes the names of a reviewer and an approver under a "
+            "workbook."
+        ),
+    ),
+)
+
+
+def project_of(accounts: Mapping[str, AccountSettings]) -> dict[str, Any]:
+    """What prefect.yaml says, for accounts by `<merchant>/<account>`.
+
+    Raises:
+        ConfigurationError: a cron line that Prefect does not understand.
+    """
+    nights = [_night(key, account) for key, account in sorted(accounts.items())]
+    return {
+        "name": WORK_POOL,
+        "prefect-version": version("prefect"),
+        "build": [],
+        "push": [],
+        "pull": [],
+        "deployments": [*nights, *(_form(*form) for form in _FORMS)],
+    }
+
+
+def text_of(accounts: Mapping[str, AccountSettings]) -> str:
+    """prefect.yaml, ready to be written.
+
+    Raises:
+        ConfigurationError: a cron line that Prefect does not understand.
+    """
+    body = yaml.safe_dump(
+        project_of(accounts), sort_keys=False, width=100, allow_unicode=True, default_style=None
+    )
+    return f"{HEAD}{body}"
+
+
+def compared(text: str, *, accounts: Mapping[str, AccountSettings]) -> list[str]:
+    """Where the text of a prefect.yaml differs from the merchants, a sentence each."""
+    try:
+        found = yaml.safe_load(text)
+        named = {entry["name"]: entry for entry in found["deployments"]}
+    except (yaml.YAMLError, KeyError, TypeError):
+        return ["it is no prefect.yaml with deployments"]
+    wanted = {entry["name"]: entry for entry in project_of(accounts)["deployments"]}
+    return [*_names_differ(named, wanted=wanted), *_entries_differ(named, wanted=wanted)]
+
+
+def _names_differ(found: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:
+    for name in sorted({*wanted} - {*found}):
+        yield f"{name} is missing"
+    for name in sorted({*found} - {*wanted}):
+        yield f"{name} stands there, but no merchant or form is called so"
+
+
+def _entries_differ(found: Mapping[str, Any], *, wanted: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*found} & {*wanted}):
+        keys = sorted(
+            key
+            for key in {*found[name], *wanted[name]}
+            if found[name].get(key) != wanted[name].get(key)
+        )
+        if keys:
+            yield f"{name} differs in {', '.join(keys)}"
+
+
+def _night(key: str, account: AccountSettings) -> dict[str, Any]:
+    merchant_id, _, account_id = key.partition("/")
+    entry = {
+        "name": f"{merchant_id}-{account_id}",
+        "description": f"Settles and reconciles the last closed business date of account "
+        f"{account_id}.",
+        "entrypoint": "flows.nightly:nightly",
+        "tags": [f"merchant {merchant_id}", f"account {account_id}"],
+        "parameters": {"merchant_id": merchant_id, "account_id": account_id},
+        **_where(),
+    }
+    return entry | {"schedules": _schedules(key, account)}
+
+
+def _schedules(key: str, account: AccountSettings) -> list[dict[str, Any]]:
+    from prefect.client.schemas.schedules import CronSchedule
+
+    schedule = account.schedule
+    if schedule is None:
+        return []
+    try:
+        CronSchedule(cron=schedule.cron, timezone=schedule.zone)
+    except ValueError:
+        msg = f'merchants.toml: accounts."{key}": schedule: {schedule.cron!r} is no cron line'
+        raise ConfigurationError(msg) from None
+    return [
+        {
+            "cron": schedule.cron,
+            "timezone": schedule.zone,
+            "slug": "every-night",
+            "active": True,
+            "parameters": {"mode": "live"},
+        }
+    ]
+
+
+def _form(name: str, entrypoint: str, description: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": description,
+        "entrypoint": entrypoint,
+        "tags": ["people"],
+        **_where(),
+    }
+
+
+def _where() -> dict[str, Any]:
+    return {
+        "work_pool": {"name": WORK_POOL, "job_variables": {}},
+        "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
+    }

@@ -1,0 +1,63 @@
+"""`recon prefect …`: what Prefect must know of us, made from the configuration."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recon.cli.speaking import say
+
+DIFFERS_EXIT_CODE = 1
+
+prefect = typer.Typer(
+    help="Deployments and automations of Prefect, made from the configuration.",
+    no_args_is_help=True,
+)
+
+
+@prefect.command("deployments")
+def deployments(
+    out: Annotated[Path, typer.Option(help="The file to write or to compare.")] = Path(
+        "prefect.yaml"
+    ),
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; say where the file differs.")
+    ] = False,
+) -> None:
+    """Write prefect.yaml from merchants.toml: one night per account, and the forms of people."""
+    from flows.deployments import compared, text_of
+    from recon.errors import SourceMissingError
+    from recon.settings import load_file_settings
+
+    accounts = load_file_settings(os.environ).accounts
+    if not check:
+        out.write_text(text_of(accounts), encoding="utf-8")
+        say(f"{out}: {len(accounts)} accounts. Now: prefect --no-prompt deploy --all")
+        return
+    if not out.is_file():
+        msg = f"{out} does not exist; without --check it is written"
+        raise SourceMissingError(msg)
+    wrong = compared(out.read_text(encoding="utf-8"), accounts=accounts)
+    for sentence in wrong or [f"{out} is as merchants.toml has it"]:
+        say(sentence)
+    if wrong:
+        raise typer.Exit(DIFFERS_EXIT_CODE)
+
+
+@prefect.command("automations")
+def automations(
+    block: Annotated[
+        str,
+        typer.Option(help="The notification block that rings, such as slack-webhook/operators."),
+    ],
+) -> None:
+    """Make the automations that ring for people on Prefect's server; safe to repeat."""
+    from prefect.client.orchestration import get_client
+
+    from flows.automations import establish
+
+    with get_client(sync_client=True) as client:
+        for name, done in establish(client, block=block):
+            say(f"{name}: {done}")

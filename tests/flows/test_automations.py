@@ -1,0 +1,126 @@
+"""The automations on a real server: made once, put right, and heard by a real webhook."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from flows import automations
+from flows.local import run_nightly
+from flows.prefect_server import PrefectServer
+from recon.errors import UsageError
+from recon.model import Mode, NightRequest
+
+pytestmark = pytest.mark.flow
+
+REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+BLOCK = "custom-webhook/operators"
+RING_TIMEOUT_SECONDS = 90
+
+
+@dataclass
+class Bell:
+    """What rang at a webhook, by subject."""
+
+    port: int = 0
+    rung: dict[str, str] = field(default_factory=dict)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def heard(self, subject: str) -> str:
+        """The text under a subject, once it rang."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: subject in self.rung, RING_TIMEOUT_SECONDS)
+        return self.rung[subject]
+
+
+@pytest.fixture(scope="module")
+def bell() -> Iterator[Bell]:
+    """An HTTP server that keeps what rings."""
+    found = Bell()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with found.changed:
+                found.rung[told["subject"]] = told["body"]
+                found.changed.notify_all()
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        found.port = http.server_port
+        thread = threading.Thread(target=http.serve_forever, args=(0.05,))
+        thread.start()
+        yield found
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
+    """A client of the server, on which the operators' notification block is there."""
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.actions import BlockDocumentCreate
+
+    with SyncPrefectClient(server.api_url) as opened:
+        kind = opened.read_block_type_by_slug("custom-webhook")
+        schema = opened.get_most_recent_block_schema_for_block_type(kind.id)
+        opened.create_block_document(
+            BlockDocumentCreate(
+                name="operators",
+                block_type_id=kind.id,
+                block_schema_id=schema.id,
+                data={
+                    "name": "operators",
+                    "url": f"http://127.0.0.1:{bell.port}/",
+                    "method": "POST",
+                    "json_data": {"subject": "{{subject}}", "body": "{{body}}"},
+                },
+            )
+        )
+        yield opened
+
+
+def test_automations_are_made_once_and_put_right(client: Any) -> None:
+    """The command again changes nothing; what somebody changed or removed is as it must be."""
+    first = dict(automations.establish(client, block=BLOCK))
+    again = dict(automations.establish(client, block=BLOCK))
+    names = (automations.LATE, automations.ZOMBIE)
+    late, gone = (client.read_automations_by_name(name)[0] for name in names)
+    assert automations.missing_automations(client) == []
+    client.pause_automation(late.id)
+    client.delete_automation(gone.id)
+    missing = automations.missing_automations(client)
+    mended = dict(automations.establish(client, block=BLOCK))
+
+    assert (set(first.values()), set(again.values())) == ({"made"}, {"as it must be"})
+    assert sorted(missing) == sorted([late.name, gone.name])
+    assert mended == again | {late.name: "put right", gone.name: "made"}
+    assert len(client.read_automations()) == len(first) == 5
+
+
+def test_a_block_that_is_not_there_is_told(client: Any) -> None:
+    """Nothing is made for a bell that nobody hears."""
+    with pytest.raises(UsageError, match="slack-webhook/operators"):
+        dict(automations.establish(client, block="slack-webhook/nobody"))
+
+
+def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
+    server: PrefectServer, client: Any, bell: Bell, night: Any
+) -> None:
+    """A real night ends, and the bell rings with its name; and again for what waits for people."""
+    dict(automations.establish(client, block=BLOCK))
+    night.verdict, night.waiting = "NOT PROVEN", 2
+
+    run_nightly(REQUEST, home=server.home, server=server)
+
+    told = bell.heard(automations.NOT_PROVEN)
+    assert "nightly 100042/100042001 2026-11-20 live ended as NOT PROVEN" in told
+    assert "recon approve" in bell.heard(automations.APPROVAL)

@@ -1,0 +1,91 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows import prefect_health
+from flows.prefect_server import PrefectServer
+from recon.errors import ReconError
+
+pytestmark = pytest.mark.flow
+
+ACCOUNT = '[accounts."100042/{}"]\ninbox = "/i"\nreports = "/r"\nschedule = {}\n'
+LONDON = '{{ cron = "{} 2 * * *", zone = "Europe/London" }}'
+
+
+@pytest.fixture
+def lines(
+    server: PrefectServer, deployed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """The doctor's lines about the real server, whose deployments merchants.toml fits."""
+    assert deployed
+    (tmp_path / "merchants.toml").write_text(
+        ACCOUNT.format("100042001", LONDON.format(30))
+        + ACCOUNT.format("100042002", LONDON.format(45))
+    )
+    for name, value in {
+        "RECON_CONFIG_DIR": str(tmp_path),
+        "RECON_DATABASE_URL": "sqlite:////nowhere",
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "x",
+    }.items():
+        monkeypatch.setenv(name, value)
+    from prefect.client.orchestration import SyncPrefectClient
+
+    monkeypatch.setattr(prefect_health, "_client", lambda: SyncPrefectClient(server.api_url))
+    return dict(prefect_health.told())
+
+
+def test_the_server_answers_with_our_version(lines: dict[str, Any]) -> None:
+    """The line names address and version."""
+    assert "version 3." in lines["Prefect"]()
+
+
+def test_a_server_that_is_gone_is_told(
+    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody there is a sentence, not a stack."""
+    from prefect.client.orchestration import SyncPrefectClient
+
+    monkeypatch.setattr(
+        prefect_health, "_client", lambda: SyncPrefectClient("http://127.0.0.1:9/api")
+    )
+    with pytest.raises(ReconError, match="does not answer"):
+        lines["Prefect"]()
+
+
+def test_a_pool_is_healthy_with_a_worker(lines: dict[str, Any], deployed: Any) -> None:
+    """Without one the command that starts it is told; with one its name."""
+    with pytest.raises(ReconError, match="prefect worker start --pool recon"):
+        lines["Prefect's worker"]()
+    deployed.send_worker_heartbeat("recon", "worker-1", heartbeat_interval_seconds=60)
+
+    assert lines["Prefect's worker"]() == "worker-1 for the pool recon"
+
+
+def test_deployments_are_as_the_merchants(lines: dict[str, Any], tmp_path: Path) -> None:
+    """An account that was never deployed and a schedule that was changed are named."""
+    look = lines["Prefect's deployments"]
+    assert look() == "5 as merchants.toml has them"
+    (tmp_path / "merchants.toml").write_text(
+        ACCOUNT.format("100042001", LONDON.format(10))
+        + ACCOUNT.format("100042009", LONDON.format(45))
+    )
+
+    with pytest.raises(
+        ReconError, match="100042-100042009 is missing; 100042-100042001 has another schedule"
+    ):
+        look()
+
+
+def test_missing_automations_are_named_with_the_command(
+    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which bells would not ring, and what makes them."""
+    look = lines["Prefect's automations"]
+    monkeypatch.setattr(prefect_health, "missing_automations", lambda _: ["recon: bell"])
+    with pytest.raises(ReconError, match=r"recon: bell.*recon prefect automations"):
+        look()
+    monkeypatch.setattr(prefect_health, "missing_automations", lambda _: [])
+
+    assert look() == "all there"
