@@ -105,9 +105,10 @@ def _same(found: AutomationCore, wanted: AutomationCore) -> bool:
 
 
 def _told(automation: AutomationCore) -> dict[str, Any]:
-    told = automation.model_dump(mode="json", exclude={"id"})
-    told["trigger"].pop("id", None)
-    return {name: told[name] for name in AutomationCore.model_fields if name in told}
+    """What it says, without the server's own ids; events as sets, which have no order."""
+    names = set(AutomationCore.model_fields)
+    told = automation.model_dump(include=names, exclude={"trigger": {"id"}})
+    return {name: told[name] for name in names if name in told}
 
 
 def _automation(

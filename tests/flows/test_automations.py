@@ -19,7 +19,7 @@ pytestmark = pytest.mark.flow
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 BLOCK = "custom-webhook/operators"
-RING_TIMEOUT_SECONDS = 90
+RING_TIMEOUT_SECONDS = 200
 
 
 @dataclass
