@@ -265,18 +265,40 @@ def _on_postgresql(
     tell(f"PostgreSQL, {len(frame):,} rows, {state}", found, anchor="raw COPY + ON CONFLICT")
 
 
+def memory(folder: Path, *, rows: int) -> None:
+    """Peak memory of a whole ingest into SQLite, of half so many rows and five times as many."""
+    found: dict[str, list[Figures]] = {}
+    database, archive = folder / "kept.sqlite", folder / "archive"
+    for size in (rows // 2, rows * 5):
+        write_csv(folder / "orders.csv", rows=size)
+        for old in folder.glob("kept.sqlite*"):
+            old.unlink()
+        shutil.rmtree(archive, ignore_errors=True)
+        url = f"sqlite:///{database}"
+        upgrade(url)
+        (folder / "url").write_text(url)
+        figures = measured([sys.executable], "recon_ingest", folder)
+        found[f"{size:,} rows"] = [figures] if figures else []
+    tell("CSV through archive and SQLite (ratio: CPU)", found, anchor=f"{rows // 2:,} rows")
+    small, large = (_median(runs, "peak_mib") for runs in found.values())
+    if small:
+        print(f"peak memory of ten times as many rows: {large / small:.2f}x")
+
+
 def main() -> None:
     """Every table in turn."""
     options = argparse.ArgumentParser(description="Order files beside their peers.")
     options.add_argument("--rows", type=int, default=GOAL_ROWS)
     options.add_argument("--repeats", type=int, default=3, help="fresh processes of each")
-    options.add_argument("--only", choices=["files", "databases"])
+    options.add_argument("--only", choices=["files", "databases", "memory"])
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         if given.only in {None, "files"}:
             files(Path(name), rows=given.rows, repeats=given.repeats)
         if given.only in {None, "databases"}:
             databases(Path(name), rows=given.rows, repeats=given.repeats)
+        if given.only in {None, "memory"}:
+            memory(Path(name), rows=given.rows)
 
 
 if __name__ == "__main__":

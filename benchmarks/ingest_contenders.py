@@ -167,6 +167,42 @@ def recon_store(folder: Path) -> Run:
     return load
 
 
+def recon_ingest(folder: Path) -> Run:
+    """recon: a whole CSV file into the database as a night does it, archive and all."""
+    from datetime import UTC, datetime
+
+    from recon.file_layouts import STANDARD
+    from recon.model import Mode, NightRequest
+    from recon.order_file import keep_spooled, spooled_file
+    from recon.rules import Rules
+    from recon.store import order_rows, runs
+    from recon.store.engine import open_store
+
+    store = open_store((folder / "url").read_text())
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    with store.writing() as connection:
+        runs.start(connection, request, run_id="r1", as_of=now, now=now)
+        run = runs.get(connection, "r1")
+    path = folder / "orders.csv"
+
+    def load() -> dict[str, int]:
+        with spooled_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
+            keep_spooled(path, read=read, archive=folder / "archive")
+            with store.writing() as connection:
+                counts = order_rows.save_file(
+                    connection,
+                    run,
+                    parts=read.parts(),
+                    rejects=read.rejects,
+                    source=read.source_file,
+                    at=now,
+                )
+        return {"good": counts.accepted, "bad": len(read.rejects)}
+
+    return load
+
+
 def _tuples(frame: Any) -> list[tuple[Any, ...]]:
     """Sorted rows with instants as text, as quickly as we know."""
     import pyarrow as pa

@@ -6,7 +6,8 @@ only in a column that is not simply numbered that way. `holding_cards` looks int
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -53,13 +54,51 @@ def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
 
 def card_cells(cells: pa.Array) -> list[int]:
     """Row numbers of cells that are a card number; none in a column numbered like cards."""
+    hits, misses = likely_cards(cells)
+    return hits if len(hits) > misses else []
+
+
+def likely_cards(cells: pa.Array) -> tuple[list[int], int]:
+    """Row numbers of cells that could be a card, and how many only lack the check digit."""
     lengths = pc.binary_length(cells)
     long = pc.and_(pc.greater_equal(lengths, DIGITS_MIN), pc.less_equal(lengths, DIGITS_MAX))
     places: Any = pc.indices_nonzero(long)
     issued: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(places), _ISSUED))
     rows = places.take(issued).to_pylist()
     hits = [row for row in rows if has_check_digit(cells[row].as_py())]
-    return hits if len(hits) > len(rows) - len(hits) else []
+    return hits, len(rows) - len(hits)
+
+
+@dataclass(slots=True)
+class CardTally:
+    """Whether a column holds cards, judged over all parts of a file: more pass than do not."""
+
+    decided: Mapping[str, bool] = field(default_factory=dict)
+    """By an earlier reading of the same file, for every column."""
+    hits: dict[str, int] = field(default_factory=dict)
+    misses: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, set[bool]] = field(default_factory=dict)
+    """How parts of a column were judged by themselves."""
+
+    def takes(self, column: str, *, hits: int, misses: int) -> bool:
+        """Whether the cells of this part that look like cards count as such."""
+        self.hits[column] = self.hits.get(column, 0) + hits
+        self.misses[column] = self.misses.get(column, 0) + misses
+        if not hits:
+            return False
+        takes = self.decided.get(column, hits > misses)
+        self.taken.setdefault(column, set()).add(takes)
+        return takes
+
+    @property
+    def whole(self) -> dict[str, bool]:
+        """Column -> whether it holds cards, by all that was read."""
+        return {column: hits > self.misses[column] for column, hits in self.hits.items()}
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every part was judged as the whole file is."""
+        return all(taken == {self.whole[column]} for column, taken in self.taken.items())
 
 
 def is_card_number(text: str) -> bool:
@@ -99,6 +138,12 @@ def holds_card_numbers(cells: pa.Array) -> bool:
     One long id in ten passes the check digit by chance: a column counts when more of what an issuer
     could have given passes than does not.
     """
+    hits, misses = card_runs(cells)
+    return hits > misses
+
+
+def card_runs(cells: pa.Array) -> tuple[int, int]:
+    """Runs of digits in a column that an issuer could have given: with the check digit, without."""
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells, _LONG_RUN))
     hits = misses = 0
     for row in likely.to_pylist():
@@ -107,7 +152,7 @@ def holds_card_numbers(cells: pa.Array) -> bool:
             if _ISSUED_PYTHON.search(digits):
                 hits += has_check_digit(digits)
                 misses += not has_check_digit(digits)
-    return hits > misses
+    return hits, misses
 
 
 def _scrub_run(found: re.Match[str]) -> str:

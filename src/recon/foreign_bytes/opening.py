@@ -4,9 +4,10 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.foreign_bytes.limits import FILE_BYTES_MAX
@@ -43,6 +44,52 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
         os.close(descriptor)
     _refuse_replaced(path, status=before)
     return FileBytes(path, content, hashlib.sha256(content).hexdigest())
+
+
+@dataclass(slots=True)
+class Seen:
+    """What has been read of a file so far."""
+
+    size_bytes: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was read."""
+        return str(self.digest.hexdigest())
+
+
+def read_pieces(
+    path: Path, *, seen: Seen, piece_bytes: int, bytes_max: int = FILE_BYTES_MAX
+) -> Iterator[bytes]:
+    """The content of a regular file, a piece at a time; it is proven only behind the last one.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a regular file, too large, or changed while it was read.
+    """
+    descriptor = _open(path)
+    try:
+        before = os.fstat(descriptor)
+        _refuse_unfit(path, status=before, bytes_max=bytes_max)
+        while piece := _read_piece(path, descriptor, size=piece_bytes):
+            seen.digest.update(piece)
+            seen.size_bytes += len(piece)
+            if seen.size_bytes > before.st_size:
+                break
+            yield piece
+        if _marks(before) != _marks(os.fstat(descriptor)) or seen.size_bytes != before.st_size:
+            _refuse(path, "changed while it was read; wait until it is complete and run again")
+    finally:
+        os.close(descriptor)
+    _refuse_replaced(path, status=before)
+
+
+def _read_piece(path: Path, descriptor: int, *, size: int) -> bytes:
+    try:
+        return os.read(descriptor, size)
+    except OSError as error:
+        _refuse(path, f"cannot be read: {error.strerror}")
 
 
 def _open(path: Path) -> int:

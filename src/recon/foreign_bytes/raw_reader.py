@@ -1,12 +1,13 @@
 """One door for all formats: the name says what a file should be, its bytes must agree."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from itertools import chain
 from pathlib import Path
 
 from recon.file_layouts import STANDARD, FileLayout
-from recon.foreign_bytes.csv_text import read_csv
+from recon.foreign_bytes.csv_text import PART_BYTES, csv_parts, read_csv
 from recon.foreign_bytes.json_lines import read_json_lines
-from recon.foreign_bytes.opening import FileBytes, read_bytes
+from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
 from recon.foreign_bytes.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.foreign_bytes.parquet_file import read_parquet
 from recon.foreign_bytes.raw_table import RawTable, refuse
@@ -52,14 +53,8 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
     Raises:
         SourceUnreadableError: they are not what the name or the layout says.
     """
-    name = file.path.name
-    kind = layout.format or FORMATS.get(file.path.suffix.lower(), "")
-    if not kind:
-        refuse(name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
-    if not file.content:
-        refuse(name, "is empty: it has not even a header")
-    if kind in _TEXT:
-        _refuse_not_text(file, needed=_TEXT[kind])
+    kind = _kind_of(file.path, layout=layout)
+    _refuse_disguised(file.path, file.content, kind=kind)
     readers: dict[str, Callable[[], RawTable]] = {
         "csv": lambda: read_csv(file, wanted=wanted, layout=layout),
         "xlsx": lambda: read_xlsx(file, wanted=wanted),
@@ -70,7 +65,38 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
     return readers[kind]()
 
 
-def _refuse_not_text(file: FileBytes, *, needed: str) -> None:
+def raw_parts(
+    path: Path, *, wanted: Container[str], layout: FileLayout, seen: Seen
+) -> Iterator[RawTable]:
+    """As `read_raw`, CSV in parts of bounded size; `seen` holds size and hash behind the last one.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
+    """
+    kind = _kind_of(path, layout=layout)
+    pieces = read_pieces(path, seen=seen, piece_bytes=PART_BYTES)
+    if kind != "csv":
+        content = b"".join(pieces)
+        yield raw_of(FileBytes(path, content, seen.sha256), wanted=wanted, layout=layout)
+        return
+    first = next(pieces, b"")
+    _refuse_disguised(path, first, kind=kind)
+    yield from csv_parts(chain([first], pieces), name=path.name, wanted=wanted, layout=layout)
+
+
+def _kind_of(path: Path, *, layout: FileLayout) -> str:
+    kind = layout.format or FORMATS.get(path.suffix.lower(), "")
+    if not kind:
+        refuse(path.name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
+    return kind
+
+
+def _refuse_disguised(path: Path, content: bytes, *, kind: str) -> None:
+    if not content:
+        refuse(path.name, "is empty: it has not even a header")
+    if kind not in _TEXT:
+        return
     for magic, what in _NOT_TEXT.items():
-        if file.content.startswith(magic):
-            refuse(file.path.name, f"is not {needed} but {what} (its first bytes say so)")
+        if content.startswith(magic):
+            refuse(path.name, f"is not {_TEXT[kind]} but {what} (its first bytes say so)")

@@ -7,7 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.foreign_bytes.card_numbers import card_cells, holding_cards, is_card_number
+from recon.foreign_bytes.card_numbers import (
+    CardTally,
+    holding_cards,
+    is_card_number,
+    likely_cards,
+)
 from recon.foreign_bytes.table_schema import Grammar
 
 NUMBER_DIGITS_MAX = 15
@@ -17,7 +22,14 @@ _WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
 _WORDS_SHOWN_MAX = 20
 
 
-def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) -> dict[int, str]:
+def read_text(
+    cells: pa.Array,
+    *,
+    grammar: Grammar,
+    numbers: pa.Array | None,
+    column: str = "",
+    cards: CardTally | None = None,
+) -> dict[int, str]:
     """Problems of filled cells by row number; blank cells are nobody's problem here."""
     pattern, sentence = grammar.value
     filled = pc.not_equal(cells, "")
@@ -32,10 +44,16 @@ def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) ->
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
-    held = holding_cards(given) if grammar is Grammar.REASON else card_cells(given)
-    for at in held:
+    for at in _cards(given, grammar=grammar, column=column, cards=cards or CardTally()):
         problems[int(places[at])] = "looks like a card number, which does not belong here"
     return problems
+
+
+def _cards(given: pa.Array, *, grammar: Grammar, column: str, cards: CardTally) -> list[int]:
+    if grammar is Grammar.REASON:
+        return holding_cards(given)
+    hits, misses = likely_cards(given)
+    return hits if cards.takes(column, hits=len(hits), misses=misses) else []
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:

@@ -5,7 +5,7 @@ of card numbers, one line each, of bounded length.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from recon.business_date import zone_of
 from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amounts
-from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.card_numbers import CardTally, scrubbed
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.instants import InstantColumn, read_instants
 from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of
@@ -69,6 +69,7 @@ class Reading:
     typed: dict[str, Any]
     problems: dict[int, tuple[str, str]]
     """Row number -> (column, reason): the first only."""
+    cards: CardTally = field(default_factory=CardTally)
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
@@ -118,13 +119,17 @@ def type_table(
     rules: Rules,
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
+    cards: CardTally | None = None,
 ) -> Table:
     """As `read_table`, from text columns that somebody else brought.
+
+    `cards` carries what was seen in other parts of the same file.
 
     Raises:
         SourceUnreadableError: a required column is missing.
     """
-    return _table(reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone), schema)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone, cards=cards)
+    return _table(reading, schema)
 
 
 def reading_of(
@@ -134,6 +139,7 @@ def reading_of(
     rules: Rules,
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
+    cards: CardTally | None = None,
 ) -> Reading:
     """Every cell of a table read, with what is wrong with it.
 
@@ -141,7 +147,8 @@ def reading_of(
         SourceUnreadableError: a required column is missing.
     """
     _refuse_missing(raw, schema=schema, layout=layout)
-    reading = Reading(raw, mapped_columns(raw, schema=schema, layout=layout), {}, {})
+    mapped = mapped_columns(raw, schema=schema, layout=layout)
+    reading = Reading(raw, mapped, {}, {}, cards or CardTally())
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
@@ -219,7 +226,9 @@ def _read_column(
             }
         case Grammar() as grammar:
             reading.typed[column.name] = cells
-            return read_text(cells, grammar=grammar, numbers=numbers)
+            return read_text(
+                cells, grammar=grammar, numbers=numbers, column=column.name, cards=reading.cards
+            )
     reading.typed[column.name] = cells
     return read_words(cells, words=column.cell)
 

@@ -1,6 +1,6 @@
 """Order files, as orders, actions and rejects."""
 
-from recon.order_file.archive import keep
+from recon.order_file.archive import keep, keep_spooled
 from recon.order_file.inbox import WAITS_FOR, Inbox, inbox
 from recon.order_file.instruction_file import (
     InstructionFile,
@@ -10,6 +10,7 @@ from recon.order_file.instruction_file import (
 )
 from recon.order_file.layouts import refuse_unknown_columns
 from recon.order_file.reader import ACTION_COLUMNS, OrderFile, order_file_of, read_order_file
+from recon.order_file.spooled_file import SpooledFile, spooled_file
 
 __all__ = [
     "ACTION_COLUMNS",
@@ -17,12 +18,15 @@ __all__ = [
     "Inbox",
     "InstructionFile",
     "OrderFile",
+    "SpooledFile",
     "inbox",
     "instruction_file_of",
     "is_instruction_file",
     "keep",
+    "keep_spooled",
     "order_file_of",
     "read_instruction_file",
     "read_order_file",
     "refuse_unknown_columns",
+    "spooled_file",
 ]

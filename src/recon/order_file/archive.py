@@ -5,7 +5,7 @@ which rest nowhere in clear.
 """
 
 import os
-from collections.abc import Container
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,19 +14,15 @@ import pyarrow as pa
 from recon.errors import OutputError
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes.card_numbers import holds_card_numbers, scrubbed
-from recon.foreign_bytes.opening import FileBytes
+from recon.foreign_bytes.opening import FileBytes, Seen, read_pieces
 from recon.foreign_bytes.raw_reader import raw_of
+from recon.foreign_bytes.raw_table import refuse
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
+from recon.order_file.spooled_file import EveryColumn, SpooledFile
 
 KEPT_MODE = 0o600
 FOLDER_MODE = 0o700
-
-
-class _EveryColumn(Container[str]):
-    """Asks a reader for all columns, also those that recon does not know."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
+COPIED_BYTES = 4 * 1024 * 1024
 
 
 def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
@@ -41,22 +37,50 @@ def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
     why = _private_content(file, layout=layout)
     if why:
         return why
+    _write(place, [file.content], archive=archive)
+    return ""
+
+
+def keep_spooled(path: Path, *, read: SpooledFile, archive: Path) -> str:
+    """As `keep`, of a file that was read in parts.
+
+    Raises:
+        SourceUnreadableError: it changed after it was read.
+        OutputError: the archive cannot be written.
+    """
+    sha256 = read.source_file.sha256
+    place = kept_place(archive, sha256=sha256, name=path.name)
+    if place.is_file() or read.private:
+        return "" if place.is_file() else read.private
+    _write(place, _same_pieces(path, sha256=sha256), archive=archive)
+    return ""
+
+
+def _same_pieces(path: Path, *, sha256: str) -> Iterator[bytes]:
+    seen = Seen()
+    yield from read_pieces(path, seen=seen, piece_bytes=COPIED_BYTES)
+    if seen.sha256 != sha256:
+        refuse(path.name, "changed after it was read; wait until it is complete and run again")
+
+
+def _write(place: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
+    """The pieces under a name that appears when all of them are on the disk."""
     part = place.with_name(f".{place.name}.part")
     try:
         place.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
         with os.fdopen(descriptor, "wb") as out:
-            out.write(file.content)
+            out.writelines(pieces)
             out.flush()
             os.fsync(out.fileno())
         part.replace(place)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         msg = f"the archive {archive} cannot be written: {error.strerror}; nothing was taken"
         raise OutputError(msg) from error
-    return ""
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
@@ -65,7 +89,7 @@ def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
 
 
 def _private_content(file: FileBytes, *, layout: FileLayout) -> str:
-    raw = raw_of(file, wanted=_EveryColumn(), layout=layout)
+    raw = raw_of(file, wanted=EveryColumn(), layout=layout)
     payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
     if payees:
         return "it has columns of payees' bank details, which rest nowhere in clear"

@@ -17,12 +17,14 @@ from recon.model import Reject, SourceFile, SourceKind, StepSummary
 from recon.order_file import (
     WAITS_FOR,
     Inbox,
+    SpooledFile,
     inbox,
     instruction_file_of,
     is_instruction_file,
     keep,
-    order_file_of,
+    keep_spooled,
     refuse_unknown_columns,
+    spooled_file,
 )
 from recon.settlement.sealing import Seal
 from recon.steps.arrivals import WHOLE_FILE, arrivals
@@ -85,25 +87,34 @@ def _ingest_file(
     """Store one file; nothing when its content was read before, and why it cannot be read."""
     if is_instruction_file(path):
         return _ingest_instructions(path, run=run, environment=environment, private=private)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    rules, layout = environment.settings.rules, _layout(path, run, environment)
+    archive = account.archive
     try:
-        file, layout = read_bytes(path), _layout(path, run, environment)
-        read = order_file_of(file, rules=environment.settings.rules, layout=layout)
+        with spooled_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
+            why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
+            if why:
+                private.append(f"{path.name}: {why}")
+            return _save(read, run=run, environment=environment), ""
     except SourceUnreadableError as error:
         _keep_unreadable(path, problem=str(error), run=run, environment=environment)
         return None, str(error)
-    _archive(file, layout=layout, run=run, environment=environment, private=private)
+
+
+def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
+    """Store a file that was read whole; nothing when its content was read before."""
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
-            return None, ""
+            return None
         order_rows.save_file(
             connection,
             run,
-            parts=[(read.orders, read.actions)],
+            parts=read.parts(),
             rejects=read.rejects,
             source=read.source_file,
             at=environment.clock(),
         )
-    return read.source_file, ""
+    return read.source_file
 
 
 def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
