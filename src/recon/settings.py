@@ -33,6 +33,9 @@ Tables = dict[str, Any]
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
+_OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
+
+
 class LedgerSource(BaseModel):
     """Where the ledger of an account is read: a file or a SQL query."""
 
@@ -43,6 +46,21 @@ class LedgerSource(BaseModel):
     query: str = ""
     columns: dict[str, str] = Field(default_factory=dict)
     """Our column name -> theirs; absent means the same name."""
+    layout: FileLayout | None = None
+    """How a file is written; a query says by itself how it answers."""
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> "LedgerSource":
+        if self.layout is None:
+            return self
+        if self.path is None or self.columns:
+            msg = "a layout is of a file, and names its columns itself"
+            raise ValueError(msg)
+        unread = sorted(self.layout.model_fields_set & _OF_AN_INBOX)
+        if unread:
+            msg = f"layout.{unread[0]}: only files of an inbox have one"
+            raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _one_source(self) -> "LedgerSource":

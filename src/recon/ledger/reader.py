@@ -1,6 +1,6 @@
 """The ledger of an account, wherever it is kept, as the frame that the engine compares."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -33,11 +33,18 @@ def read_ledger(
         SourceUnreadableError: file or database cannot be read, or columns are missing.
     """
     schema = schema_of(SourceKind.LEDGER)
-    unknown = sorted(set(source.columns) - set(schema.names))
-    if unknown:
-        msg = f"ledger.columns maps {', '.join(unknown)}; the ledger has {', '.join(schema.names)}"
-        raise ConfigurationError(msg)
-    layout = FileLayout(columns=source.columns)
+    layout = source.layout or FileLayout(columns=source.columns)
+    named: dict[str, Iterable[str]] = {
+        "columns": layout.columns,
+        "constants": layout.constants,
+        "words": layout.words,
+    }
+    for key, names in named.items():
+        unknown = sorted(set(names) - set(schema.names))
+        if unknown:
+            place = f"ledger.layout.{key}" if source.layout else f"ledger.{key}"
+            msg = f"{place} maps {', '.join(unknown)}; the ledger has {', '.join(schema.names)}"
+            raise ConfigurationError(msg)
     if source.path is not None:
         table = read_table(
             source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone

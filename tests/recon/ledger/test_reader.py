@@ -3,7 +3,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from recon.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.foreign_bytes import schema_of
@@ -98,3 +98,57 @@ def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
     short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
     with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
         read_ledger(short, environment={}, rules=Rules())
+
+
+LAYOUT = {
+    "delimiter": ";",
+    "columns": {
+        "entry_id": "Beleg",
+        "amount": "Betrag",
+        "booked_at": "Gebucht",
+        "entry_type": "Art",
+    },
+    "constants": {"merchant_id": "100042", "account_id": "100042001", "currency": "EUR"},
+    "words": {"entry_type": {"Zahlung": "capture"}},
+    "decimal_sign": ",",
+    "times": "%d.%m.%Y %H:%M",
+    "zone": "Europe/Lisbon",
+}
+
+
+def test_a_ledger_file_may_have_a_layout(tmp_path: Path) -> None:
+    """Names, words, constants, decimal sign and local dates of the books are read as declared."""
+    path = tmp_path / "books.csv"
+    path.write_text("Beleg;order_no;Art;Betrag;Gebucht\nE-1;A-1;Zahlung;10,00;05.07.2026 11:00\n")
+    plain = tmp_path / "plain.csv"
+    plain.write_text(f"{COLUMNS}\n{','.join(ROW)}\n".replace("2026-01-05", "2026-07-05"))
+    source = LedgerSource.model_validate({"path": path, "layout": LAYOUT})
+
+    found, rejects, _ = read_ledger(source, environment={}, rules=Rules())
+    expected, _, _ = read_ledger(LedgerSource(path=plain), environment={}, rules=Rules())
+    assert rejects == ()
+    assert found.drop(columns="source").equals(expected.drop(columns="source"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"layout": {"whole_file": True}}, "layout.whole_file: only files of an inbox have one"),
+        ({"layout": {"done_file": ".done"}}, "layout.done_file: only files of an inbox have one"),
+        ({"layout": {}, "columns": {"amount": "a"}}, "names its columns itself"),
+        ({"layout": {"delimitr": ";"}}, "delimitr"),
+    ],
+)
+def test_what_a_ledger_does_not_have_is_refused(given: dict[str, object], told: str) -> None:
+    """A key that would do nothing is an error that names it."""
+    with pytest.raises(ValidationError, match=told):
+        LedgerSource.model_validate({"path": "books.csv", **given})
+
+
+def test_a_layout_names_columns_of_the_ledger(tmp_path: Path) -> None:
+    """A constant for a column that is none of ours is told with its key."""
+    wrong = LedgerSource.model_validate(
+        {"path": tmp_path / "b.csv", "layout": {"constants": {"status": "paid"}}}
+    )
+    with pytest.raises(ConfigurationError, match=r"ledger\.layout\.constants maps status"):
+        read_ledger(wrong, environment={}, rules=Rules())
