@@ -72,6 +72,10 @@ bench-gateway: $(READY) ## CPU of a query of 100 orders beside aiohttp + orjson,
 bench-journal: $(READY) ## 1,000 captures with the journal and without, the gateway answering after 50 ms
 	@$(BIN)/python benchmarks/bench_journal.py
 
+.PHONY: bench-recovery
+bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and started again, beside half a night
+	@$(BIN)/python benchmarks/bench_recovery.py
+
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py
 
