@@ -164,8 +164,10 @@ def _repeated_movements(items: pd.DataFrame) -> Bools:
         return marks
     entries = items.iloc[crowded]
     unnamed = entries[entries["reversal"] & entries["reverses"].eq("")]
-    gone = set(entries.loc[entries["reversal"], "reverses"])
-    standing = entries[~entries["reversal"] & ~entries["entry_id"].isin(gone)]
+    # An id names an entry of its own account only, so a reversal reaches no other set.
+    gone = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])
+    reversed_ = pd.MultiIndex.from_frame(entries[["set", "entry_id"]]).isin(gone)
+    standing = entries[~entries["reversal"] & ~reversed_]
     times = standing.groupby(_MOVEMENT)["row"].transform("size")
     taken_back = unnamed.groupby(_MOVEMENT[:4]).size().rename("taken_back").reset_index()
     joined = standing[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")

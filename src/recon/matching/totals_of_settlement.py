@@ -39,10 +39,12 @@ def settlement_totals(settlement: pd.DataFrame | None) -> Iterator[ControlTotal]
         return
     lines = settlement[settlement["entry_type"].ne(PAY_OUT)]
     paid = settlement[settlement["entry_type"].eq(PAY_OUT)]
-    for batch in sorted({*paid["batch_id"]}):
+    for merchant, batch in sorted({*zip(paid["merchant_id"], paid["batch_id"], strict=True)}):
         name = f"settlement {batch}: gross - fees = pay-out"
-        left = lines[lines["batch_id"].eq(batch)]
-        right = paid[paid["batch_id"].eq(batch)]
+        left, right = (
+            rows[rows["batch_id"].eq(batch) & rows["merchant_id"].eq(merchant)]
+            for rows in (lines, paid)
+        )
         yield from compared_sums(
             "T11",
             name,

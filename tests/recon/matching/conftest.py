@@ -1,6 +1,7 @@
 """Tiny tables of rows: what a case needs is written, the rest is an order of 100.00 EUR."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -190,7 +191,34 @@ class Case:
         return " + ".join(_words_of(result)).strip()
 
 
-def _words_of(result: Reconciliation) -> list[str]:
+def outcomes_of(cases: Mapping[str, Case]) -> dict[str, str]:
+    """The outcome of many cases, each of a merchant of its own; alike ones share a run."""
+    alike: dict[str, dict[str, Case]] = {}
+    for name, one in cases.items():
+        kind = str((sorted(one.rows), one.universe is None, one.tables))
+        alike.setdefault(kind, {})[name] = one
+    return {name: words for some in alike.values() for name, words in _together(some).items()}
+
+
+def _together(cases: Mapping[str, Case]) -> dict[str, str]:
+    one = Case().ruled(**next(iter(cases.values())).tables)
+    for merchant, each in cases.items():
+        for source, rows in each.rows.items():
+            moved = [{**row, "merchant_id": merchant} for row in rows]
+            one.rows.setdefault(source, []).extend(moved)
+        one.rejects += [replace(reject, merchant_id=merchant) for reject in each.rejects]
+        if each.universe is not None:
+            asked = [{**key, "merchant_id": merchant} for key in each.universe]
+            one.universe = [*(one.universe or []), *asked]
+    result = one.run()
+    failed = [total for total in result.control_totals if not total.passed]
+    assert not failed, failed
+    return {
+        merchant: " + ".join(_words_of(result, merchant=merchant)).strip() for merchant in cases
+    }
+
+
+def _words_of(result: Reconciliation, *, merchant: str = "M") -> list[str]:
     matches = result.matches[result.matches["rule"].ne("not_compared")]
     parts: list[tuple[pd.DataFrame, str, str]] = [
         (result.breaks, "", "code"),
@@ -200,7 +228,7 @@ def _words_of(result: Reconciliation) -> list[str]:
     ]
     words = []
     for frame, word, column in parts:
-        for row in frame.to_dict("records"):
+        for row in frame[frame["merchant_id"].eq(merchant)].to_dict("records"):
             shown = [word, row[column], row["flags"] if word == "" else ""]
             words.append(" ".join(filter(None, shown)))
     return words
@@ -216,6 +244,12 @@ def case() -> Case:
 def new_case() -> Callable[[], Case]:
     """Several cases in one test."""
     return Case
+
+
+@pytest.fixture(scope="module")
+def outcomes_together() -> Callable[[Mapping[str, Case]], dict[str, str]]:
+    """Many cases in few runs, for fixtures that many tests share."""
+    return outcomes_of
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.matching.engine import reconcile
+from recon.matching.engine import concluded, prove_all_classified, reconcile
 from recon.matching.result import Reconciliation
 from recon.matching.sources import (
     GATEWAY_COLUMNS,
@@ -147,24 +147,30 @@ drawn_sources = st.fixed_dictionaries(
 def frames_of(result: Reconciliation) -> dict[str, pd.DataFrame]:
     """The frames of a result by name."""
     named = {field.name: getattr(result, field.name) for field in fields(result)}
-    return {name: value for name, value in named.items() if isinstance(value, pd.DataFrame)}
+    frames = {name: value for name, value in named.items() if isinstance(value, pd.DataFrame)}
+    return {**frames, "matches": result.matches}
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn_sources)
 def test_totals_hold_for_any_rows(sources: Sources) -> None:
-    """Conservation, legs, exclusivity and bounds hold whatever the rows say."""
+    """Conservation, legs, exclusivity and bounds hold for any rows; no column is a float."""
     result = reconcile(sources, rules=RULES, as_of=AS_OF)
 
     broken = [total for total in result.control_totals if not total.passed]
-
+    kinds = {
+        f"{name}.{column}": str(kind)
+        for name, frame in frames_of(result).items()
+        for column, kind in frame.dtypes.items()
+    }
     assert broken == []
+    assert {n: k for n, k in kinds.items() if "float" in k.lower() or k == "object"} == {}
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(drawn_sources, st.integers(0, 10_000))
 def test_row_order_changes_nothing(sources: Sources, seed: int) -> None:
-    """Any permutation of the rows gives the same frames and the same digest."""
+    """Any permutation gives the same frames and digest, also with nothing set aside unjudged."""
     generator = random.Random(seed)
 
     def shuffled(frame: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -183,23 +189,9 @@ def test_row_order_changes_nothing(sources: Sources, seed: int) -> None:
     )
 
     one = reconcile(sources, rules=RULES, as_of=AS_OF)
-    other = reconcile(moved, rules=RULES, as_of=AS_OF)
+    slow = prove_all_classified(moved, rules=RULES, as_of=AS_OF, previous=None)
+    other = concluded(slow, as_of=AS_OF)
 
     for name, frame in frames_of(one).items():
         pd.testing.assert_frame_equal(frame, frames_of(other)[name], obj=name)
-    assert one.digest == other.digest
-
-
-@settings(max_examples=10)
-@given(drawn_sources)
-def test_no_float_column(sources: Sources) -> None:
-    """Money is int64 or nullable Int64; no column of the result is a float or an object."""
-    result = reconcile(sources, rules=RULES, as_of=AS_OF)
-
-    kinds = {
-        f"{name}.{column}": str(kind)
-        for name, frame in frames_of(result).items()
-        for column, kind in frame.dtypes.items()
-    }
-
-    assert {n: k for n, k in kinds.items() if "float" in k.lower() or k == "object"} == {}
+    assert (one.digest, one.control_totals) == (other.digest, other.control_totals)
