@@ -43,9 +43,15 @@ def restored_since(connection: Any, run: Run, *, environment: Environment) -> st
 
 
 def note_head(run: Run, *, environment: Environment) -> None:
-    """Write the newest link beside the reports, on the disk when this returns."""
+    """Write the newest link beside the reports, on the disk when this returns.
+
+    A database that lacks the link noted last writes none: its own would vouch for it in the next
+    night, and make the newest one look restored when it is put back. Only people accept it.
+    """
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.reading() as connection:
+        if restored_since(connection, run, environment=environment):
+            return
         head = history.head(connection)
     HeadFile(account.reports).note(head, run_id=run.run_id, at=environment.clock())
 

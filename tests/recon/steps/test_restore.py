@@ -71,6 +71,37 @@ def test_a_restored_database_sends_nothing(merchant: Any) -> None:
 
 
 @pytest.mark.usefixtures("backup")
+def test_a_restored_database_sends_nothing_in_the_nights_after_either(merchant: Any) -> None:
+    """A night on it does not vouch for it: only two people do."""
+    merchant.night()
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert len(merchant.effects()) == 3
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+
+
+def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
+    merchant: Any, tmp_path: Path
+) -> None:
+    """What an older database did meanwhile does not make the newest one look restored."""
+    older, newest = tmp_path / "older.sqlite", tmp_path / "newest.sqlite"
+    shutil.copy(database(merchant), older)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    shutil.copy(database(merchant), newest)
+    restored_over(merchant, older)
+    merchant.night()
+    restored_over(merchant, newest)
+    with merchant.environment() as environment:
+        assert verify(environment, beside=lambda _: ()).problems == ()
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert told.figures["stopped"] == ""
+
+
+@pytest.mark.usefixtures("backup")
 def test_after_acceptance_people_decide_what_was_sent(merchant: Any) -> None:
     """One word changes nothing; after two what the files ask for again waits and is not sent."""
     with merchant.environment() as environment:
