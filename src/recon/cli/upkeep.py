@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from random import SystemRandom
 from typing import Annotated
 
@@ -91,3 +92,26 @@ def accept_restore(
         say("Noted: a second person must accept it, too. Nothing is sent until then.")
     else:
         say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")
+
+
+def set_aside(
+    file: Annotated[Path, typer.Argument(help="The spill file that a night named.")],
+    *,
+    name: As,
+    reason: Annotated[str, typer.Option(help="Why it is not needed; kept in the history.")],
+    code: Code = "",
+) -> None:
+    """Keep a spill file that does not fit under another name, so that nights go on; two people do.
+
+    Nothing is sent by it. What its batch left in flight is in doubt and is asked about.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.set_aside import set_file_aside
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        kept = set_file_aside(file, person=person, reason=reason, environment=environment)
+    if kept is None:
+        say("Noted: a second person must set it aside, too. Nights stop until then.")
+    else:
+        say(f"Set aside: {kept}. Start the night again.")

@@ -5,6 +5,7 @@ writes the run row; everything between is steps that read and write tables, so t
 was killed is simply started again: what was sent is in the journal and is never sent twice.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,8 @@ from recon.store import answers, runs
 from recon.store.night_lock import account_lock
 from recon.store.runs import Run
 
+DATABASE_FREE_BYTES_MIN = 64 * 1024 * 1024
+"""Beside the database file; with less the disk is about to be full."""
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
 HOLDER_LOOKS_AGREE = 5
@@ -106,6 +109,7 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
     """
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
     refuse_unwritable(account.reports)
+    refuse_full_disk(environment.store.path, needed=DATABASE_FREE_BYTES_MIN)
     closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
     refuse_open_day(request, closes_at=closes_at, now=environment.clock())
     with ExitStack() as stack:
@@ -153,6 +157,23 @@ def refuse_unwritable(folder: Path) -> None:
             "make it writable, or name another in merchants.toml"
         )
         raise OutputError(msg) from error
+
+
+def refuse_full_disk(database: Path | None, *, needed: int) -> None:
+    """Look at the room beside a database file before money moves; a server's disk is not ours.
+
+    Raises:
+        OutputError: fewer bytes are free than a night needs.
+    """
+    if database is None:
+        return
+    free = shutil.disk_usage(database.parent).free
+    if free < needed:
+        msg = (
+            f"the disk of the database {database} has {free // 1024**2} MiB free, and a night "
+            f"needs {needed // 1024**2}; nothing was sent: free some, then start the night again"
+        )
+        raise OutputError(msg)
 
 
 def _date_of(request: NightRequest) -> date:

@@ -22,6 +22,7 @@ from recon.errors import OutputError, SpillError
 FOLDER = "spill"
 REPLY, NOT_SENT = "reply", "not sent"
 SUFFIX = ".answer.json"
+ASIDE = ".set-aside"
 RESERVE = ".room-for-one-answer"
 SPILL_BYTES_MAX = 4 * 1024 * 1024
 """Room for the largest reply that is read, in base64, and what stands around it."""
@@ -128,8 +129,8 @@ def read(path: Path) -> Spilled:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         msg = (
             f"{path} should hold an answer of the gateway, but is not what was written "
-            f"({type(error).__name__}); nothing was changed: keep the file, find out who changed "
-            "it, and move it elsewhere once people have decided its rows"
+            f"({type(error).__name__}); nothing was changed: find out who changed it, then two "
+            "people set it aside (`recon set-aside`)"
         )
         raise SpillError(msg) from error
 
@@ -138,6 +139,14 @@ def remove(path: Path) -> None:
     """Take away a file whose answer is in the database."""
     path.unlink(missing_ok=True)
     flush_folder(path.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Keep a file under a name that no night reads; where it is now."""
+    kept = path.with_name(f"{path.name}{ASIDE}")
+    path.replace(kept)
+    flush_folder(path.parent)
+    return kept
 
 
 def _document(spilled: Spilled) -> bytes:

@@ -16,11 +16,8 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
     Raises:
         SpillError: the database has no such batch, or what it has speaks against the file.
     """
-    found = _batch_of(connection, spilled)
-    if found is not None and found.reply_sha256 == spilled.reply_sha256:
+    if _is_kept(connection, spilled):
         return
-    if found is None or found.state != "claimed":
-        raise SpillError(_unfit(spilled, state=found.state if found else ""))
     connection.execute(
         update(batch)
         .where(batch.c.batch_id == spilled.batch_id, batch.c.state == "claimed")
@@ -49,6 +46,25 @@ def is_to_release(connection: Connection, spilled: Spilled) -> bool:
     return found is not None and found.state == "claimed"
 
 
+def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
+    """Only look whether the file fits.
+
+    Raises:
+        SpillError: the database has no such batch, or what it has speaks against the file.
+    """
+    (is_to_release if spilled.kind == NOT_SENT else _is_kept)(connection, spilled)
+
+
+def _is_kept(connection: Connection, spilled: Spilled) -> bool:
+    """Whether this very reply is there; raises SpillError where it can neither be nor come."""
+    found = _batch_of(connection, spilled)
+    if found is not None and found.reply_sha256 == spilled.reply_sha256:
+        return True
+    if found is None or found.state != "claimed":
+        raise SpillError(_unfit(spilled, state=found.state if found else ""))
+    return False
+
+
 def _batch_of(connection: Connection, spilled: Spilled) -> Row[tuple[str, str]] | None:
     found = connection.execute(select(batch).where(batch.c.batch_id == spilled.batch_id)).first()
     if found is None:
@@ -69,6 +85,6 @@ def _unfit(spilled: Spilled, *, state: str) -> str:
     }.get(state, f"the batch is {state}")
     return (
         f"the spill file of batch {spilled.batch_id} ({spilled.at:%Y-%m-%d %H:%M} UTC) {what}, but "
-        f"{why}. Nothing was sent or changed: let people decide the rows of that batch, then move "
-        "the file out of the spill folder"
+        f"{why}. Nothing was sent or changed: put the right database back; if it is lost, two "
+        "people set the file aside (`recon set-aside`)"
     )

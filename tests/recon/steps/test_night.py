@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -426,3 +427,11 @@ def test_a_file_put_back_after_a_newer_one_is_asked_again(merchant: Any) -> None
     assert between == []
     assert [row["transaction_id"] for row in merchant.effects()] == [first.transaction_id]
     assert merchant.instruction_states() == {"confirmed": 1}
+
+
+def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path: Path) -> None:
+    """With the figures and what to do; a database on a server is not looked at."""
+    with pytest.raises(OutputError, match=r"MiB free, and a night needs .* nothing was sent"):
+        night.refuse_full_disk(tmp_path / "recon.sqlite", needed=10**18)
+    night.refuse_full_disk(tmp_path / "recon.sqlite", needed=1)
+    night.refuse_full_disk(None, needed=10**18)

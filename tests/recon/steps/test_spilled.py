@@ -1,3 +1,4 @@
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -7,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from recon.errors import SpillError, StoreError
+from recon.errors import SpillError, StoreError, UsageError
 from recon.steps import night
 from recon.steps.environment import Environment
-from recon.store import engine
+from recon.steps.identity import identify
+from recon.steps.set_aside import set_file_aside
+from recon.store import engine, history
 from recon.store.head_file import HeadFile
 from recon.store.migrate import upgrade
 
@@ -142,6 +145,48 @@ def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locke
     with pytest.raises(SpillError, match="does not know the batch"):
         merchant.night()
     assert (len(merchant.effects()), len(_files(merchant))) == (before, 1)
+    _set_aside_by_two(merchant)
+    merchant.night()
+    assert [path.suffix for path in _files(merchant)] == [".set-aside"]
+
+
+def _set_aside_by_two(merchant: Any) -> None:
+    """One word is not enough; the second keeps the file and tells the history."""
+    people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("anna", "ben"))
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    (path,) = _files(merchant)
+    with merchant.environment() as environment:
+        kept = []
+        for name in ("anna", "ben"):
+            person = identify(name, code=None, environment=environment)
+            why = "that database is lost"
+            kept.append(set_file_aside(path, person=person, reason=why, environment=environment))
+        with environment.store.reading() as connection:
+            told = history.of_entity(connection, hashlib.sha256(kept[1].read_bytes()).hexdigest())
+
+    assert kept == [None, path.with_name(f"{path.name}.set-aside")]
+    assert [one["event"] for one in told] == ["first", "complete", "set aside"]
+
+
+def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:
+    """It is the only answer there is: the next night reads it, nobody throws it away."""
+    count = _refunds(merchant)
+    _faulty_night(merchant, at="after send", fault=locked)
+    locked.end()
+    (path,) = _files(merchant)
+    (merchant.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "A"\n')
+    elsewhere = merchant.folder / path.name
+    elsewhere.write_bytes(path.read_bytes())
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        for wrong, why in ((path, "fits this database"), (elsewhere, "no spill file")):
+            with pytest.raises(UsageError, match=why):
+                set_file_aside(
+                    wrong, person=person, reason="in the way here", environment=environment
+                )
+    merchant.night()
+
+    assert merchant.instruction_states() == {"confirmed": count}
 
 
 def test_the_pass_ends_on_the_disk_before_its_head_is_noted(
