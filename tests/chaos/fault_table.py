@@ -98,8 +98,9 @@ FAULTS: dict[int, Fault] = {
     ),
     15: Fault(
         "disk full at the reports folder",
-        (),
-        "only a folder that cannot be written is tried (row 16)",
+        (
+            "reports/test_in_place.py::test_a_disk_that_fills_while_a_file_is_written_leaves_nothing",
+        ),
     ),
     16: Fault(
         "reports folder read-only or missing",
@@ -114,8 +115,9 @@ FAULTS: dict[int, Fault] = {
     ),
     18: Fault(
         "crash while the report is written",
-        (),
-        "nights are killed in the report step by chance, with plain figures in place of a workbook",
+        (
+            "reports/test_in_place.py::test_a_process_killed_while_it_writes_leaves_no_file_of_that_name",
+        ),
     ),
     19: Fault(
         "SQLite file damaged",
@@ -291,7 +293,10 @@ FAULTS: dict[int, Fault] = {
         (),
         "only artifacts that it refuses are tried, not a server that stops",
     ),
-    48: Fault("log sink fails", (), "no test closes stderr or fills the log's disk"),
+    48: Fault(
+        "log sink fails",
+        ("recon/cli/test_speaking.py::test_a_log_that_cannot_be_written_ends_no_work",),
+    ),
     49: Fault(
         "history edited by hand",
         (

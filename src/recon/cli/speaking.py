@@ -4,9 +4,10 @@ On a terminal long work shows a bar; elsewhere each step is one plain sentence, 
 scheduler reads like a diary.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -30,9 +31,16 @@ def tell_plainly(sentence: str) -> None:
 
 @contextmanager
 def telling(steps: Sequence[str]) -> Iterator[Tell]:
-    """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines."""
-    if not sys.stderr.isatty():
-        yield tell_plainly
+    """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines.
+
+    Lines that cannot be written (a full disk, a closed stderr) never end the work: how many were
+    lost is a result at its end.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        lost: list[str] = []
+        yield lambda sentence: _tell_or_lose(sentence, lost=lost)
+        if lost:
+            say(f"{len(lost)} lines of progress are lost: stderr could not be written.")
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -54,3 +62,16 @@ def telling(steps: Sequence[str]) -> Iterator[Tell]:
             progress.update(bar, advance=1, description=next(waiting, "done"))
 
         yield tell
+
+
+def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:
+    if sys.stderr is None or lost:
+        lost.append(sentence)
+        return
+    try:
+        tell_plainly(sentence)
+    except (OSError, ValueError):
+        lost.append(sentence)
+        # What waits in its buffer would fail once more at the end and change the exit code.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from io import StringIO
 
@@ -49,3 +50,25 @@ def test_a_terminal_shows_a_bar_and_every_sentence(monkeypatch: pytest.MonkeyPat
     assert "Asked for 7 orders." in shown
     assert "One more." in shown
     assert "ingest" in shown
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
+def test_a_log_that_cannot_be_written_ends_no_work(stderr: str) -> None:
+    """A full disk or a closed stderr costs lines, not the night, and how many is told."""
+    program = (
+        "from recon.cli.speaking import say, telling\n"
+        "with telling(['ingest', 'settle']) as tell:\n"
+        "    tell('one')\n"
+        "    tell('two')\n"
+        "    say('settled')\n"
+    )
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {stderr}', sys.executable, program],
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    assert ended.returncode == 0
+    assert ended.stdout.splitlines()[0] == "settled"
+    assert ended.stdout.splitlines()[1].startswith("2 lines of progress are lost")
