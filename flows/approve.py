@@ -102,7 +102,10 @@ def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
     lines = ["# Approvals", "", sentence, ""]
     if wanted.items:
         lines += ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
-    shown = {item.instruction_id: item for item in (*wanted.largest, *wanted.repeats)}
+    shown = {
+        item.instruction_id: item
+        for item in (*wanted.largest, *wanted.repeats, *wanted.first_payees)
+    }
     for item in shown.values():
         money = Money.of_minor_units(item.amount, currency=item.currency)
         cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)

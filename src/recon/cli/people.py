@@ -249,6 +249,8 @@ def _show(environment: "Environment", only: object) -> None:
     _show_items("largest", wanted, items=wanted.largest)
     if wanted.repeats:
         _show_items("look like repeats", wanted, items=wanted.repeats)
+    if wanted.first_payees:
+        _show_items("to payees never paid before", wanted, items=wanted.first_payees)
     say(f"To approve it: recon approve --list {wanted.digest} --as NAME")
 
 

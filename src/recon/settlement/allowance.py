@@ -29,6 +29,9 @@ MOVES_MONEY = frozenset(
 Bounds = Callable[[str], CurrencyLimits]
 """Currency -> what is configured for it."""
 
+FIRST_PAYEE = "this is the first to"
+"""Says in a hold that no payout to this payee took effect before."""
+
 
 class RuleAllowance:
     """What the rule of the order file may still approve in one night."""
@@ -50,7 +53,7 @@ class RuleAllowance:
         """Why people must approve it: always, and they see whether the payee is new."""
         if payee_digest in self._paid_before:
             return f"{TWO_PEOPLE}: every payout does ({payee} was paid before)"
-        return f"{TWO_PEOPLE}: every payout does, and this is the first to {payee or 'this payee'}"
+        return f"{TWO_PEOPLE}: every payout does, and {FIRST_PAYEE} {payee or 'this payee'}"
 
     def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:
         """Why people must approve it; "" when the rule may, which is then counted."""

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from recon.approvers import Approver
 from recon.money import exponent
+from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
 
 DIGEST_CHARACTERS = 16
@@ -45,6 +46,11 @@ class ApprovalList:
     def repeats(self) -> tuple[Instruction, ...]:
         """What planning held because it looks like something that was there before."""
         return tuple(item for item in self.items if "repeat" in item.hold)
+
+    @property
+    def first_payees(self) -> tuple[Instruction, ...]:
+        """Payouts to somebody to whom none took effect before."""
+        return tuple(item for item in self.items if FIRST_PAYEE in item.hold)
 
 
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:

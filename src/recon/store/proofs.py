@@ -56,6 +56,8 @@ _BEYOND = select(func.count()).select_from(
         instruction.c.merchant_id == bindparam("of_merchant"),
         instruction.c.account_id == bindparam("of_account"),
         instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
+        # What waits for people after a restore was never held against a payment: it is of many.
+        instruction.c.transaction_id != "",
         instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
     )
     .group_by(instruction.c.transaction_id, instruction.c.kind)

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recon.approvers import Approver
+from recon.limits import CurrencyLimits
 from recon.model import InstructionState
+from recon.settlement.allowance import RuleAllowance
 from recon.settlement.approval import list_of, problem_of_second, requesters_of, told
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION
@@ -73,6 +75,20 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     assert told(wanted.sums) == "100.00 EUR, 500 JPY"
     assert [one.instruction_id for one in wanted.largest] == ["i2", "i1"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
+
+
+def test_the_list_names_payees_who_were_never_paid_before() -> None:
+    """Also those of small payouts, which the ten largest do not show."""
+    allowance = RuleAllowance(
+        lambda _: CurrencyLimits(), approved={}, paid_before=frozenset({"known"})
+    )
+    payouts = [
+        replace(ONE, instruction_id=digest, hold=hold)
+        for digest in ("known", "new")
+        for hold in (allowance.hold_on_payout(payee="DE…3000", payee_digest=digest),)
+    ]
+
+    assert [one.instruction_id for one in list_of([ONE, *payouts]).first_payees] == ["new"]
 
 
 @pytest.mark.parametrize(

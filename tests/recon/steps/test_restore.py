@@ -113,6 +113,8 @@ def test_after_acceptance_people_decide_what_was_sent(merchant: Any) -> None:
         second = accept(environment, "kim")
     merchant.night()
 
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    assert not told.figures["stopped"]
     assert first + second == [None, 3]
     assert merchant.instruction_states() == {"needs_human": 3}
     assert len(merchant.effects()) == 3
