@@ -82,12 +82,12 @@ def verify(
 
     Ends with 0 when they agree, whatever the verdicts were.
     """
-    from recon.cli.workbooks import beside_problems
+    from recon.cli.workbooks import reading
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.verify import verify as check
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = check(environment, beside=beside_problems, workbook=workbook)
+        found = check(environment, reading=reading(), workbook=workbook)
     for run in found.unfinished:
         say(f"Not finished: {run}")
     for problem in found.problems:

@@ -3,7 +3,7 @@
 `reports` is imported when the first workbook is written: most of what can go wrong comes earlier.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from recon.steps.night_index import IndexLine
 from recon.steps.report import SheetTotals, Workbooks
 from recon.steps.resolutions import Form
 from recon.steps.sign_off import Night
+from recon.steps.verify import Reading
 
 
 def workbooks() -> Workbooks:
@@ -33,11 +34,12 @@ def totals(path: Path) -> SheetTotals:
     return sheet_totals(path)
 
 
-def beside_problems(path: Path) -> Iterable[str]:
-    """What is the matter with the files that a workbook names beside itself."""
-    from reports import workbook_check
+def reading() -> Reading:
+    """How workbooks are held against the database."""
+    from reports import comparison
+    from reports.workbook_check import beside_problems
 
-    return workbook_check.beside_problems(path)
+    return Reading(beside_problems, comparison.run_of, comparison.differences)
 
 
 def form() -> Form:

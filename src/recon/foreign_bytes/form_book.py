@@ -15,12 +15,14 @@ from zipfile import BadZipFile
 from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
-from recon.foreign_bytes.opening import read_bytes
+from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.foreign_bytes.raw_table import refuse
 from recon.foreign_bytes.xlsx_archive import refuse_unfit_archive
 
 FORM_BYTES_MAX = 50 * 1024 * 1024
 """A filled-in workbook; its large lists are beside it, not in it."""
+FORM_UNPACKED_BYTES_MAX = 512 * 1024 * 1024
+"""A night of 200,000 matches unpacks to some 300 MB."""
 FORM_ROWS_MAX = 110_000
 """Rows that are read of one sheet."""
 
@@ -52,8 +54,7 @@ def read_form(path: Path, *, titles: tuple[str, ...]) -> FormBook:
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a plain workbook, or one of the sheets is missing.
     """
-    file = read_bytes(path, bytes_max=FORM_BYTES_MAX)
-    refuse_unfit_archive(file.content, name=path.name, as_form=True)
+    file = refuse_unfit_form(path)
     try:
         book: Any = load_workbook(
             io.BytesIO(file.content), read_only=True, data_only=False, keep_links=False
@@ -72,6 +73,20 @@ def read_form(path: Path, *, titles: tuple[str, ...]) -> FormBook:
     ) as error:
         refuse(path.name, f"is a damaged workbook: {error}")
     return FormBook(path.name, file.sha256, sheets)
+
+
+def refuse_unfit_form(path: Path) -> FileBytes:
+    """Let only a plain workbook pass; its bytes.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: what is the matter with it, in words.
+    """
+    file = read_bytes(path, bytes_max=FORM_BYTES_MAX)
+    refuse_unfit_archive(
+        file.content, name=path.name, as_form=True, unpacked_max=FORM_UNPACKED_BYTES_MAX
+    )
+    return file
 
 
 def _rows(sheet: Any, *, name: str) -> tuple[tuple[FormCell, ...], ...]:

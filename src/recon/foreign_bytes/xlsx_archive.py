@@ -57,12 +57,15 @@ _NEVER_CALCULATED = re.compile(
 )
 
 
-def refuse_unfit_archive(content: bytes, *, name: str, as_form: bool = False) -> None:
+def refuse_unfit_archive(
+    content: bytes, *, name: str, as_form: bool = False, unpacked_max: int = ARCHIVE_BYTES_MAX
+) -> None:
     """Let only a plain workbook pass.
 
     Args:
         content: the file.
         name: its name, for messages.
+        unpacked_max: bytes of all parts together.
         as_form: formulas are read as formulas, so that their values do not matter.
 
     Raises:
@@ -74,14 +77,14 @@ def refuse_unfit_archive(content: bytes, *, name: str, as_form: bool = False) ->
         refuse(name, "is not an .xlsx workbook (its first bytes are not those of a zip)")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _refuse_unfit_parts(archive, name=name)
-            for part, text in _unpacked(archive, name=name):
+            _refuse_unfit_parts(archive, name=name, unpacked_max=unpacked_max)
+            for part, text in _unpacked(archive, name=name, unpacked_max=unpacked_max):
                 _refuse_unfit_text(part, text, name=name, as_form=as_form)
     except _DAMAGE as error:
         refuse(name, f"is a damaged workbook: {error}")
 
 
-def _refuse_unfit_parts(archive: zipfile.ZipFile, *, name: str) -> None:
+def _refuse_unfit_parts(archive: zipfile.ZipFile, *, name: str, unpacked_max: int) -> None:
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if len(entries) > ARCHIVE_ENTRIES_MAX:
@@ -95,28 +98,30 @@ def _refuse_unfit_parts(archive: zipfile.ZipFile, *, name: str) -> None:
             if word in part.lower():
                 refuse(name, f"holds {what} ({part}); save it as plain .xlsx without them")
     declared = sum(entry.file_size for entry in entries)
-    if declared > ARCHIVE_BYTES_MAX:
-        refuse(name, f"unpacks to {declared} bytes; at most {ARCHIVE_BYTES_MAX} are read")
+    if declared > unpacked_max:
+        refuse(name, f"unpacks to {declared} bytes; at most {unpacked_max} are read")
 
 
-def _unpacked(archive: zipfile.ZipFile, *, name: str) -> Iterator[tuple[str, bytes]]:
+def _unpacked(
+    archive: zipfile.ZipFile, *, name: str, unpacked_max: int
+) -> Iterator[tuple[str, bytes]]:
     total = 0
     for entry in archive.infolist():
         text = bytearray()
         with archive.open(entry) as part:
             while piece := part.read(_READ_BYTES):
                 text += piece
-                _refuse_bomb(entry, len(text), total=total, name=name)
+                _refuse_bomb(entry, len(text), name=name)
+                if len(text) + total > unpacked_max:
+                    refuse(name, f"unpacks to more than {unpacked_max} bytes")
         total += len(text)
         yield entry.filename, bytes(text)
 
 
-def _refuse_bomb(entry: zipfile.ZipInfo, size: int, *, total: int, name: str) -> None:
+def _refuse_bomb(entry: zipfile.ZipInfo, size: int, *, name: str) -> None:
     ratio = size // max(1, entry.compress_size)
     if size > ARCHIVE_RATIO_FREE_BYTES and ratio > ARCHIVE_RATIO_MAX:
         refuse(name, f"has a part ({entry.filename}) packed more than 1:{ARCHIVE_RATIO_MAX}")
-    if size + total > ARCHIVE_BYTES_MAX:
-        refuse(name, f"unpacks to more than {ARCHIVE_BYTES_MAX} bytes")
 
 
 def _refuse_unfit_text(part: str, text: bytes, *, name: str, as_form: bool) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from recon.errors import SourceMissingError
+from recon.figures import NightFigures
 from recon.steps.environment import Environment
 from recon.steps.reconcile import RECONCILED
+from recon.steps.report import figures_of
 from recon.store import history, results, runs
 from recon.store.head_file import HeadFile
 from recon.store.runs import FinishedRun
@@ -29,12 +31,24 @@ class Verification:
     """Runs that stopped or still run: listed, not failures."""
 
 
-Beside = Callable[[Path], Iterable[str]]
-"""What is the matter with the files that a workbook names beside itself; `reports` reads it."""
+CELLS_SHOWN_MAX = 20
+"""Cells that are named of one workbook; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How workbooks are looked at; `reports` provides it."""
+
+    beside: Callable[[Path], Iterable[str]]
+    """What is the matter with the files that a workbook names beside itself."""
+    run_of: Callable[[Path], str]
+    """The run that a workbook says it is of, or ""."""
+    differences: Callable[[NightFigures, Path], Iterable[str]]
+    """Its cells that do not say what the tables say."""
 
 
 def verify(
-    environment: Environment, *, beside: Beside, workbook: Path | None = None
+    environment: Environment, *, reading: Reading, workbook: Path | None = None
 ) -> Verification:
     """Check the whole store, or one workbook against it.
 
@@ -49,15 +63,15 @@ def verify(
         finished = runs.finished(connection)
         strayed = history.strayed_instruction(connection)
         problems = [one for one in (broken, strayed, *_cut_tails(connection, environment)) if one]
-        if workbook is not None:
-            problems += _one_workbook(finished, workbook=workbook, beside=beside)
-        else:
+        if workbook is None:
             for run in finished:
-                problems += _run_problems(connection, run, beside=beside)
+                problems += _run_problems(connection, run, reading=reading)
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
         )
+    if workbook is not None:
+        problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
     return Verification(len(finished), f"{head.sequence}:{head.hash}", tuple(problems), unfinished)
 
 
@@ -72,7 +86,7 @@ def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
             )
 
 
-def _run_problems(connection: Any, run: FinishedRun, *, beside: Beside) -> Iterator[str]:
+def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
     yield from _stored_totals(connection, run)
     yield from _chained_digests(connection, run)
     if run.replaced or not run.workbook:
@@ -83,7 +97,7 @@ def _run_problems(connection: Any, run: FinishedRun, *, beside: Beside) -> Itera
     elif _sha256(path) != run.workbook_sha256:
         yield f"run {run.run_id}: {path} is not the workbook that was written that night"
     else:
-        yield from (f"run {run.run_id}: {problem}" for problem in beside(path))
+        yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
 
 
 def _chained_digests(connection: Any, run: FinishedRun) -> Iterator[str]:
@@ -112,11 +126,32 @@ def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:
             )
 
 
-def _one_workbook(finished: list[FinishedRun], *, workbook: Path, beside: Beside) -> list[str]:
+def _one_workbook(
+    environment: Environment, finished: list[FinishedRun], *, workbook: Path, reading: Reading
+) -> list[str]:
+    """What is the matter with one workbook: as it was written, or else cell by cell."""
     digest = _sha256(workbook)
     if any(run.workbook_sha256 == digest for run in finished):
-        return [*beside(workbook)]
-    return [f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"]
+        return [*reading.beside(workbook)]
+    run_id = reading.run_of(workbook)
+    if run_id not in {run.run_id for run in finished}:
+        return [
+            f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"
+        ]
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = results.load(connection, run_id, with_matches=False)
+    if result is None:
+        return [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+    found = [
+        *reading.differences(figures_of(run, result=result, environment=environment), workbook)
+    ]
+    if not found:
+        return [*reading.beside(workbook)]
+    told = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
+    more = len(found) - CELLS_SHOWN_MAX
+    rest = [f"… and {more} more"] if more > 0 else []
+    return [told, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
 
 
 def _sha256(path: Path) -> str:

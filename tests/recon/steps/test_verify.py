@@ -3,22 +3,28 @@ import re
 import sqlite3
 import zipfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recon.cli.workbooks import workbooks
+from recon.cli.workbooks import reading, workbooks
 from recon.errors import SourceMissingError
 from recon.model import Mode
 from recon.steps.gate import gate_of
-from recon.steps.verify import Verification, verify
+from recon.steps.verify import Reading, Verification, verify
 from recon.store import runs
 
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""The workbooks of these nights are no workbooks."""
 
-def _verified(merchant: Any, *, workbook: Path | None = None) -> Verification:
+
+def _verified(
+    merchant: Any, *, workbook: Path | None = None, look: Reading = UNREAD
+) -> Verification:
     with merchant.environment() as environment:
-        return verify(environment, beside=lambda _: (), workbook=workbook)
+        return verify(environment, reading=look, workbook=workbook)
 
 
 def _night(merchant: Any) -> Path:
@@ -67,20 +73,25 @@ def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet3.xml
     return target.getvalue()
 
 
-def test_a_planted_value_and_a_planted_row_are_both_found(merchant: Any) -> None:
-    """One amount made larger, or one break taken out: the workbook is not believed."""
+def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
+    """One amount made larger, or one break taken out: the cell, what it says and what is true."""
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
     merchant.night(workbooks=workbooks())
     (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
     content = workbook.read_bytes()
-    value = _without(content, pattern=r"<v>\d", new="<v>99")
+    value = _without(content, pattern=r'(<c r="I7"[^>]*><v>)[^<]*', new=r"\g<1>99")
     row = _without(content, pattern=r'<row r="7".*?</row>', new="")
-
-    for planted in (value, row):
+    saved = _without(content, pattern=r'<row r="7"', new=' <row r="7"')
+    told = {}
+    for name, planted in {"value": value, "row": row, "saved": saved, "own": content}.items():
         workbook.write_bytes(planted)
-        assert "edited" in _verified(merchant, workbook=workbook).problems[0]
-    workbook.write_bytes(content)
-    assert _verified(merchant, workbook=workbook).problems == ()
+        told[name] = _verified(merchant, workbook=workbook, look=reading()).problems
+
+    assert "edited" in told["value"][0]
+    assert "1 cells differ" in told["value"][0]
+    assert re.fullmatch(r"Breaks!I7 says 99.0, the database says -?[0-9.]+", told["value"][1])
+    assert re.fullmatch(r"Breaks lacks the row of the break [0-9a-f]{16}", told["row"][1])
+    assert told["saved"] == told["own"] == ()
 
 
 def test_a_workbook_that_is_gone_is_found_with_the_way_back(merchant: Any) -> None:
@@ -130,9 +141,10 @@ def test_a_workbook_that_does_not_exist_is_a_usage_error(merchant: Any) -> None:
 def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(merchant: Any) -> None:
     """The files that hold a large night's matches are part of what is verified."""
     workbook = _night(merchant)
+    changed = replace(UNREAD, beside=lambda path: [f"{path.name}: changed"])
     with merchant.environment() as environment:
-        told = verify(environment, beside=lambda path: [f"{path.name}: changed"])
-        one = verify(environment, beside=lambda path: [f"{path.name}: changed"], workbook=workbook)
+        told = verify(environment, reading=changed)
+        one = verify(environment, reading=changed, workbook=workbook)
 
     assert [problem.endswith(f": {workbook.name}: changed") for problem in told.problems] == [True]
     assert one.problems == (f"{workbook.name}: changed",)
