@@ -98,6 +98,10 @@ sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders beside DuckDB and datacompy
 	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py
 
+.PHONY: bench-workbook
+bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside XlsxWriter and openpyxl, of a night, of an import (WORKBOOK_ROWS, WORKBOOK_LARGE)
+	@nice -n 5 $(BIN)/python benchmarks/bench_workbook.py
+
 lock: ## resolve the dependencies again (hashed, no index host)
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --group dev pyproject.toml -o requirements.lock
 

@@ -4,10 +4,10 @@ The night is drawn again from the tables and both files are read by another libr
 that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
 """
 
-import math
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ NEWER_LATER = frozenset({"history_head", "History"})
 """Facts of the hidden sheet and the Guide that go on after the night."""
 LEFT_OUT = frozenset({*ANSWERS, VERSION, "Answered by"})
 """Columns of Breaks that people fill in, or that an import fills in later."""
-_EQUAL = 1e-15
+_EQUAL = Decimal("1e-15")
 """Another program may write the last digit of a quotient otherwise."""
 
 Rows = list[list[Any]]
@@ -151,10 +151,13 @@ def _row(
 
 
 def _is_same(said: object, stored: object) -> bool:
-    numbers = isinstance(said, float | int) and isinstance(stored, float | int)
-    if numbers and not isinstance(said, bool) and not isinstance(stored, bool):
-        return math.isclose(float(str(said)), float(str(stored)), rel_tol=_EQUAL)
-    return type(said) is type(stored) and said == stored
+    if type(said) is not type(stored) or said == stored:
+        return said == stored
+    try:
+        one, other = Decimal(repr(said)), Decimal(repr(stored))
+    except InvalidOperation:
+        return False
+    return abs(one - other) <= _EQUAL * abs(other)
 
 
 def _shown(cell: object) -> str:
