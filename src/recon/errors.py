@@ -16,6 +16,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   └── SpillError             an answer kept in a file does not fit the database
     ├── InputsGoneError            what a night compared is not stored     exit 1
     ├── OutputError                a report cannot be written             exit 1
+    │   └── FolderError            a named folder cannot be used at all   exit 2
     └── Defect                     an invariant of ours does not hold: a bug
 """
 
@@ -82,6 +83,12 @@ class InputsGoneError(ReconError):
 
 class OutputError(ReconError):
     """A report cannot be written."""
+
+
+class FolderError(OutputError):
+    """The folder that results were to go to cannot be made or written; nothing was begun."""
+
+    exit_code = 2
 
 
 class Defect(ReconError):  # noqa: N818 - a defect is the word for a bug of ours

@@ -2,8 +2,8 @@
 
 A payout has no order. Its set is named by the id under which it was asked for, or by the batch of
 the settlement file that pays the merchant out. A ledger entry joins the payout that its reference,
-transaction or order names; one that names none stands alone. Ledger entries are judged only in
-accounts for which somebody tells of payouts, elsewhere they stay `not_compared`.
+transaction or order names; one that names none stands alone where a settlement file covers its
+account, elsewhere it stays `not_compared`. A payout that was refused and sent again is answered.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +33,17 @@ _STANDINGS = (
     ("rejected", REJECTED_STATES),
 )
 _PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
+_ENTRY = (
+    *("merchant_id", "account_id", "entry_id", "reverses_entry_id"),
+    *("reference_no", "transaction_id", "order_no"),
+)
 _NAMED_BY = ("reference_no", "transaction_id", "order_no")
 """Columns of a ledger entry that may name its payout, in this order."""
 
 Key = tuple[str, str, str]
 """Merchant, account, name."""
+ANSWERED = "answered"
+"""Standing of a refused payout that was sent again: nothing is wrong with it any more."""
 
 
 class Paid(IntFlag):
@@ -67,15 +73,31 @@ class Payouts:
 
 
 def judged_entries(sources: Sources) -> Bools:
-    """Payout entries of the accounts for which instructions or settlement tell of payouts."""
+    """Payout entries that somebody could have told of.
+
+    Where a settlement file covers the account, all of its payout entries. Where only instructions
+    tell of payouts, those that name one of them and what reverses them: what the gateway pays out
+    to the merchant itself has no source there, so nothing of it is a break.
+    """
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
-    told = {(row["merchant_id"], row["account_id"]) for row in _told(sources)}
+    settled = {(row["merchant_id"], row["account_id"]) for row in _settled(sources.settlement)}
+    named = {_key(row, name) for row in _told(sources) for name in row["names"]}
     marks = ledger["entry_type"].isin(_PAYOUT_TYPES).to_numpy().copy()
-    entries = ledger.loc[marks, ["merchant_id", "account_id"]]
-    marks[marks] = [place in told for place in entries.itertuples(index=False, name=None)]
+    rows = ledger.loc[marks, [*_ENTRY]].to_dict("records")
+    ours = {_key(row, row["entry_id"]) for row in rows if _is_named(row, named=named)}
+    marks[marks] = [
+        (row["merchant_id"], row["account_id"]) in settled
+        or _key(row, row["entry_id"]) in ours
+        or _key(row, row["reverses_entry_id"]) in ours
+        for row in rows
+    ]
     return marks
+
+
+def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
+    return any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
 
 
 def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
@@ -146,11 +168,14 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         return
     payouts = instructions[instructions["kind"].eq(InstructionKind.PAYOUT).to_numpy()]
     at = started_at(payouts)
+    answered = _sent_again(payouts, at=at)
     rows = np.flatnonzero(instructions["kind"].eq(InstructionKind.PAYOUT).to_numpy())
     for row, since, cells in zip(rows, at, payouts.to_dict("records"), strict=True):
         standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
         if standing is None:
             continue
+        if cells["instruction_id"] in answered:
+            standing = ANSWERED
         named = tuple(
             cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
         )
@@ -164,6 +189,25 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
             "name": cells["request_id"] or cells["instruction_id"],
             "names": [name for name in named if name],
         }
+
+
+def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[str]:
+    """Refused payouts that a later confirmed one stands for, one for one.
+
+    Only where both name the same order number and amount: equal amounts alone may have two payees.
+    """
+    same = ["merchant_id", "account_id", "order_no", "currency", "amount"]
+    named = payouts.assign(_at=at)[payouts["order_no"].ne("").to_numpy()]
+    dated = named.sort_values(["_at", "instruction_id"])
+    waiting: dict[tuple[Any, ...], list[str]] = {}
+    answered: set[str] = set()
+    for cells in dated.to_dict("records"):
+        key = tuple(cells[name] for name in same)
+        if cells["state"] in REJECTED_STATES:
+            waiting.setdefault(key, []).append(cells["instruction_id"])
+        elif cells["state"] in CONFIRMED_STATES and waiting.get(key):
+            answered.add(waiting[key].pop(0))
+    return answered
 
 
 def _settled(settlement: pd.DataFrame | None) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
 
-from recon.errors import NightHeldError, OutputError, ReconError, StoreError, UsageError
+from recon.errors import FolderError, NightHeldError, ReconError, StoreError, UsageError
 from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
@@ -104,7 +104,7 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
         UsageError: the business date is not a date, or has not closed yet.
-        OutputError: the reports folder cannot be written.
+        FolderError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
@@ -145,7 +145,7 @@ def refuse_unwritable(folder: Path) -> None:
     """Try the reports folder before money moves, not when the night is over.
 
     Raises:
-        OutputError: nothing can be written there.
+        FolderError: nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def refuse_unwritable(folder: Path) -> None:
             f"the reports folder {folder} cannot be written ({error.strerror}); nothing was sent: "
             "make it writable, or name another in merchants.toml"
         )
-        raise OutputError(msg) from error
+        raise FolderError(msg) from error
 
 
 def refuse_full_disk(database: Path | None, *, needed: int) -> None:

@@ -8,7 +8,7 @@ night is NOT PROVEN and the workbook is written again saying so.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.people import attention
+from recon.steps.query import previous_night
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
 from recon.steps.restore import note_head
 from recon.steps.risk_told import risk_told
@@ -307,6 +308,20 @@ def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) ->
     return replace(result, control_totals=(*others, *totals), verdict=verdict)
 
 
+def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
+    """The business dates between the night before and this one that nobody ran, in a sentence."""
+    before = previous_night(run, environment=environment)
+    if before is None:
+        return []
+    first = date.fromisoformat(before.business_date) + timedelta(days=1)
+    days = (date.fromisoformat(run.business_date) - first).days
+    if days < 1:
+        return []
+    last = first + timedelta(days=days - 1)
+    told = f"{first}" if days == 1 else f"{first} to {last}"
+    return [f"No night ran for {told}: what came in on these days is judged tonight."]
+
+
 def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str, ...]:
     notes: list[str] = []
     gateway = environment.settings.gateway
@@ -324,6 +339,7 @@ def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str
     if sources.opening_balance:
         left_out = " and ".join(f"{n:,} {what}" for what, n in sources.opening_balance.items())
         notes.append(f"Opening balance, not compared: {left_out} from before the window.")
+    notes += skipped_nights(run, environment=environment)
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")
     with environment.store.reading() as connection:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from recon.durable import flush_folder
-from recon.errors import Defect, OutputError
+from recon.errors import Defect, FolderError, OutputError
 from recon.matching.reopened import ended_so_far
 from recon.matching.result import (
     AMOUNT_COLUMNS,
@@ -89,14 +89,14 @@ def output_folder(folder: Path) -> Iterator[None]:
     """Make sure that results can be written, before anything is computed; clear what was staged.
 
     Raises:
-        OutputError: the folder cannot be made or written.
+        FolderError: the folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = _stage(folder, "probe", content="")
         probe.unlink()
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise FolderError(str(_unwritable(folder, error))) from error
     try:
         yield
     finally:

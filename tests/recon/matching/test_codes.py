@@ -524,9 +524,43 @@ CASES: list[tuple[str, str, Build]] = [
         ),
     ),
     (
-        "payout that nobody sent",
+        "payout that no settlement file tells of",
         "PAYOUT_NOT_BOOKED + LEDGER_PAYOUT_ONLY",
-        lambda c: _paid_out(c, reference_no="P9"),
+        lambda c: c.line("payout", order_no="", transaction_id="", gross=0, net=0).entry(
+            "payout", order_no="", reference_no="P9"
+        ),
+    ),
+    (
+        "payout to the merchant where only our own instructions tell of payouts",
+        "MATCHED",
+        lambda c: _paid_out(c, reference_no="P1").entry("payout", order_no="", reference_no="P9"),
+    ),
+    (
+        "payout refused and sent again",
+        "MATCHED + MATCHED",
+        lambda c: (
+            c.payout("rejected", outcome_at=EARLIER, order_no="PO-1")
+            .payout(request_id="P2", order_no="PO-1")
+            .entry("payout", order_no="", reference_no="P2")
+        ),
+    ),
+    (
+        "payout refused, and another of the same amount",
+        "PAYOUT_FAILED + MATCHED",
+        lambda c: (
+            c.payout("rejected", outcome_at=EARLIER)
+            .payout(request_id="P2")
+            .entry("payout", order_no="", reference_no="P2")
+        ),
+    ),
+    (
+        "payout refused after one that was sent",
+        "PAYOUT_FAILED + MATCHED",
+        lambda c: (
+            c.payout("rejected", outcome_at=JUST_NOW, order_no="PO-1")
+            .payout(request_id="P2", order_no="PO-1")
+            .entry("payout", order_no="", reference_no="P2")
+        ),
     ),
     (
         "payout where nobody tells of payouts",

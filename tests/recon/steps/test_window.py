@@ -8,6 +8,7 @@ from sqlalchemy import update
 from recon.matching.result import Reconciliation
 from recon.model import Mode
 from recon.rules import Rules
+from recon.steps.report import skipped_nights
 from recon.steps.window import ledger_start, looked_back, window_start
 from recon.store import results, runs
 from recon.store.runs import Run
@@ -32,6 +33,14 @@ def newest(merchant: Any) -> Reconciliation:
     return found
 
 
+def told(merchant: Any) -> list[str]:
+    """What page one of the newest night says of nights that never ran."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        return skipped_nights(run, environment=environment)
+
+
 def judged(merchant: Any, order_no: str) -> str:
     """What the newest night says of one order: a code or a state, "" when it has none."""
     result = newest(merchant)
@@ -49,9 +58,12 @@ def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant
     before = judged(merchant, one.order_no)
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(update(order_row).values(ordered_at=LONG_AGO))
-    merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.wait(hours=48)
+    merchant.night(date="2026-11-22")
 
+    assert told(merchant) == [
+        "No night ran for 2026-11-21: what came in on these days is judged tonight."
+    ]
     assert before != ""
     assert judged(merchant, one.order_no) == before
 
