@@ -15,7 +15,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Protocol
 
-from recon.errors import FolderError, NightHeldError, ReconError, StoreError, UsageError
+from recon.errors import (
+    FolderError,
+    NightHeldError,
+    OutputError,
+    ReconError,
+    StoreError,
+    UsageError,
+)
 from recon.model import Mode, NightRequest, StepSummary, Verdict
 from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
