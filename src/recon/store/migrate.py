@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -99,8 +100,9 @@ def check_revision(store: Store) -> None:
         raise StoreError(msg)
 
 
+@cache
 def newest_revision() -> str:
-    """The revision this program was written for."""
+    """The revision this program was written for; its files are read once a process."""
     return ScriptDirectory.from_config(_configuration()).get_current_head() or ""
 
 
