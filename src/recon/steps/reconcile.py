@@ -1,7 +1,8 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from recon.matching.engine import reconcile as compare
@@ -33,9 +34,8 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    again = compare(turned(sources), rules=rules, as_of=run.as_of, previous=previous)
-    proven = with_same_digest(compared, again=again, run=run)
+    engine = partial(compare, rules=rules, as_of=run.as_of, previous=previous)
+    proven = compared_twice(sources, engine=engine, run=run)
     moved = moved_since_signed(
         run,
         result=proven,
@@ -108,12 +108,20 @@ def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Recon
     return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
 
 
+def compared_twice(
+    sources: Sources, *, engine: Callable[[Sources], Reconciliation], run: Run
+) -> Reconciliation:
+    """What an engine makes of the sources, held against what it makes of them turned round."""
+    return with_same_digest(engine(sources), again=engine(turned(sources)), run=run)
+
+
 def turned(sources: Sources) -> Sources:
-    """The same sources with the rows of every frame the other way round."""
+    """The same sources with the rows of every frame and the rejects the other way round."""
     names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
     frames = {name: getattr(sources, name) for name in names}
     return replace(
         sources,
+        rejects=sources.rejects[::-1],
         **{
             name: frame.iloc[::-1].reset_index(drop=True)
             for name, frame in frames.items()
