@@ -25,6 +25,8 @@ ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 """Titles of the cream columns."""
 KEY = "Break key"
 VERSION = "Answers so far"
+LAST_ON_PAPER = "What to do"
+"""The columns up to this one stand on paper, one page wide; the others need a screen."""
 
 
 def _title(row: Row) -> str:
@@ -99,14 +101,14 @@ COLUMNS = (
         of_ledger=True,
     ),
     Column("Money at risk", 15, "amount", field("exposure"), "brkExposure"),
-    Column("Owed to", 11, "text", _owed_to),
-    Column("Order no", 24, "text", field("order_no")),
+    Column("Owed to", 10, "text", _owed_to),
+    Column("Order no", 18, "text", field("order_no"), wrap=True),
+    Column(LAST_ON_PAPER, 36, "text", _to_do, wrap=True),
+    Column("Why", 40, "text", _why, wrap=True),
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Order says", 16, "text", field("state_orders")),
     Column("Gateway says", 16, "text", field("state_gateway")),
     Column("First seen", 11, "day", field("first_seen")),
-    Column("What to do", 46, "text", _to_do, wrap=True),
-    Column("Why", 40, "text", _why, wrap=True),
     Column("Flags", 20, "text", field("flags")),
     Column("Risk, says the gateway", 30, "text", _risk, wrap=True),
     Column("Account", 14, "text", field("account_id")),
@@ -143,7 +145,8 @@ def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) 
     _put_rules(sheet, extent=extent)
     _put_validation(sheet, extent=extent)
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
-    print_on(sheet, run_id=figures.run_id, pages=(3, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    sheet.print_area = f"A1:{_letter(LAST_ON_PAPER)}{extent[1]}"
     protect(sheet)
 
 

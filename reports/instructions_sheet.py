@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from openpyxl.utils import get_column_letter
+
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
 from reports.listing import RIGHT, Column, Row, field, put_list, put_value
-from reports.page import print_on, protect, put_heading
+from reports.page import print_first_rows, print_on, protect, put_heading
 from reports.totals import GROUP_ORDER, Rows
 
 TOP = 4
+PAPER_COLUMNS = 11
+"""Up to the gateway's message: one page wide, instructions and batches."""
 
 COLUMNS = (
     Column("Instruction", 36, "text", field("instruction_id"), "insKey"),
@@ -66,9 +70,15 @@ def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: 
     header = next_row + 1
     extent = put_list(draft, sheet, columns=COLUMNS, rows=rows.instructions, top=header)
     sheet.auto_filter.ref = f"A{header}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
-    _put_batches(draft, sheet, rows=rows.batches, top=extent[1] + 2)
+    batches = extent[1] + 2
+    _put_batches(draft, sheet, rows=rows.batches, top=batches)
     sheet.freeze_panes = "B4"
-    print_on(sheet, run_id=figures.run_id, pages=(2, 0))
+    print_on(sheet, run_id=figures.run_id)
+    if print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=extent) < extent[1]:
+        below = f"A{batches}:{get_column_letter(PAPER_COLUMNS)}{sheet.max_row}"
+        sheet.print_area = f"{sheet.print_area},{below}"
+    else:
+        sheet.print_area = f"A1:{get_column_letter(PAPER_COLUMNS)}{sheet.max_row}"
     protect(sheet)
 
 

@@ -15,10 +15,12 @@ from reports.listing import Column, Kind, field, name_columns, put_list
 from reports.matched_files import MatchedFile
 from reports.matched_xml import Streamed, rows_as_xml
 from reports.package import RowStream
-from reports.page import print_on, protect, put_heading
+from reports.page import print_first_rows, print_on, protect, put_heading
 from reports.totals import Rows
 
 HEADER_ROW = 4
+PAPER_COLUMNS = 12
+"""One page wide, with rows and as a pivot: up to the flags, up to the differences."""
 MATCHED_ROWS_MAX = 200_000
 """More rows than this nobody scrolls, and the file would be slow to open."""
 
@@ -82,14 +84,15 @@ def draw_matched(
     """All matches, or their pivot when files beside the workbook hold them."""
     draft.replaced_characters += rows.matched.replaced_characters
     if beside:
-        _put_pivot(draft, sheet, figures=figures, rows=rows, beside=beside)
+        last = _put_pivot(draft, sheet, figures=figures, rows=rows, beside=beside)
     else:
-        _put_rows(draft, sheet, figures=figures)
-    print_on(sheet, run_id=figures.run_id, pages=(2, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+        last = _put_rows(draft, sheet, figures=figures)
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=(HEADER_ROW + 1, last))
     protect(sheet)
 
 
-def _put_rows(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
+def _put_rows(draft: Draft, sheet: Any, *, figures: NightFigures) -> int:
     put_heading(
         draft,
         sheet,
@@ -111,6 +114,7 @@ def _put_rows(draft: Draft, sheet: Any, *, figures: NightFigures) -> None:
         draft.streams[sheet.title] = RowStream(extent[1], len(COLUMNS), parts)
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{get_column_letter(len(COLUMNS))}{extent[1]}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=2)
+    return extent[1]
 
 
 def _put_pivot(
@@ -120,7 +124,7 @@ def _put_pivot(
     figures: NightFigures,
     rows: Rows,
     beside: Sequence[MatchedFile],
-) -> None:
+) -> int:
     names = " and ".join(one.name for one in beside)
     put_heading(
         draft,
@@ -140,3 +144,4 @@ def _put_pivot(
     last = get_column_letter(len(PIVOT_COLUMNS))
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{last}{extent[1]}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=1)
+    return extent[1]

@@ -5,11 +5,13 @@ from typing import Any
 from recon.figures import NightFigures
 from reports.draft import Draft
 from reports.listing import Column, Row, field, put_list
-from reports.page import print_on, protect, put_heading
+from reports.page import print_first_rows, print_on, protect, put_heading
 from reports.totals import NOT_VERIFIED, Rows
 from reports.words import UNVERIFIED_WORDS
 
 HEADER_ROW = 4
+PAPER_COLUMNS = 12
+"""Up to Why: one page wide."""
 
 
 def _why(row: Row) -> str:
@@ -21,8 +23,6 @@ def _why(row: Row) -> str:
 COLUMNS = (
     Column("Result", 14, "text", field("result"), "opnResult"),
     Column("Order no", 24, "text", field("order_no")),
-    Column("Payment", 24, "text", field("transaction_id")),
-    Column("Ledger entry", 20, "text", field("entry_id")),
     Column("Order says", 17, "text", field("state_orders")),
     Column("Gateway says", 17, "text", field("state_gateway")),
     Column("Ccy", 6, "text", field("currency"), "opnCcy"),
@@ -40,6 +40,8 @@ COLUMNS = (
     ),
     Column("Late from", 17, "instant", field("due_at")),
     Column("Why", 48, "text", _why),
+    Column("Payment", 24, "text", field("transaction_id")),
+    Column("Ledger entry", 20, "text", field("entry_id")),
     Column("Reason code", 26, "text", field("reason")),
     Column("Flags", 20, "text", field("flags")),
     Column("Account", 14, "text", field("account_id")),
@@ -65,5 +67,6 @@ def draw_open(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) ->
     )
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{sheet.cell(extent[1], len(COLUMNS)).coordinate}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
-    print_on(sheet, run_id=figures.run_id, pages=(2, 0), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=extent)
     protect(sheet)

@@ -10,6 +10,8 @@ from reports import look as looks
 from reports.draft import Draft
 
 PAPER_A4 = 9
+PAPER_ROWS_MAX = 40
+"""A long list is read on the screen; on paper its most urgent rows stand."""
 CENTRED = ("Check",)
 
 
@@ -30,8 +32,23 @@ def print_on(
     sheet.oddFooter.right.text = "Page &P of &N"
     if title_rows:
         sheet.print_title_rows = title_rows
-    if pages[0] > 1:
-        sheet.print_title_cols = "A:B"
+
+
+def print_first_rows(draft: Draft, sheet: Any, *, columns: int, rows: tuple[int, int]) -> int:
+    """Print only these columns and at most PAPER_ROWS_MAX of the list; the last row printed.
+
+    Row 3 says so when rows are left out: paper that looks whole and is not misleads.
+    """
+    first, last = rows
+    shown = min(last, first + PAPER_ROWS_MAX - 1)
+    if shown < last:
+        sentence = (
+            f"On paper: the first {PAPER_ROWS_MAX} of {last - first + 1:,} rows. "
+            "All of them stand in the file."
+        )
+        draft.text(sheet, (3, 1), sentence, looks.NOTE)
+    sheet.print_area = f"A1:{get_column_letter(columns)}{shown}"
+    return shown
 
 
 def protect(sheet: Any) -> None:

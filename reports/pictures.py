@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -100,3 +101,28 @@ def _run(*command: str) -> str:
         msg = f"{command[0]} failed ({error}); the workbook itself is unchanged"
         raise OutputError(msg) from error
     return done.stdout
+
+
+def picture_the_documents(reports: Path, *, folder: Path) -> list[Path]:
+    """One picture per sheet of the newest workbook: its first page as sheet-<name>.png.
+
+    Raises:
+        ConfigurationError: no workbook stands there, or a program is not installed.
+        OutputError: the workbook cannot be converted.
+    """
+    workbooks = sorted(reports.glob("reconciliation-*.xlsx"), key=lambda path: path.stat().st_mtime)
+    if not workbooks:
+        msg = f"no workbook in {reports}: run `make demo` first"
+        raise ConfigurationError(msg)
+    with tempfile.TemporaryDirectory() as scratch:
+        drawn = draw_pictures(workbooks[-1], folder=Path(scratch))
+        folder.mkdir(parents=True, exist_ok=True)
+        return [
+            Path(shutil.copy(pages[0], folder / f"sheet-{sheet.lower().replace(' ', '-')}.png"))
+            for sheet, pages in drawn.items()
+        ]
+
+
+if __name__ == "__main__":
+    for written in picture_the_documents(Path(sys.argv[1]), folder=Path(sys.argv[2])):
+        sys.stdout.write(f"{written}\n")
