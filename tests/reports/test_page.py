@@ -43,5 +43,5 @@ def test_paper_that_leaves_rows_out_says_so(last: int, printed: int, told: str |
 
 def test_pictures_of_no_workbook_say_what_to_run(tmp_path: Path) -> None:
     """Where no workbook stands, the command names the folder and the way to one."""
-    with pytest.raises(ConfigurationError, match="no workbook in .*: run `make demo` first"):
+    with pytest.raises(ConfigurationError, match=r"no workbook in .*: run `make demo` first"):
         picture_the_documents(tmp_path, folder=tmp_path)
