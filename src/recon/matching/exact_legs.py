@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.coding import by_word, coded, is_word, placed
+from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, amounts_or
 from recon.matching.ledger_side import JUDGED, compared
 from recon.matching.settlement_side import PAY_OUT, fee_gaps
@@ -49,8 +50,8 @@ def _orders(orders: pd.DataFrame) -> Leg:
 def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
     """Found, paid, nothing refunded, not above what was authorised."""
     amount = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
-    bounded = gateway["authorised_amount"].notna().to_numpy()
-    beyond = bounded & (amount > amounts_of(gateway["authorised_amount"]))
+    authorised = authorised_amounts(gateway, rules=rules)
+    beyond = authorised.notna().to_numpy() & (amount > amounts_of(authorised))
     paid = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
     )

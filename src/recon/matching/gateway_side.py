@@ -102,9 +102,7 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
     state, captured, refunded, net = shown(gateway, rules=rules)
     given = gateway["refunded_amount"].notna().to_numpy()
     means_authorised = rules.gateway.amount_means == "authorised"
-    authorised = gateway["authorised_amount"]
-    if means_authorised:
-        authorised = authorised.fillna(gateway["amount"])
+    authorised = authorised_amounts(gateway, rules=rules)
     return pd.DataFrame(
         {
             "row": np.arange(len(gateway)),
@@ -123,6 +121,14 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
             "net": net,
         }
     )
+
+
+def authorised_amounts(gateway: pd.DataFrame, *, rules: Rules) -> "pd.Series[int]":
+    """What each answer says was authorised, minor units; blank where it says nothing of it."""
+    authorised: pd.Series[int] = gateway["authorised_amount"]
+    if rules.gateway.amount_means == "authorised":
+        return authorised.fillna(gateway["amount"])
+    return authorised
 
 
 def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:

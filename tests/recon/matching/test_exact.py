@@ -46,6 +46,9 @@ APART: dict[str, Change] = {
     "unmapped": lambda c: c.order().payment("unmapped").entry(),
     "refunded": lambda c: c.order().payment(refunded_amount=1).entry(),
     "above-authorised": lambda c: c.order().payment(authorised_amount=9999).entry(),
+    "above-what-amount-means": lambda c: c.order().payment(
+        amount=9999, captured_amount=10000
+    ).entry().ruled(gateway={"amount_means": "authorised"}),
     "kind-of-entry": lambda c: c.order().payment().entry("adjustment"),
     "not-booked": lambda c: c.order().payment().ledger(),
     "order-twice": lambda c: c.order().order().payment().entry(),
