@@ -6,6 +6,7 @@ scanner of `csv_text`, which says what is the matter. Rows with another number o
 header are cut out, so that one of them does not slow its neighbours.
 """
 
+import codecs
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -151,6 +152,9 @@ def _parsed(
     if not content.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.string()) for name in names})
     quoted = dialect.quote.encode() in content
+    if content.startswith(codecs.BOM_UTF8):
+        # Arrow drops one mark; a block does not begin a file, so this one is content.
+        content = codecs.BOM_UTF8 + content
     try:
         return arrow_csv.read_csv(
             pa.BufferReader(pa.py_buffer(content)),

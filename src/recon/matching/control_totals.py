@@ -80,7 +80,14 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         ),
         *settlement_totals(sources.settlement),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
-        *bounds_totals(joined, sources=sources, exact=exact, frames=frames, places=places),
+        *bounds_totals(
+            joined,
+            sources=sources,
+            exact=exact,
+            frames=frames,
+            places=places,
+            rules=proof.rules,
+        ),
         *tolerance_totals(frames.matches, rules=proof.rules),
         *write_off_totals(proof.moved, agreed=sources.agreed_write_offs),
     )

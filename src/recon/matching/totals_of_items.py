@@ -7,6 +7,7 @@ import pandas as pd
 
 from recon.matching.exact import Exact
 from recon.matching.facts import BOUNDED
+from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Rows, amounts_of
 from recon.matching.joined_sets import Joined
 from recon.matching.movements import WRITTEN_OFF
@@ -147,6 +148,7 @@ def bounds_totals(
     exact: Exact,
     frames: Frames,
     places: pd.DataFrame,
+    rules: Rules,
 ) -> Iterator[ControlTotal]:
     """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown as breaks.
 
@@ -167,7 +169,8 @@ def bounds_totals(
     shown = named[named["break_id"].isin(ids)]["set"]
     right = left[left["set"].isin(shown)]
     name = "sets beyond refunds <= captured <= authorised = those shown"
-    left = pd.concat([left[ACCOUNT_CURRENCY], _aside_beyond_bounds(sources, exact=exact)])
+    aside = _aside_beyond_bounds(sources, exact=exact, rules=rules)
+    left = pd.concat([left[ACCOUNT_CURRENCY], aside])
     if left.empty:
         # None beyond a bound is said, not left out: this total is a gate before money.
         for merchant, account in sorted(_accounts(places, joined=joined)):
@@ -181,18 +184,16 @@ def _accounts(places: pd.DataFrame, *, joined: Joined) -> set[tuple[str, str]]:
     return {(str(merchant), str(account)) for merchant, account in accounts.itertuples(index=False)}
 
 
-def _aside_beyond_bounds(sources: Sources, *, exact: Exact) -> pd.DataFrame:
+def _aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> pd.DataFrame:
     """Payments that were set aside although they are beyond a bound: there must be none."""
     gateway, rows = sources.gateway, exact.rows["gateway"]
-    amount, captured, authorised, refunded = (
-        amounts_of(gateway[name])[rows]
-        for name in ("amount", "captured_amount", "authorised_amount", "refunded_amount")
+    amount, captured, refunded = (
+        amounts_of(gateway[name])[rows] for name in ("amount", "captured_amount", "refunded_amount")
     )
-    known, bounded = (
-        gateway[name].notna().to_numpy()[rows] for name in ("captured_amount", "authorised_amount")
-    )
-    captured = np.where(known, captured, amount)
-    beyond = (refunded > captured) | (bounded & (captured > authorised))
+    authorised = authorised_amounts(gateway, rules=rules).iloc[rows]
+    captured = np.where(gateway["captured_amount"].notna().to_numpy()[rows], captured, amount)
+    bounded = authorised.notna().to_numpy()
+    beyond = (refunded > captured) | (bounded & (captured > amounts_of(authorised)))
     return gateway[ACCOUNT_CURRENCY].iloc[rows[beyond]]
 
 

@@ -262,6 +262,7 @@ def told(content: bytes, *, layout: FileLayout = STANDARD, at_once: int = 0) -> 
 @example('1,"2', "")
 @example("1,2,3\n4,5\n", "6,7,8\r")
 @example('"a""b",,\n"c\r\nd",2,3\n', ",,")
+@example("\ufeff1,2,3\n", "")
 def test_the_quick_way_and_the_scanner_agree(body: str, tail: str) -> None:
     """Whatever stands in a file, blocks read nothing that the scanner alone reads otherwise."""
     content = ("a,b,c\n" + body + tail).encode()
@@ -276,6 +277,7 @@ def test_the_quick_way_and_the_scanner_agree(body: str, tail: str) -> None:
 )
 @example('1,"2\n3",4\n"5', "", 1, "")
 @example("1,2,3\nEND,1\n\n", "", 3, "\nEND,1")
+@example("1,2,3\n\ufeff4,5,6\n", "", 1, "")
 def test_the_parts_of_a_file_do_not_matter(body: str, tail: str, at_once: int, ending: str) -> None:
     """However few bytes are in memory at once: the same rows, lines, errors and trailer."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2)) if ending else STANDARD

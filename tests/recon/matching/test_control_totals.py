@@ -112,6 +112,13 @@ def aside_beyond_its_bound(proof: Proof) -> Proof:
     return aside_in_error(proof, authorised_amount=9999)
 
 
+def aside_above_what_amount_means(proof: Proof) -> Proof:
+    """A payment was set aside whose capture is above its amount, which is what was authorised."""
+    gateway = proof.rules.gateway.model_copy(update={"amount_means": "authorised"})
+    ruled = replace(proof, rules=proof.rules.model_copy(update={"gateway": gateway}))
+    return aside_in_error(ruled, amount=9999, captured_amount=10000)
+
+
 def doubled_pending(proof: Proof) -> Proof:
     """A pending set stands twice."""
     return frames_with(proof, pending=pd.concat([proof.frames.pending] * 2).assign(order_amount=1))
@@ -317,6 +324,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("T8", unseen_moves),
     ("T9", without_excess),
     ("T9", aside_beyond_its_bound),
+    ("T9", aside_above_what_amount_means),
     ("T10", spent),
     ("T10", not_agreed),
     ("T11", short_pay_out),
