@@ -4,6 +4,7 @@ One JSON line per note in an append-only file, flushed to the disk before anythi
 database whose chain lacks a noted link is older than what once was, or another one.
 """
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from recon.durable import flush_folder
 from recon.errors import OutputError
 from recon.store.history import Head
 
@@ -44,12 +46,17 @@ class HeadFile:
         told = {"sequence": head.sequence, "hash": head.hash, "run": run_id, "at": at.isoformat()}
         line = json.dumps(told, separators=(",", ":")).encode() + b"\n"
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
             try:
-                os.write(descriptor, line)
+                is_new = _drop_half_note(descriptor) == 0
+                if os.write(descriptor, line) != len(line):
+                    # A disk that is nearly full takes a part, and calls that no error.
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            if is_new:
+                flush_folder(self.path.parent)
         except OSError as error:
             msg = (
                 f"{self.path} cannot be written ({error.strerror}): without it a restored database "
@@ -93,3 +100,17 @@ class HeadFile:
                 "find out who changed it, and call the people who look after recon"
             )
             raise OutputError(msg) from error
+
+
+def _drop_half_note(descriptor: int) -> int:
+    """Cut off what a crash left behind the last whole line; returns the bytes that stay.
+
+    A note written behind half a one would make a line that is none, and stop every later night.
+    """
+    size = os.fstat(descriptor).st_size
+    begin = max(0, size - TAIL_BYTES)
+    tail = os.pread(descriptor, TAIL_BYTES, begin)
+    whole = begin + tail.rfind(b"\n") + 1
+    if whole < size:
+        os.ftruncate(descriptor, whole)
+    return whole
