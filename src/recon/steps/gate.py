@@ -32,7 +32,7 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
     """
     folder = environment.settings.account(run.merchant_id, account_id=run.account_id).reports
     before = verified(folder)
-    if history.hash_of(connection, before.sequence) != before.hash:
+    if not history.has_link(connection, before):
         before = NOTHING
     head, problem = history.verify(connection, after=before)
     if not problem:

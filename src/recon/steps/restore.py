@@ -31,7 +31,7 @@ def restored_since(connection: Any, run: Run, *, environment: Environment) -> st
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     side = HeadFile(account.reports)
     noted = side.newest()
-    if noted is None or history.hash_of(connection, noted.head.sequence) == noted.head.hash:
+    if noted is None or history.has_link(connection, noted.head):
         return ""
     head = history.head(connection)
     return (

@@ -78,6 +78,11 @@ def hash_of(connection: Connection, sequence: int) -> str:
     return connection.execute(_HASH, {"wanted": sequence}).scalar_one_or_none() or ""
 
 
+def has_link(connection: Connection, claimed: Head) -> bool:
+    """Whether the chain has this very link; what has no hash is none."""
+    return claimed.hash != "" and hash_of(connection, claimed.sequence) == claimed.hash
+
+
 def strayed_instruction(connection: Connection) -> str:
     """An instruction whose state is not what its last event says, in words; "" when none."""
     mine = history.c.entity == "instruction"

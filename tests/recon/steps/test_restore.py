@@ -1,3 +1,4 @@
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -97,7 +98,7 @@ def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
     merchant.night()
     restored_over(merchant, newest)
     with merchant.environment() as environment:
-        assert verify(environment, beside=lambda _: ()).problems == ()
+        assert verify(environment, reading=UNREAD).problems == ()
     merchant.night()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
@@ -167,3 +168,19 @@ def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) 
 
     assert "changed past the journal" in str(told.figures["stopped"])
     assert len(merchant.effects()) == 1
+
+
+def test_files_that_claim_a_link_without_a_hash_hide_nothing(merchant: Any) -> None:
+    """Neither beside file vouches for a chain by a number that the chain does not have."""
+    merchant.night()
+    reports = next(merchant.folder.rglob("history-verified.json")).parent
+    forged = {"sequence": 10**9, "hash": ""}
+    (reports / "history-verified.json").write_text(json.dumps(forged))
+    with (reports / "history-head.jsonl").open("a") as file:
+        file.write(json.dumps(forged | {"run": "x", "at": "y"}) + "\n")
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    kept = json.loads((reports / "history-verified.json").read_text())
+
+    assert "is a backup that was restored" in str(told.figures["stopped"])
+    assert 0 < kept["sequence"] < forged["sequence"]

@@ -109,6 +109,16 @@ def test_writers_that_come_at_once_make_one_chain(store: Store) -> None:
     assert (refused, last.sequence, problem) == ([], 30, "")
 
 
+@pytest.mark.parametrize("claimed", [Head(10**12, ""), Head(-1, "")])
+def test_a_link_that_is_not_there_is_vouched_for_by_nothing(store: Store, claimed: Head) -> None:
+    """A head that claims an empty hash is no head: all of it is walked, or taken as restored."""
+    _grown(store)
+    with store.reading() as connection:
+        assert not history.has_link(connection, claimed)
+        assert history.has_link(connection, history.head(connection))
+        assert history.has_link(connection, Head(0, history.GENESIS))
+
+
 def test_a_walk_from_a_verified_link_reads_only_what_came_after(store: Store) -> None:
     """The part before is taken as it was found; the whole walk still sees a change there."""
     _grown(store)
