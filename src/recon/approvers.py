@@ -7,9 +7,9 @@ proves who it is; its secret is only named here, never written here.
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from recon.errors import ConfigurationError
 from recon.rules import problems_of
@@ -52,3 +52,25 @@ def approvers_of(tables: Mapping[str, Any]) -> dict[str, Approver]:
 class _People(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     approvers: dict[str, Approver] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _nobody_is_two(self) -> Self:
+        """One name or one secret under two short names would let one person be two."""
+        told: dict[tuple[str, str], str] = {}
+        for short, person in self.approvers.items():
+            for key, value in _marks_of(person).items():
+                first = told.setdefault((key, value), short)
+                if value and first != short:
+                    msg = f"{first} and {short} have the same {key}: each person needs their own"
+                    raise ValueError(msg)
+        return self
+
+
+def _marks_of(person: Approver) -> dict[str, str]:
+    """What no two people may share; "" is nothing."""
+    file = person.code_secret_file
+    return {
+        "name": " ".join(person.name.casefold().split()),
+        "code_secret_env": person.code_secret_env,
+        "code_secret_file": "" if file is None else str(file.resolve()),
+    }

@@ -21,3 +21,27 @@ def test_a_foreign_table_is_refused_by_name() -> None:
     """Only tables of people stand in approvers.toml."""
     with pytest.raises(ConfigurationError, match="people"):
         approvers_of({"people": {}})
+
+
+@pytest.mark.parametrize(
+    ("anna", "ben", "named"),
+    [
+        ({"name": "Anna Berg"}, {"name": " anna  BERG "}, "name"),
+        (
+            {"name": "Anna", "code_secret_env": "CODE"},
+            {"name": "Ben", "code_secret_env": "CODE"},
+            "code_secret_env",
+        ),
+        (
+            {"name": "Anna", "code_secret_file": "/run/secrets/code"},
+            {"name": "Ben", "code_secret_file": "/run/secrets/../secrets/code"},
+            "code_secret_file",
+        ),
+    ],
+)
+def test_one_person_is_not_declared_as_two(
+    anna: dict[str, str], ben: dict[str, str], named: str
+) -> None:
+    """Who has one secret, or one name, under two short names would be both of two people."""
+    with pytest.raises(ConfigurationError, match=rf"(?s)anna.*ben.*{named}"):
+        approvers_of({"approvers": {"anna": anna, "ben": ben}})
