@@ -20,7 +20,8 @@ def spill_of(run: Run, *, environment: Environment) -> Spill:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     database = environment.store.path
     beside = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
-    return Spill((account.reports / FOLDER, *beside))
+    places = (account.reports / FOLDER, *beside)
+    return Spill(places, account=f"{run.merchant_id}/{run.account_id}")
 
 
 @contextmanager

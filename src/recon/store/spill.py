@@ -24,6 +24,7 @@ REPLY, NOT_SENT = "reply", "not sent"
 SUFFIX = ".answer.json"
 ASIDE = ".set-aside"
 RESERVE = ".room-for-one-answer"
+"""How the names of such files begin; each account has its own, also where folders are shared."""
 SPILL_BYTES_MAX = 4 * 1024 * 1024
 """Room for the largest reply that is read, in base64, and what stands around it."""
 FILES_MAX = 1_000
@@ -53,10 +54,11 @@ class Spilled:
 
 
 class Spill:
-    """The files of one account; `places` are tried in order."""
+    """The files of one account; `places` are tried in order, other accounts may use them too."""
 
-    def __init__(self, places: Sequence[Path]) -> None:
+    def __init__(self, places: Sequence[Path], *, account: str = "") -> None:
         self.places = tuple(places)
+        self._room = f"{RESERVE}.{hashlib.sha256(account.encode()).hexdigest()[:16]}"
 
     def reserve(self) -> None:
         """Take the room for one answer before anything is sent.
@@ -67,7 +69,7 @@ class Spill:
         folder = self.places[0]
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(folder / RESERVE, os.O_WRONLY | os.O_CREAT, 0o600)
+            descriptor = os.open(folder / self._room, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
                 os.posix_fallocate(descriptor, 0, SPILL_BYTES_MAX)
                 os.fsync(descriptor)
@@ -83,7 +85,7 @@ class Spill:
 
     def free(self) -> None:
         """Give the room back; what is kept stays."""
-        (self.places[0] / RESERVE).unlink(missing_ok=True)
+        (self.places[0] / self._room).unlink(missing_ok=True)
 
     def keep(self, spilled: Spilled) -> Path:
         """Write one answer; on the disk when this returns.
@@ -95,7 +97,8 @@ class Spill:
         problems = []
         for folder in self.places:
             try:
-                return _write(folder, name=f"{spilled.batch_id}{SUFFIX}", document=document)
+                room = _write(folder / self._room, document=document)
+                return _named(room, name=f"{spilled.batch_id}{SUFFIX}")
             except OSError as error:
                 problems.append(f"{folder}: {error.strerror}")
         msg = (
@@ -172,10 +175,9 @@ def _digest(told: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _write(folder: Path, *, name: str, document: bytes) -> Path:
-    """Into the room that was taken, where there is one; a half file never has the final name."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    room = folder / RESERVE
+def _write(room: Path, *, document: bytes) -> Path:
+    """Into the room that was taken, where there is one; on the disk when this returns."""
+    room.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)
@@ -186,6 +188,11 @@ def _write(folder: Path, *, name: str, document: bytes) -> Path:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    room.replace(folder / name)
-    flush_folder(folder)
-    return folder / name
+    return room
+
+
+def _named(room: Path, *, name: str) -> Path:
+    """Under its final name, which half a file never has."""
+    kept = room.replace(room.with_name(name))
+    flush_folder(kept.parent)
+    return kept

@@ -38,7 +38,7 @@ def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
     """The largest answer has its room on the disk before anything is sent; it is used up by it."""
     kept = Spill([tmp_path])
     kept.reserve()
-    room = tmp_path / RESERVE
+    room = next(tmp_path.glob(f"{RESERVE}*"))
     taken = room.stat().st_blocks * 512
     kept.keep(replace(ANSWER, reply=b"x" * 2_000_000))
 
@@ -110,3 +110,16 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     kept.free()
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
+    """One that ends, or keeps an answer, does not take away what the other wrote or reserved."""
+    one, other = (Spill([tmp_path], account=name) for name in ("100042/1", "100042/2"))
+    one.reserve()
+    other.reserve()
+    kept = one.keep(ANSWER)
+    one.free()
+    rooms = [path for path in tmp_path.iterdir() if path.name.startswith(RESERVE)]
+
+    assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
+    assert [path for path, _ in other.found()] == [kept]
