@@ -16,10 +16,10 @@ from recon.matching.coding import placed
 from recon.matching.exact import Exact
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grace import business_days
-from recon.matching.grouping import NO_INSTANT, instants_of
+from recon.matching.grouping import NO_INSTANT, Rows, instants_of
 from recon.matching.joined_sets import Joined
 from recon.matching.sources import Sources
-from recon.matching.total_rows import sizes
+from recon.matching.total_rows import ACCOUNT, sizes
 from recon.model import BreakCode, GatewayState
 from recon.rules import Rules
 
@@ -40,7 +40,7 @@ AMOUNT_CODES = frozenset(
     }
 )
 
-Rows = pd.DataFrame
+Breaks = pd.DataFrame
 """Breaks, each with its set, and the sources its order and its payment came from."""
 
 
@@ -56,22 +56,24 @@ class Evidence:
     exact: Exact
     """The sets that agree in every leg: they speak against a cause."""
     whole: Sources
+    hosts: Rows
+    """The set whose break explains a set, else negative."""
 
     def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
         """How many exact sets the orders of each combination of columns have."""
         orders = self.whole.orders[[*columns]].iloc[self.exact.rows["orders"]]
         return sizes(orders, by=[*columns])
 
-    def agreeing_days(self) -> set[tuple[str, int]]:
-        """Accounts and business dates on which an exact set was paid."""
+    def agreeing_days(self) -> set[tuple[str, str, int]]:
+        """Merchants, accounts and business dates on which an exact set was paid."""
         rows, gateway = self.exact.rows["gateway"], self.whole.gateway
         instants = instants_of(gateway["transaction_date"])[rows]
         days = business_days(instants, calendar=self.rules.business_calendar)
         numbers, known = pd.factorize(days)
-        accounts, words = placed(gateway[["account_id"]], by=["account_id"])
+        accounts, words = placed(gateway[ACCOUNT], by=ACCOUNT)
         _, pairs = pd.factorize(accounts[rows] * max(len(known), 1) + numbers)
         found = (divmod(pair, max(len(known), 1)) for pair in pairs.tolist())
-        return {(words[account][0], int(known[day])) for account, day in found}
+        return {(words[place][0], words[place][1], int(known[day])) for place, day in found}
 
     def file_of_sets(self, source: str) -> "pd.Series[str]":
         """The file of the first row of every set that has one (index: set)."""
@@ -96,7 +98,7 @@ def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
 Found = Iterator[tuple[pd.Index, str]]
 
 
-def _unmapped(breaks: Rows, evidence: Evidence) -> Found:
+def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
     """A status code that the map does not know: the line to paste."""
     chosen = breaks[breaks["code"].eq(BreakCode.STATUS_UNMAPPED)]
     items = evidence.joined.gateway.items
@@ -114,31 +116,21 @@ def _unmapped(breaks: Rows, evidence: Evidence) -> Found:
         )
 
 
-def _other_account(breaks: Rows, evidence: Evidence) -> Found:
+def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
     """Orders of one account whose payments sit in one other account."""
     chosen = breaks[breaks["code"].eq(BreakCode.WRONG_ACCOUNT)]
-    effects = evidence.joined.sets
-    hosts = pd.Series(effects["account_id"].to_numpy(), index=effects.index)
-    partner = _partners(chosen, sets=effects)
-    pairs = chosen["set"].map(hosts) + " / " + partner
-    for pair, rows in _grouped(chosen, by=pairs):
-        own, other = str(pair).split(" / ")
-        told = f"The other side of these records of account {own} sits in account {other}."
-        yield rows.index, told
+    sets = evidence.joined.sets
+    away = np.flatnonzero(evidence.hosts >= 0)
+    # A host stands for one set: that one's account, never just any with the same order number.
+    other = pd.Series(sets["account_id"].to_numpy()[away], index=evidence.hosts[away])
+    told_of = chosen.assign(other=chosen["set"].map(other))
+    for (_, account, stray), rows in told_of.groupby([*ACCOUNT, "other"]):
+        if len(rows) >= BREAKS_MIN:
+            told = f"The other side of these records of account {account} sits in account {stray}."
+            yield rows.index, told
 
 
-def _partners(chosen: Rows, *, sets: pd.DataFrame) -> "pd.Series[str]":
-    """The account of the same order number in the same merchant's other account."""
-    keyed = sets[sets["order_no"].isin(chosen["order_no"])]
-    keyed = keyed[["merchant_id", "order_no", "account_id"]].rename(columns={"account_id": "other"})
-    left = chosen[["merchant_id", "order_no", "account_id"]].assign(position=chosen.index)
-    joined = left.merge(keyed, on=["merchant_id", "order_no"])
-    joined = joined[joined["account_id"].ne(joined["other"])].drop_duplicates("position")
-    found = joined.set_index("position")["other"].reindex(chosen.index)
-    return found.fillna("").astype("str")
-
-
-def _scale(breaks: Rows, evidence: Evidence) -> Found:
+def _scale(breaks: Breaks, evidence: Evidence) -> Found:
     """Amounts of one file and currency that are all 10, 100 or 1000 times off."""
     if breaks["code"].isin(AMOUNT_CODES).sum() < BREAKS_MIN:
         return
@@ -162,7 +154,7 @@ def _scale(breaks: Rows, evidence: Evidence) -> Found:
                     yield inside.index, told
 
 
-def _unknown_file(breaks: Rows, evidence: Evidence) -> Found:
+def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
     """A file of which the gateway knows nearly no order: another account or environment."""
     chosen = breaks[breaks["code"].eq(BreakCode.MISSING_AT_GATEWAY)]
     if len(chosen) < BREAKS_MIN:
@@ -178,7 +170,7 @@ def _unknown_file(breaks: Rows, evidence: Evidence) -> Found:
             yield rows.index, told
 
 
-def _doubled_file(breaks: Rows, evidence: Evidence) -> Found:
+def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
     """Two files that hold the same orders with different content."""
     chosen = breaks[breaks["code"].eq(BreakCode.DUPLICATE_ORDER_ROW)]
     items = evidence.joined.orders.items
@@ -195,23 +187,25 @@ def _doubled_file(breaks: Rows, evidence: Evidence) -> Found:
 def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str) -> "Finder":
     """A business date of which a source has nothing, although the gateway has payments."""
 
-    def find(breaks: Rows, evidence: Evidence) -> Found:
+    def find(breaks: Breaks, evidence: Evidence) -> Found:
         chosen = breaks[breaks["code"].eq(code)]
         if len(chosen) < BREAKS_MIN:
             return
         sets, calendar = evidence.joined.sets, evidence.rules.business_calendar
         days = business_days(sets[dated].to_numpy(dtype=np.int64), calendar=calendar)
-        place = pd.Series(list(zip(sets["account_id"], days.tolist(), strict=True)))
+        places = (sets[name] for name in ACCOUNT)
+        place = pd.Series(list(zip(*places, days.tolist(), strict=True)))
         present = {*place[sets[lacking].ne(0).to_numpy()]} | evidence.agreeing_days()
         for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
-            day = int(days[rows["set"].iloc[0]])
+            _, account, day = place[rows["set"].iloc[0]]
             if key not in present and day != NO_INSTANT:
-                yield rows.index, told.format(day=date.fromordinal(EPOCH + day))
+                dated_of = date.fromordinal(EPOCH + day)
+                yield rows.index, told.format(day=dated_of, account=account)
 
     return find
 
 
-def _grouped(breaks: Rows, *, by: "pd.Series[str]") -> Iterator[tuple[object, Rows]]:
+def _grouped(breaks: Breaks, *, by: "pd.Series[str]") -> Iterator[tuple[object, Breaks]]:
     """Groups that are large enough to be one cause; blank keys belong to none."""
     known = (by.notna() & by.ne("")).to_numpy()
     for key, rows in breaks[known].groupby(by[known]):
@@ -219,7 +213,7 @@ def _grouped(breaks: Rows, *, by: "pd.Series[str]") -> Iterator[tuple[object, Ro
             yield key, rows
 
 
-Finder = Callable[[Rows, Evidence], Found]
+Finder = Callable[[Breaks, Evidence], Found]
 FINDERS: tuple[Finder, ...] = (
     _unmapped,
     _other_account,
@@ -230,13 +224,16 @@ FINDERS: tuple[Finder, ...] = (
         BreakCode.MISSING_IN_ORDERS,
         lacking="order_state",
         dated="transaction_date",
-        told="No order file has an order of {day}: is a file missing?",
+        told="No order file has an order of {day} for account {account}: is a file missing?",
     ),
     _missing_day(
         BreakCode.MISSING_IN_LEDGER,
         lacking="ledger_capture",
         dated="transaction_date",
-        told="The ledger has no capture of payments of {day}: is a posting run missing?",
+        told=(
+            "The ledger has no capture of payments of {day} in account {account}: "
+            "is a posting run missing?"
+        ),
     ),
 )
 """In this order; each break is told its first."""

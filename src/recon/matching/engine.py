@@ -128,7 +128,7 @@ def classified(
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
-    evidence = Evidence(joined, rest, rules, exact, sources)
+    evidence = Evidence(joined, rest, rules, exact, sources, outcomes.host)
     frames, break_sets = _frames(
         rows,
         joined=joined,

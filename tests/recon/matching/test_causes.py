@@ -75,7 +75,9 @@ def test_a_day_without_orders_is_a_missing_file(make_case: MakeCase) -> None:
     case = many(make_case(), order={"status": "absent"})
     many(case, start=10, payment={"transaction_date": OTHER_DAY})
 
-    assert causes(case) == {"No order file has an order of 2026-10-01: is a file missing?"}
+    assert causes(case) == {
+        "No order file has an order of 2026-10-01 for account 1: is a file missing?"
+    }
 
 
 def test_a_day_with_some_orders_is_no_missing_file(make_case: MakeCase) -> None:
@@ -111,3 +113,35 @@ def test_payments_in_one_other_account_are_one_cause(make_case: MakeCase) -> Non
 
     (told,) = causes(case)
     assert told == "The other side of these records of account 1 sits in account 2."
+
+
+def test_the_account_of_the_payment_is_named_among_three(make_case: MakeCase) -> None:
+    """A third account with the same order numbers and other amounts is not the one told."""
+    case = many(make_case(), payment={"account_id": "3"})
+    for number in range(3):
+        ids = {"order_no": f"A{number}", "account_id": "2"}
+        case.order(**ids, amount=700).payment(**ids, amount=800, transaction_id=f"O{number}")
+
+    assert causes(case) - {""} == {
+        "The other side of these records of account 1 sits in account 3."
+    }
+
+
+def test_accounts_of_two_merchants_are_not_one_cause(make_case: MakeCase) -> None:
+    """Two merchants whose accounts have the same names share no cause: each has too few breaks."""
+    case = many(make_case(), count=2, payment={"account_id": "2"})
+    moved = {"merchant_id": "other"}
+    many(case, count=2, start=5, order=moved, payment={**moved, "account_id": "2"})
+
+    assert causes(case) == {""}
+
+
+def test_the_orders_of_another_merchant_do_not_hide_a_missing_file(make_case: MakeCase) -> None:
+    """A day is missing for one merchant, whatever a namesake of its account sold that day."""
+    case = many(make_case(), order={"status": "absent"})
+    other = {"merchant_id": "other"}
+    many(case, start=10, order=other, payment=other)
+
+    assert {*case.run().breaks["cause"]} == {
+        "No order file has an order of 2026-10-01 for account 1: is a file missing?"
+    }

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from openpyxl import load_workbook
 
 from recon.cli.workbooks import form, workbooks
 from recon.errors import SourceUnreadableError, UsageError
-from recon.resolutions import Import
+from recon.resolutions import WHOLE_CAUSE, Import
 from recon.steps.identity import identify
 from recon.steps.resolutions import import_resolutions, sentence_of
 from recon.steps.verdicts import agree_write_off
@@ -259,3 +260,26 @@ def test_a_second_person_agrees_to_a_write_off(merchant: Any, night: Night) -> N
         agreed = agree_write_off(waiting["answer_id"], person=person, environment=environment)
 
     assert agreed == key
+
+
+def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
+    """A file in minor units is one line, and one answer for the cause answers all of its breaks."""
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:4]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid[:3]]
+    short = merchant.order(paid[3], amount=f"{Decimal(paid[3].amount) + 7:.2f}")
+    merchant.drop("minor.csv", *rows)
+    merchant.drop("other.csv", short)
+    merchant.night(workbooks=workbooks())
+    back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
+    orders = [
+        back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Order no"]).value for row in range(4)
+    ]
+    chosen = orders.index(paid[0].order_no)
+    back.answer("Order corrected", row=chosen)
+    back.write("Applies to", WHOLE_CAUSE, row=chosen)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert {one.order_no for one in done.taken} == {one.order_no for one in paid[:3]}
+    assert {one.answer.resolution for one in done.taken} == {"Order corrected"}
+    assert not done.refusals
