@@ -4,14 +4,14 @@
 an account's own keys on top. Amounts are major units; an absent key sets no bound.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recon.errors import ConfigurationError
-from recon.rules import problems_of
+from recon.rules import CurrencyCode, problems_of
 
 
 class CurrencyLimits(BaseModel):
@@ -34,8 +34,8 @@ class Limits(BaseModel):
     """Every bound that is configured."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    limits: dict[str, CurrencyLimits] = Field(default_factory=dict)
-    accounts: dict[str, dict[str, CurrencyLimits]] = Field(default_factory=dict)
+    limits: dict[CurrencyCode, CurrencyLimits] = Field(default_factory=dict)
+    accounts: dict[str, dict[CurrencyCode, CurrencyLimits]] = Field(default_factory=dict)
 
     def of(self, account: str, *, currency: str) -> CurrencyLimits:
         """The bounds of an account ("<merchant>/<account>") in a currency."""
@@ -44,13 +44,18 @@ class Limits(BaseModel):
         return general.model_copy(update=own.model_dump(exclude_none=True))
 
 
-def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """The bounds of limits.toml.
+def limits_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> Limits:
+    """The bounds of limits.toml, for these accounts ("<merchant>/<account>").
 
     Raises:
-        ConfigurationError: naming the table and key that is wrong.
+        ConfigurationError: naming the table and key that is wrong; a bound that could never hold,
+            because nobody has such an account or currency, is one.
     """
     try:
-        return Limits.model_validate(tables)
+        limits = Limits.model_validate(tables)
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, source="limits.toml")) from None
+    if strange := sorted(set(limits.accounts) - set(accounts)):
+        msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'
+        raise ConfigurationError(msg)
+    return limits

@@ -4,7 +4,7 @@ Each notice has one table `[notices.<name>]`. Its address holds a password or a 
 named here: an environment variable, or a file that only its owner can read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -58,16 +58,26 @@ class Notice(BaseModel):
         return end in self.verdicts and any(fnmatchcase(account, one) for one in self.accounts)
 
 
-def notices_of(tables: Mapping[str, Any]) -> dict[str, Notice]:
-    """The notices of notices.toml by name.
+def notices_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> dict[str, Notice]:
+    """The notices of notices.toml by name, about these accounts ("<merchant>/<account>").
 
     Raises:
-        ConfigurationError: naming the table and key that is wrong.
+        ConfigurationError: naming the table and key that is wrong; a pattern that fits no account
+            is one, for nobody would ever be told.
     """
     try:
-        return _Declared.model_validate(tables).notices
+        notices = _Declared.model_validate(tables).notices
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, source="notices.toml")) from None
+    for name, notice in notices.items():
+        for pattern in notice.accounts:
+            if accounts and not any(fnmatchcase(account, pattern) for account in accounts):
+                msg = (
+                    f"notices.toml: notices.{name}.accounts: {pattern!r} fits no account of "
+                    "merchants.toml"
+                )
+                raise ConfigurationError(msg)
+    return notices
 
 
 class _Declared(BaseModel):

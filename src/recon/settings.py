@@ -221,6 +221,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     config_dir = (
         Path(environment["RECON_CONFIG_DIR"]) if _given(environment, "RECON_CONFIG_DIR") else None
     )
+    accounts = _accounts(load_tables("merchants", config_dir=config_dir))
     return Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
@@ -230,11 +231,11 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
             GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
         ),
         interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
-        accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
+        accounts=accounts,
         rules=load_rules(config_dir=config_dir),
         approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
-        limits=limits_of(load_tables("limits", config_dir=config_dir)),
-        notices=notices_of(load_tables("notices", config_dir=config_dir)),
+        limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
+        notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
         config_dir=config_dir,
     )
 

@@ -8,7 +8,8 @@ from recon.notices import NOTICES_MAX, STOPPED, Notice, notices_of
 
 
 def _read(**values: Any) -> Notice:
-    return notices_of({"notices": {"finance": {"address_env": "FINANCE"} | values}})["finance"]
+    tables = {"notices": {"finance": {"address_env": "FINANCE"} | values}}
+    return notices_of(tables, accounts={"100042/100042001"})["finance"]
 
 
 @pytest.mark.parametrize("end", [*(verdict.value for verdict in Verdict), STOPPED])
@@ -34,6 +35,10 @@ def test_a_notice_is_bound_to_its_accounts_and_verdicts() -> None:
         ({"notices": {"finance": {"address_env": "A", "verdict": ["RECONCILED"]}}}, "verdict"),
         ({"notices": {"finance": {"address_env": "A", "verdicts": ["GOOD"]}}}, "verdicts"),
         ({"notices": {"Finance!": {"address_env": "A"}}}, "Finance!"),
+        (
+            {"notices": {"finance": {"address_env": "A", "accounts": ["100043/*"]}}},
+            "fits no account",
+        ),
         ({"notice": {}}, "notice"),
         ({"notices": {f"n{i}": {"address_env": "A"} for i in range(NOTICES_MAX + 1)}}, "notices"),
     ],
@@ -43,4 +48,4 @@ def test_a_notice_that_would_not_hold_is_refused_by_name(
 ) -> None:
     """Without an address, with two, with a misspelt key, verdict or table, or too many of them."""
     with pytest.raises(ConfigurationError, match=rf"notices\.toml.*{words}"):
-        notices_of(tables)
+        notices_of(tables, accounts={"100042/100042001"})
