@@ -11,9 +11,10 @@ from random import Random
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
-from recon.settings import Settings, load_settings
+from recon.settings import LedgerSource, Settings, load_settings
 from recon.steps import machine, settings_told
 from recon.steps.notices import told_by_settings
+from recon.steps.restore import link_missing
 from recon.store import sending_rows
 from recon.store.engine import open_store
 from recon.store.migrate import check_revision
@@ -70,6 +71,9 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     for key, account in sorted(settings.accounts.items()):
         yield checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
         yield checked(f"reports {key}", partial(_writable, account.reports))
+        yield checked(f"ledger {key}", partial(_ledger, account.ledger))
+        if database.ok:
+            yield checked(f"history {key}", partial(_history, settings, account.reports))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)
@@ -115,6 +119,29 @@ def _sending(settings: Settings) -> str:
     if found:
         raise ReconError(str(found))
     return "money may be sent"
+
+
+def _ledger(source: LedgerSource | None) -> str:
+    if source is None:
+        return "none: the verdict is never better than INCOMPLETE (merchants.toml, ledger)"
+    if source.path is None:
+        return "a database, which a night reads"
+    if not source.path.is_file():
+        msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
+        raise ReconError(msg)
+    return str(source.path)
+
+
+def _history(settings: Settings, reports: Path) -> str:
+    store = open_store(settings.database_url.get_secret_value())
+    try:
+        with store.reading() as connection:
+            missing = link_missing(connection, reports=reports)
+    finally:
+        store.close()
+    if missing:
+        raise ReconError(missing)
+    return "the database has what was noted beside the reports"
 
 
 def _folder(path: Path, access: int) -> str:

@@ -7,6 +7,7 @@ files of those days ask for again is approved by nobody but people.
 
 from collections.abc import Callable
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 from recon.model import InstructionState
@@ -29,7 +30,12 @@ TOLD = "the database was restored: it may have been sent after the backup was ma
 def restored_since(connection: Any, run: Run, *, environment: Environment) -> str:
     """Why the database is older than it once was, in words; "" when it is not."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    side = HeadFile(account.reports)
+    return link_missing(connection, reports=account.reports)
+
+
+def link_missing(connection: Any, *, reports: Path) -> str:
+    """What the head file beside the reports knows and this database does not; "" for nothing."""
+    side = HeadFile(reports)
     noted = side.newest()
     if noted is None or history.has_link(connection, noted.head):
         return ""

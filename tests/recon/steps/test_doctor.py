@@ -26,6 +26,8 @@ def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
             "permissions",
             "inbox",
             "reports",
+            "ledger",
+            "history",
             "gateway",
         ),
     }
@@ -49,6 +51,14 @@ def test_each_trouble_is_named_with_what_to_do(
 
     assert not check.ok
     assert words in check.sentence
+
+
+def test_missing_books_fail_their_line_only(merchant: Any) -> None:
+    """A ledger that is not there is named before a night stops at it."""
+    (merchant.folder / "ledger.csv").unlink()
+    found = _found(merchant)
+
+    assert [name for name, check in found.items() if not check.ok] == ["ledger"]
 
 
 def test_a_missing_inbox_fails_its_line_only(merchant: Any) -> None:

@@ -3,11 +3,13 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from recon.errors import UsageError
+from recon.steps import doctor
 from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.steps.restore import accept_restore
@@ -72,6 +74,16 @@ def test_a_restored_database_sends_nothing(merchant: Any) -> None:
 
     assert len(merchant.effects()) == 3
     assert "recon db accept-restore" in str(told.figures["stopped"])
+
+
+@pytest.mark.usefixtures("backup")
+def test_the_doctor_sees_a_restored_database(merchant: Any) -> None:
+    """Before a night does."""
+    looked = doctor.checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
+    (history,) = [check for check in looked if check.name.startswith("history")]
+
+    assert not history.ok
+    assert "recon db accept-restore" in history.sentence
 
 
 @pytest.mark.usefixtures("backup")
