@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recon.cli.choices import Merchant
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
@@ -17,9 +18,11 @@ REFUSED_EXIT_CODE = 1
 order_file = typer.Typer(help="One order file, before or after a night.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The order or instruction file.")]
-Merchant = Annotated[str, typer.Option(help="The merchant's id.")]
 Account = Annotated[
-    str | None, typer.Option(help="The account's id; needed when the merchant has several.")
+    str | None,
+    typer.Option(
+        envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
+    ),
 ]
 
 

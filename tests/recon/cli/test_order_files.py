@@ -47,3 +47,18 @@ def test_more_rejects_than_are_shown_are_counted(
     assert capsys.readouterr().err.endswith(
         "and 10 more; `recon order-file replay` writes them all\n"
     )
+
+
+def test_the_page_on_connecting_explains_a_foreign_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The settings of docs/CONNECT.md, put together, read such a file; ids come from variables."""
+    page = (Path(__file__).parents[3] / "docs" / "CONNECT.md").read_text()
+    tables = [block.partition("```")[0] for block in page.split("```toml\n")[1:]]
+    (tmp_path / "merchants.toml").write_text("\n".join(tables))
+    rows = "Bestellung;Betrag;Waehrung;Status;Datum\nA-1;10,50;EUR;bezahlt;20.11.2026 09:15\n"
+    (tmp_path / "my-orders-1.csv").write_text(rows)
+    monkeypatch.setenv("RECON_MERCHANT", "100042")
+    monkeypatch.setenv("RECON_ACCOUNT", "100042001")
+    assert main(["order-file", "check", "my-orders-1.csv"]) == 0
+    assert "Accepted: 10.50 EUR" in capsys.readouterr().out
