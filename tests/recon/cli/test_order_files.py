@@ -54,7 +54,8 @@ def test_the_page_on_connecting_explains_a_foreign_file(
 ) -> None:
     """The settings of docs/CONNECT.md, put together, read such a file; ids come from variables."""
     page = (Path(__file__).parents[3] / "docs" / "CONNECT.md").read_text()
-    tables = [block.partition("```")[0] for block in page.split("```toml\n")[1:]]
+    account = page.partition("<<END\n")[2].partition("END\n")[0].replace("$PWD", str(tmp_path))
+    tables = [account, page.partition("```toml\n")[2].partition("```")[0]]
     (tmp_path / "merchants.toml").write_text("\n".join(tables))
     rows = "Bestellung;Betrag;Waehrung;Status;Datum\nA-1;10,50;EUR;bezahlt;20.11.2026 09:15\n"
     (tmp_path / "my-orders-1.csv").write_text(rows)
