@@ -18,10 +18,11 @@ from reports.draft import NOT_COVERED, NUMBER_MINOR_UNITS_MAX, Draft
 from reports.highlight import when_equal
 from reports.matched_sheet import is_pivot
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
+from reports.proof_words import proof_words
 from reports.roll_forward import ROLL_CHECKS, put_roll_forward
 from reports.totals import NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
 
-WIDTHS = (14, 52, 17, 17, 17, 17, 15, 15, 15, 15, 17, 15, 10, 17)
+WIDTHS = (14, 58, 17, 17, 17, 17, 15, 15, 15, 15, 17, 15, 10, 17)
 OK, CHECK = "OK", "CHECK"
 NIGHTS_BEFORE = 13
 """With tonight: two weeks."""
@@ -194,7 +195,7 @@ def _put_proofs(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) ->
 
 def _put_proof(draft: Draft, sheet: Any, row: int, proof: ControlTotal) -> None:
     for column, text in enumerate(
-        (proof.id, proof.name, proof.account_id, proof.currency, proof.measure), 1
+        (proof.id, proof_words(proof.name), proof.account_id, proof.currency, proof.measure), 1
     ):
         draft.text(sheet, (row, column), text, looks.BODY_TEXT)
     currency = proof.currency if proof.measure == "amount" else ""
