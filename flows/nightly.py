@@ -67,6 +67,7 @@ def nightly(
                 summaries = _walk(run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
+        _index(request)
         return _ended(run_id, summaries=summaries, artifacts=artifacts)
 
 
@@ -96,6 +97,15 @@ def _walk(run_id: str, *, artifacts: Artifacts) -> list[StepSummary]:
             summaries.append(TASKS[name](run_id))
             step_done(summaries[-1].sentence)
     return summaries
+
+
+def _index(request: NightRequest) -> None:
+    """One workbook over all accounts, beside the night's own; without it the night stands."""
+    from recon.steps.night_index import index_after
+    from reports.index_workbook import write_index
+
+    with opened_environment() as environment:
+        index_after(request, environment=environment, write=write_index, say=say)
 
 
 def _ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:

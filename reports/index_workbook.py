@@ -66,7 +66,7 @@ def index_bytes(lines: Sequence[IndexLine], *, day: date, folder: Path) -> bytes
     for row, line in enumerate(lines, HEADER_ROW + 1):
         _put_line(draft, sheet, row, line=line, folder=folder)
     sheet.freeze_panes = f"A{HEADER_ROW + 1}"
-    print_on(sheet, run_id=str(day), title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_on(sheet, about=f"All accounts, night of {day}", title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
     protect(sheet)
     properties: Any = draft.workbook.properties
     properties.title, properties.creator = f"Nights of {day}", "recon"

@@ -16,9 +16,17 @@ CENTRED = ("Check",)
 
 
 def print_on(
-    sheet: Any, *, run_id: str, pages: tuple[int, int] = (1, 0), title_rows: str = ""
+    sheet: Any,
+    *,
+    run_id: str = "",
+    about: str = "",
+    pages: tuple[int, int] = (1, 0),
+    title_rows: str = "",
 ) -> None:
-    """A4 landscape, fitted to (width, height) in pages; 0: as many as it takes."""
+    """A4 landscape, fitted to (width, height) in pages; 0: as many as it takes.
+
+    The footer names the run, or what the sheet is `about` where it belongs to no one run.
+    """
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.paperSize = PAPER_A4
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
@@ -27,7 +35,7 @@ def print_on(
     sheet.page_margins.left = sheet.page_margins.right = 0.4
     sheet.page_margins.top, sheet.page_margins.bottom = 0.4, 0.6
     sheet.page_margins.footer = 0.3
-    sheet.oddFooter.left.text = f"Run {run_id}".replace("&", "&&")
+    sheet.oddFooter.left.text = (about or f"Run {run_id}").replace("&", "&&")
     sheet.oddFooter.center.text = "&A"
     sheet.oddFooter.right.text = "Page &P of &N"
     if title_rows:

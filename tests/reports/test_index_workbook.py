@@ -64,3 +64,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     """People are told where it could not be written."""
     with pytest.raises(OutputError, match="nowhere"):
         write_index(lines(tmp_path), day=DAY, folder=tmp_path / "nowhere")
+
+
+def test_the_footer_says_what_the_index_is(tmp_path: Path) -> None:
+    """It belongs to a night of all accounts, not to a run."""
+    sheet = load_workbook(write_index(lines(tmp_path), day=DAY, folder=tmp_path))["Nights"]
+
+    assert sheet.oddFooter.left.text == "All accounts, night of 2026-11-20"

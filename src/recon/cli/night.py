@@ -31,9 +31,10 @@ def nightly(
     Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
     """
     day = date_of(business_date).isoformat()
-    from recon.cli.workbooks import workbooks
+    from recon.cli.workbooks import index, workbooks
     from recon.steps import night
     from recon.steps.environment import environment_of, system_clock
+    from recon.steps.night_index import index_after
 
     request = night.request_of(account=(merchant, account), business_date=day, live=not dry_run)
     figures: dict[str, int | str] = {}
@@ -48,6 +49,7 @@ def nightly(
             progress=lambda summary: (tell(summary.sentence), figures.update(summary.figures))[0],
             complain=complain,
         )
+        index_after(request, environment=environment, write=index, say=say)
     say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
     say(f"Workbook: {figures.get('workbook', 'none')}")
     raise typer.Exit(verdict.exit_code)
