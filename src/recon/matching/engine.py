@@ -35,6 +35,7 @@ from recon.matching.result_frames import (
 from recon.matching.result_rows import entry_ids, identities, shown_rows
 from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
 from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.sum_bounds import refuse_beyond_sums
 from recon.matching.verdict import verdict_of
 from recon.model import SetState
 from recon.rules import Rules
@@ -57,6 +58,7 @@ def reconcile(
 
 def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
+    refuse_beyond_sums(sources)
     sources = _with_judged_payouts(sources)
     exact = set_aside(sources, rules=rules, previous=previous)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
@@ -66,6 +68,7 @@ def prove_all_classified(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> Proof:
     """The same without setting exact sets aside: slow, and never another result."""
+    refuse_beyond_sums(sources)
     sources = _with_judged_payouts(sources)
     exact = nothing_aside(sources, rules=rules)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
