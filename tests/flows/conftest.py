@@ -75,6 +75,7 @@ class PlayedNight:
     breaks: list[dict[str, str]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     requests: list[NightRequest] = field(default_factory=list)
+    indexed: list[NightRequest] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     untold: str = ""
     waiting: int = 0
@@ -112,6 +113,13 @@ class PlayedNight:
         """Stands for flows.breaks_table.breaks_of: what the store has of the run."""
         assert (run_id, environment) == (RUN_ID, self)
         return self.breaks, len(self.breaks)
+
+    def index_after(
+        self, request: NightRequest, *, environment: object, write: object, say: object
+    ) -> None:
+        """Stands for recon.steps.night_index.index_after."""
+        assert (environment, write, callable(say)) == (self, "index writer", True)
+        self.indexed.append(request)
 
     def step(self, name: str, **figures: str) -> StepSummary:
         """One step, noted; fails when the test says so."""
@@ -156,6 +164,8 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.report", report=report, Workbooks=dict)
     for name in ("ingest", "settle", "reconcile"):
         put(f"recon.steps.{name}", **{name: simple(name)})
+    put("recon.steps.night_index", index_after=played.index_after)
+    put("reports.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
     put("reports.workbook_check", sheet_totals="reader")
     monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)

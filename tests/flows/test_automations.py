@@ -19,7 +19,9 @@ pytestmark = pytest.mark.flow
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 BLOCK = "custom-webhook/operators"
-RING_TIMEOUT_SECONDS = 200
+RING_TIMEOUT_SECONDS = 30
+NIGHTS_MAX = 5
+"""The server takes up a changed automation a moment later; a night before that rings nobody."""
 
 
 @dataclass
@@ -30,11 +32,12 @@ class Bell:
     rung: dict[str, str] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def heard(self, subject: str) -> str:
-        """The text under a subject, once it rang."""
+    def rings(self, *subjects: str) -> bool:
+        """Whether all of them ring within the time."""
         with self.changed:
-            assert self.changed.wait_for(lambda: subject in self.rung, RING_TIMEOUT_SECONDS)
-        return self.rung[subject]
+            return self.changed.wait_for(
+                lambda: set(subjects) <= set(self.rung), RING_TIMEOUT_SECONDS
+            )
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,9 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
             )
         )
         yield opened
+        # The nights of other tests must not ring at a bell that is gone.
+        for automation in opened.read_automations():
+            opened.delete_automation(automation.id)
 
 
 def test_automations_are_made_once_and_put_right(client: Any) -> None:
@@ -119,8 +125,11 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
     dict(automations.establish(client, block=BLOCK))
     night.verdict, night.waiting = "NOT PROVEN", 2
 
-    run_nightly(REQUEST, home=server.home, server=server)
+    for _ in range(NIGHTS_MAX):
+        run_nightly(REQUEST, home=server.home, server=server)
+        if bell.rings(automations.NOT_PROVEN, automations.APPROVAL):
+            break
 
-    told = bell.heard(automations.NOT_PROVEN)
+    told = bell.rung[automations.NOT_PROVEN]
     assert "nightly 100042/100042001 2026-11-20 live ended as NOT PROVEN" in told
-    assert "recon approve" in bell.heard(automations.APPROVAL)
+    assert "recon approve" in bell.rung[automations.APPROVAL]
