@@ -174,7 +174,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
         if standing is None:
             continue
-        if cells["instruction_id"] in answered:
+        if _key(cells, cells["instruction_id"]) in answered:
             standing = ANSWERED
         named = tuple(
             cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
@@ -191,7 +191,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         }
 
 
-def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[str]:
+def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[Key]:
     """Refused payouts that a later confirmed one stands for, one for one.
 
     Only where both name the same order number and amount: equal amounts alone may have two payees.
@@ -199,12 +199,12 @@ def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[str]:
     same = ["merchant_id", "account_id", "order_no", "currency", "amount"]
     named = payouts.assign(_at=at)[payouts["order_no"].ne("").to_numpy()]
     dated = named.sort_values(["_at", "instruction_id"])
-    waiting: dict[tuple[Any, ...], list[str]] = {}
-    answered: set[str] = set()
+    waiting: dict[tuple[Any, ...], list[Key]] = {}
+    answered: set[Key] = set()
     for cells in dated.to_dict("records"):
         key = tuple(cells[name] for name in same)
         if cells["state"] in REJECTED_STATES:
-            waiting.setdefault(key, []).append(cells["instruction_id"])
+            waiting.setdefault(key, []).append(_key(cells, cells["instruction_id"]))
         elif cells["state"] in CONFIRMED_STATES and waiting.get(key):
             answered.add(waiting[key].pop(0))
     return answered
