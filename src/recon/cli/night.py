@@ -12,6 +12,7 @@ from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
     from recon.figures import Attention
+    from recon.model import StepSummary
 
 ATTENTION_SHOWN_MAX = 20
 """Lines of one account; the workbook has them all."""
@@ -38,20 +39,23 @@ def nightly(
 
     request = night.request_of(account=(merchant, account), business_date=day, live=not dry_run)
     figures: dict[str, int | str] = {}
-    with (
-        environment_of(os.environ, clock=system_clock) as environment,
-        telling([name for name, _ in night.ORDER]) as tell,
-    ):
-        verdict = night.run(
-            request,
-            environment=environment,
-            workbooks=workbooks(),
-            progress=lambda summary: (tell(summary.sentence), figures.update(summary.figures))[0],
-            complain=complain,
-        )
+    with environment_of(os.environ, clock=system_clock) as environment:
+        with telling([name for name, _ in night.ORDER]) as tell:
+
+            def progress(summary: "StepSummary") -> None:
+                figures.update(summary.figures)
+                tell(summary.sentence)
+
+            verdict = night.run(
+                request,
+                environment=environment,
+                workbooks=workbooks(),
+                progress=progress,
+                complain=complain,
+            )
+        say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
+        say(f"Workbook: {figures.get('workbook', 'none')}")
         index_after(request, environment=environment, write=index, say=say)
-    say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
-    say(f"Workbook: {figures.get('workbook', 'none')}")
     raise typer.Exit(verdict.exit_code)
 
 
