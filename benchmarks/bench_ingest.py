@@ -7,12 +7,10 @@ them the figures of recon stand alone. Databases are asked twice: empty, and hol
 """
 
 import argparse
-import json
 import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,14 +18,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from peers import peer_command
+from peers import figures_of, peer_command
 
 from recon.foreign_bytes import ORDER_FILE
 from recon.order_file import read_order_file
 from recon.rules import Rules
 from recon.store.migrate import upgrade
 
-HERE = Path(__file__).parent
+SCRIPT = Path(__file__).with_name("ingest_contenders.py")
 SECONDS_MAX = 1_800
 GOAL_ROWS = 1_000_000
 XLSX_SHARE = 10
@@ -83,17 +81,9 @@ def write_xlsx(path: Path, *, rows: int) -> None:
 def measured(command: list[str], name: str, folder: Path, *, server: int = 0) -> Figures | None:
     """One run of a contender, None when it failed; `server` is a PostgreSQL whose CPU counts."""
     before = server_seconds(server)
-    ran = subprocess.run(  # noqa: S603 - our own script
-        [*command, str(HERE / "ingest_contenders.py"), name, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    if ran.returncode:
-        print(f"{name}: {ran.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+    figures = figures_of(command, SCRIPT, name, str(folder), seconds_max=SECONDS_MAX)
+    if figures is None:
         return None
-    figures: Figures = json.loads(ran.stdout.splitlines()[-1])
     figures["server"] = server_seconds(server) - before
     figures["cpu"] += figures["server"]
     return figures

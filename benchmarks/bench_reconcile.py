@@ -7,18 +7,16 @@ figures of recon stand alone.
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from peers import peer_command
+from peers import figures_of, peer_command
 
 from recon.sandbox.planted import planted
 
-HERE = Path(__file__).parent
+SCRIPT = Path(__file__).with_name("reconcile_contenders.py")
 PEERS = ("duckdb", "datacompy", "pandas", "pyarrow")
 SECONDS_MAX = 1_200
 SHARE_BROKEN = 100
@@ -34,22 +32,6 @@ def write_tables(folder: Path, *, size: int) -> None:
         getattr(sources, name).to_parquet(folder / f"{name}.parquet")
 
 
-def measured(command: list[str], name: str, folder: Path) -> Figures | None:
-    """One run of a contender, None when it failed."""
-    ran = subprocess.run(  # noqa: S603 - our own script
-        [*command, str(HERE / "reconcile_contenders.py"), name, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    if ran.returncode:
-        print(f"{name}: {ran.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    figures: Figures = json.loads(ran.stdout.splitlines()[-1])
-    return figures
-
-
 def compare(size: int, *, repeats: int, commands: dict[str, list[str]]) -> None:
     """Print every contender's figures for so many orders."""
     with tempfile.TemporaryDirectory() as name:
@@ -58,7 +40,9 @@ def compare(size: int, *, repeats: int, commands: dict[str, list[str]]) -> None:
         rounds: dict[str, list[Figures]] = {name: [] for name in commands}
         for _ in range(repeats):
             for contender, command in commands.items():
-                figures = measured(command, contender, folder)
+                figures = figures_of(
+                    command, SCRIPT, contender, str(folder), seconds_max=SECONDS_MAX
+                )
                 if figures:
                     rounds[contender].append(figures)
     anchor = median(rounds.get("duckdb", []), "cpu")

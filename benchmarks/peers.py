@@ -1,5 +1,6 @@
-"""Peers of a benchmark, fetched into an environment of their own."""
+"""Contenders of a benchmark, peers in an environment of their own, each run a fresh process."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -26,3 +27,21 @@ def peer_command(
         print(f"{' and '.join(imports)} cannot be fetched here: recon's figures stand alone")
         return None
     return [*command, "python"]
+
+
+def figures_of(
+    command: Sequence[str], script: Path, *words: str, seconds_max: int
+) -> dict[str, float] | None:
+    """What one run of a script of contenders printed last, as JSON; None when it failed."""
+    ran = subprocess.run(  # noqa: S603 - our own script
+        [*command, str(script), *words],
+        capture_output=True,
+        text=True,
+        timeout=seconds_max,
+        check=False,
+    )
+    if ran.returncode:
+        print(f"{words[0]}: {ran.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    figures: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return figures
