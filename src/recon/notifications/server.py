@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import closing
 
 import uvicorn
 
@@ -31,8 +32,7 @@ def receive_until_ended(
         ConfigurationError: the address cannot be used.
         StoreError: the database cannot be used.
     """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         check_revision(store)
         app = create_app(Receiver(settings, store=store, clock=clock))
         with listening(host, port=port) as listener:
@@ -40,8 +40,6 @@ def receive_until_ended(
             # Connections wait in the backlog from here on, so it may be told before the first one.
             ready(f"http://{f'[{bound}]' if ':' in bound else bound}:{at}")
             uvicorn.Server(_config(app)).run(sockets=[listener])
-    finally:
-        store.close()
 
 
 def _config(app: object) -> uvicorn.Config:

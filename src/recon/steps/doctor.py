@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,27 +96,23 @@ def checked(name: str, look: Callable[[], str]) -> Check:
 
 
 def _database(settings: Settings) -> str:
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         check_revision(store)
         with store.writing():
             # Only a writer meets another writer's lock.
             pass
         where = store.path
-    finally:
-        store.close()
     return "reachable, safe for money, at the version this program needs" + (
         f" ({where})" if where else ""
     )
 
 
 def _sending(settings: Settings) -> str:
-    store = open_store(settings.database_url.get_secret_value())
-    try:
-        with store.reading() as connection:
-            found = sending_rows.stopped(connection)
-    finally:
-        store.close()
+    with (
+        closing(open_store(settings.database_url.get_secret_value())) as store,
+        store.reading() as connection,
+    ):
+        found = sending_rows.stopped(connection)
     if found:
         raise ReconError(str(found))
     return "money may be sent"
@@ -133,12 +130,11 @@ def _ledger(source: LedgerSource | None) -> str:
 
 
 def _history(settings: Settings, reports: Path) -> str:
-    store = open_store(settings.database_url.get_secret_value())
-    try:
-        with store.reading() as connection:
-            missing = link_missing(connection, reports=reports)
-    finally:
-        store.close()
+    with (
+        closing(open_store(settings.database_url.get_secret_value())) as store,
+        store.reading() as connection,
+    ):
+        missing = link_missing(connection, reports=reports)
     if missing:
         raise ReconError(missing)
     return "the database has what was noted beside the reports"

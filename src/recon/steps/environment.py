@@ -10,7 +10,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -60,8 +60,7 @@ def environment_of(
     settings = load_settings(variables)
     open_log(variables)
     chance = randomness or random.SystemRandom()
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         check_revision(store)
         yield Environment(
             settings=settings,
@@ -73,8 +72,6 @@ def environment_of(
             variables=variables,
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
         )
-    finally:
-        store.close()
 
 
 def system_clock() -> datetime:

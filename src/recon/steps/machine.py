@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,12 +24,11 @@ def clock_told(settings: Settings, *, now: datetime) -> str:
     Raises:
         ReconError: the database has a run from our future: this clock was set back.
     """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
-        with store.reading() as connection:
-            newest = runs.newest_start(connection)
-    finally:
-        store.close()
+    with (
+        closing(open_store(settings.database_url.get_secret_value())) as store,
+        store.reading() as connection,
+    ):
+        newest = runs.newest_start(connection)
     zone = settings.rules.calendar.timezone
     told = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
     if newest is not None and newest - now > CLOCK_BACK_MAX:
@@ -64,11 +64,8 @@ def permissions_told(settings: Settings, *, variables: Mapping[str, str]) -> str
     Raises:
         ReconError: naming what is open to others, and the command that closes it.
     """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         database = _database_file(store)
-    finally:
-        store.close()
     config = tuple(_with_files(settings.config_dir)) if settings.config_dir else ()
     found = [
         *(f"chmod o-w {path}" for path in _open_to_others(config, mode=stat.S_IWOTH)),
@@ -94,9 +91,8 @@ def _database_file(store: Store) -> tuple[Path, ...]:
 
 def database_folder(settings: Settings) -> Path | None:
     """Where the file of a SQLite database lies; None for a server."""
-    store = open_store(settings.database_url.get_secret_value())
-    path = store.path
-    store.close()
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
+        path = store.path
     return path.parent if path else None
 
 

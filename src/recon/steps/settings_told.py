@@ -4,6 +4,7 @@ Each function gives a sentence, or raises when a night would stumble over what i
 """
 
 from collections.abc import Mapping
+from contextlib import closing
 
 from recon.approvers import Approver
 from recon.errors import ConfigurationError, ReconError
@@ -95,13 +96,10 @@ def notifications_told(settings: Settings) -> str:
     Raises:
         StoreError: the database cannot be read.
     """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         check_revision(store)
         with store.reading() as connection:
             counts = notification_rows.counts(connection)
-    finally:
-        store.close()
     kept = counts.pop("kept")
     refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
     return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
@@ -113,13 +111,10 @@ def unmapped_codes(settings: Settings, *, account: tuple[str, str]) -> list[Seen
     Raises:
         StoreError: the database cannot be read.
     """
-    store = open_store(settings.database_url.get_secret_value())
-    try:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
         check_revision(store)
         with store.reading() as connection:
             seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
-    finally:
-        store.close()
     rules = settings.rules
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
