@@ -213,7 +213,7 @@ def variables(folder: Path, base_url: str) -> dict[str, str]:
     (folder / "gateway.toml").write_text("calls_per_second = 1000\n")
     (folder / "merchants.toml").write_text(
         f'[accounts."{PLACE["merchant_id"]}/{PLACE["account_id"]}"]\nname = "Northwind"\n'
-        f'inbox = "{folder}"\nreports = "{folder}"\n'
+        f'inbox = "{folder}"\nreports = "{folder}"\nsettle_seconds = 0\n'
     )
     url = f"sqlite:///{folder / 'recon.sqlite'}"
     upgrade(url)

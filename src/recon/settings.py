@@ -90,6 +90,8 @@ class AccountSettings(BaseModel):
     """Files that must be there for a night."""
     archive: Path | None = None
     """Where what was read is kept, by hash."""
+    settle_seconds: int = Field(default=5, ge=0, le=3_600)
+    """A file without a `done_file` is read when nobody has touched it for so long; 0: at once."""
     schedule: NightSchedule | None = None
     """When Prefect starts its nights; None: nobody but people does."""
     auto_approve: bool = True

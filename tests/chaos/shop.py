@@ -316,6 +316,6 @@ def _configure(folder: Path) -> None:
     )
     (config / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Northwind"\n'
-        f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\n'
+        f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\nsettle_seconds = 0\n'
         f'ledger = {{ path = "{folder / "ledger.csv"}" }}\n'
     )

@@ -59,6 +59,7 @@ def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
         f"name = {_quoted(name)}\n"
         f"inbox = {_quoted(str(folder.inbox))}\n"
         f"reports = {_quoted(str(folder.reports))}\n"
+        "settle_seconds = 0 # the demo's files are whole; leave the bundled 5 for real ones\n"
         f"ledger = {ledger}\n"
         f'schedule = {{ cron = "{minute} 2 * * *", zone = "{ZONE}" }}\n'
         for account_id, name, minute in zip(

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.foreign_bytes.limits import FILE_BYTES_MAX
 
+CHANGED = "changed while it was read; wait until it is complete and run again"
 _READ_BYTES = 4 * 1024 * 1024
 
 
@@ -37,7 +38,7 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
         _refuse_unfit(path, status=before, bytes_max=bytes_max)
         content = _read(descriptor, bytes_max=bytes_max)
         if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != before.st_size:
-            _refuse(path, "changed while it was read; wait until it is complete and run again")
+            _refuse(path, CHANGED)
     except OSError as error:
         _refuse(path, f"cannot be read: {error.strerror}")
     finally:
@@ -79,7 +80,7 @@ def read_pieces(
                 break
             yield piece
         if _marks(before) != _marks(os.fstat(descriptor)) or seen.size_bytes != before.st_size:
-            _refuse(path, "changed while it was read; wait until it is complete and run again")
+            _refuse(path, CHANGED)
     finally:
         os.close(descriptor)
     _refuse_replaced(path, status=before)

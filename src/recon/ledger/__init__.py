@@ -1,5 +1,5 @@
 """Ledgers, from a SQL query or a file, as entries."""
 
-from recon.ledger.reader import read_ledger
+from recon.ledger.reader import Ledger, read_ledger
 
-__all__ = ["read_ledger"]
+__all__ = ["Ledger", "read_ledger"]

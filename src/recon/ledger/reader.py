@@ -1,6 +1,7 @@
 """The ledger of an account, wherever it is kept, as the frame that the engine compares."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -16,14 +17,25 @@ from recon.rules import Rules
 from recon.settings import LedgerSource
 
 
+class Ledger(NamedTuple):
+    """One ledger, read."""
+
+    entries: pd.DataFrame
+    """LEDGER_COLUMNS."""
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    extract: bytes = b""
+    """What a query gave, as JSON lines; nothing of a file, which can be looked at again."""
+
+
 def read_ledger(
     source: LedgerSource,
     *,
     environment: Mapping[str, str],
     rules: Rules,
     zone: ZoneInfo | None = None,
-) -> tuple[pd.DataFrame, tuple[Reject, ...], SourceFile]:
-    """LEDGER_COLUMNS of a file or a query, its rejects, and its counts.
+) -> Ledger:
+    """The entries of a file or a query, its rejects, and its counts.
 
     `zone` is that of timestamps without an offset, UTC by default.
 
@@ -34,29 +46,39 @@ def read_ledger(
     """
     schema = schema_of(SourceKind.LEDGER)
     layout = source.layout or FileLayout(columns=source.columns)
+    _refuse_unknown_columns(source, layout=layout, names=schema.names)
+    if source.path is not None:
+        table = read_table(
+            source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone
+        )
+        content = b""
+    else:
+        theirs = names_of(schema, layout=layout)
+        raw, content = extract(
+            _address(source, environment=environment),
+            query=source.query,
+            wanted=frozenset(theirs.values()),
+            amount=theirs.get("amount", ""),
+        )
+        table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    entries = table.frame[list(LEDGER_COLUMNS)]
+    return Ledger(entries, table.rejects, table.source_file, content)
+
+
+def _refuse_unknown_columns(
+    source: LedgerSource, *, layout: FileLayout, names: tuple[str, ...]
+) -> None:
     named: dict[str, Iterable[str]] = {
         "columns": layout.columns,
         "constants": layout.constants,
         "words": layout.words,
     }
-    for key, names in named.items():
-        unknown = sorted(set(names) - set(schema.names))
+    for key, mapped in named.items():
+        unknown = sorted(set(mapped) - set(names))
         if unknown:
             place = f"ledger.layout.{key}" if source.layout else f"ledger.{key}"
-            msg = f"{place} maps {', '.join(unknown)}; the ledger has {', '.join(schema.names)}"
+            msg = f"{place} maps {', '.join(unknown)}; the ledger has {', '.join(names)}"
             raise ConfigurationError(msg)
-    if source.path is not None:
-        table = read_table(
-            source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone
-        )
-    else:
-        raw = extract(
-            _address(source, environment=environment),
-            query=source.query,
-            wanted=frozenset(names_of(schema, layout=layout).values()),
-        )
-        table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
-    return table.frame[list(LEDGER_COLUMNS)], table.rejects, table.source_file
 
 
 def _address(source: LedgerSource, *, environment: Mapping[str, str]) -> str:

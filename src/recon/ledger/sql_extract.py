@@ -1,20 +1,23 @@
-"""A SQL ledger as text columns: one read-only snapshot, counted twice, hashed.
+"""A SQL ledger as text columns: one read-only snapshot, counted and summed twice, hashed.
 
 Decimals are exact numbers. SQLite has none: there a column declared NUMERIC gives binary fractions,
 which are taken by their shortest decimal text (as of a spreadsheet), and whole numbers count as
 amounts only beside fractions, since alone they could be minor units. Elsewhere binary fractions are
 refused.
+
+What was read is kept as JSON lines, numbers as numbers: the reader of such files makes the same
+entries of it.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,14 +33,27 @@ from recon.foreign_bytes.raw_table import RawTable, checked_header, refuse, trim
 
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000
+THOUSANDTHS = 1_000
+"""Of a major unit: no currency has smaller parts."""
 
 _COLON = re.compile(r"(?<![:\\]):(?=[A-Za-z_])")
 _SQLITE = "sqlite"
 _POSTGRESQL = "postgresql"
+_SUMMABLE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,3}0*)?", re.ASCII)
 
 
-def extract(address: str, *, query: str, wanted: frozenset[str]) -> RawTable:
+class Extract(NamedTuple):
+    """What a query gave."""
+
+    raw: RawTable
+    content: bytes
+    """The same as JSON lines; its hash is that of the table."""
+
+
+def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "") -> Extract:
     """The wanted columns of a query, rows in an order that does not depend on the database.
+
+    `amount` names the column whose total the database is asked for once more.
 
     Raises:
         ConfigurationError: the address is no database URL.
@@ -49,10 +65,18 @@ def extract(address: str, *, query: str, wanted: frozenset[str]) -> RawTable:
         with _snapshot(url) as connection:
             header, rows = _fetch(connection, query, name=name)
             count = _counted(connection, query)
+            total = (
+                _thousandths(row[header.index(amount)] for row in rows)
+                if amount in header
+                else None
+            )
+            summed = total if total is None else _summed(connection, query, column=amount)
     except (SQLAlchemyError, OSError) as error:
         refuse(name, f"cannot be read: {_first_line(error, url=url)}; nothing was taken from it")
     if count != len(rows):
         refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
+    if summed != total:
+        refuse(name, f"gave amounts of {total} thousandths and sums them up to {summed}")
     return _raw_table(_short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name())
 
 
@@ -115,9 +139,33 @@ def _statement(query: str) -> Any:
 
 def _counted(connection: Connection, query: str) -> int:
     """How many rows the database itself says that the query has."""
+    return int(_asked(connection, "count(*)", query))
+
+
+def _summed(connection: Connection, query: str, *, column: str) -> int:
+    """The total of its amounts by the database itself, in thousandths of a major unit."""
+    named = connection.dialect.identifier_preparer.quote_identifier(column)
+    exact = f"cast({named} as numeric(38, 3)) * {THOUSANDTHS}"
+    if connection.dialect.name == _SQLITE:  # its numerics are binary fractions: summed as integers
+        exact = f"cast(round({named} * {THOUSANDTHS}) as integer)"
+    return int(_asked(connection, f"coalesce(sum({exact}), 0)", query))
+
+
+def _asked(connection: Connection, what: str, query: str) -> Any:
     # The query is the merchant's own configuration; line ends keep a comment at its end apart.
-    counting = f"select count(*) from (\n{query.rstrip().removesuffix(';')}\n) as counted"  # noqa: S608 - the merchant's own query
-    return int(connection.execute(_statement(counting)).scalar_one())
+    asking = f"select {what} from (\n{query.rstrip().removesuffix(';')}\n) as counted"  # noqa: S608 - the merchant's own query
+    return connection.execute(_statement(asking)).scalar_one()
+
+
+def _thousandths(cells: Iterable[Any]) -> int | None:
+    """The total of what was read; nothing where a cell is no amount, which is then a reject."""
+    total = 0
+    for cell in cells:
+        text = _text(cell)
+        if text and _SUMMABLE.fullmatch(text) is None:
+            return None
+        total += int(Decimal(text or 0) * THOUSANDTHS)
+    return total
 
 
 def _fetch(
@@ -138,30 +186,46 @@ def _raw_table(
     *,
     wanted: frozenset[str],
     dialect: str,
-) -> RawTable:
+) -> Extract:
     places = [place for place, column in enumerate(header) if column in wanted]
     kinds = {place: {type(row[place]) for row in rows} for place in places}
     for place in places:
         _refuse_inexact(kinds[place], column=header[place], name=name, dialect=dialect)
     told = [[_text(row[place]) for place in places] for row in rows]
     order = sorted(range(len(rows)), key=told.__getitem__)
-    columns, numbers = {}, {}
+    columns: dict[str, pa.Array] = {}
+    numbers: dict[str, pa.Array] = {}
     for at, place in enumerate(places):
         cells = [told[row][at] for row in order]
         columns[header[place]] = trimmed(pa.array(cells, pa.large_string()))
         exact = _number_types(kinds[place])
         marks = [type(rows[row][place]) in exact for row in order]
         numbers[header[place]] = pa.array(marks, pa.bool_())
-    canonical = "\n".join(json.dumps(told[row], ensure_ascii=False) for row in order).encode()
-    return RawTable(
+    content = _json_lines(columns, numbers)
+    raw = RawTable(
         name=name,
-        sha256=hashlib.sha256(canonical).hexdigest(),
-        size_bytes=len(canonical),
+        sha256=hashlib.sha256(content).hexdigest(),
+        size_bytes=len(content),
         header=header,
         columns=columns,
         lines=np.arange(2, len(rows) + 2, dtype=np.int64),
         numbers=numbers,
     )
+    return Extract(raw, content)
+
+
+def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]) -> bytes:
+    """One object for each row, exact numbers as they are written."""
+    told = []
+    for name, cells in columns.items():
+        marks = numbers[name].to_pylist()
+        texts = [
+            text if mark else json.dumps(text, ensure_ascii=False)
+            for text, mark in zip(cells.to_pylist(), marks, strict=True)
+        ]
+        key = json.dumps(name, ensure_ascii=False)
+        told.append([f"{key}: {text}" for text in texts])
+    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*told, strict=True)).encode()
 
 
 def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -> None:

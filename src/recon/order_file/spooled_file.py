@@ -22,9 +22,9 @@ from recon.foreign_bytes import ORDER_FILE, type_table
 from recon.foreign_bytes.card_numbers import CardTally, card_runs, scrubbed
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.mapped_columns import names_of
-from recon.foreign_bytes.opening import Seen
+from recon.foreign_bytes.opening import CHANGED, Seen
 from recon.foreign_bytes.raw_reader import raw_parts
-from recon.foreign_bytes.raw_table import RawTable
+from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.typed_table import Table
 from recon.matching.sources import ORDER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
@@ -129,10 +129,14 @@ def spooled_file(
         OutputError: there is no room for its rows.
     """
     decided: Mapping[str, bool] = {}
+    sha256 = ""
     while True:
         cards = CardTally(decided)
         with _spool() as spool:
             found = _read(path, rules=rules, layout=layout, keep=keep, cards=cards, spool=spool)
+            if sha256 not in {"", found.source_file.sha256}:
+                refuse(path.name, CHANGED)
+            sha256 = found.source_file.sha256
             if decided or cards.agrees:
                 yield found
                 return

@@ -7,12 +7,14 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes.opening import FileBytes, read_bytes
+from recon.foreign_bytes.raw_table import refuse
 from recon.model import Reject, SourceFile, SourceKind, StepSummary
 from recon.order_file import (
     WAITS_FOR,
@@ -29,6 +31,7 @@ from recon.order_file import (
 from recon.settlement.sealing import Seal
 from recon.steps.arrivals import WHOLE_FILE, arrivals
 from recon.steps.environment import Environment
+from recon.steps.settling import still_written
 from recon.store import order_rows, runs
 from recon.store.engine import Turn
 from recon.store.runs import Run
@@ -56,8 +59,12 @@ def ingest(
     refuse_unknown_columns(account.layouts)
     came = arrivals(run, account=account, environment=environment, sleep=sleep)
     waiting = inbox(account.inbox, layouts=account.layouts)
+    growing = still_written(
+        waiting.files, account=account, layouts=account.layouts, environment=environment
+    )
+    read = partial(_ingest_file, run=run, environment=environment, private=private)
     for path in waiting.files:
-        source, problem = _ingest_file(path, run=run, environment=environment, private=private)
+        source, problem = read(path, problem=growing.get(path, ""))
         if problem:
             refused.append(f"{path.name}: {problem}")
             continue
@@ -82,23 +89,32 @@ def _left(waiting: Inbox) -> str:
 
 
 def _ingest_file(
-    path: Path, *, run: Run, environment: Environment, private: list[str]
+    path: Path, *, problem: str, run: Run, environment: Environment, private: list[str]
 ) -> tuple[SourceFile | None, str]:
     """Store one file; nothing when its content was read before, and why it cannot be read."""
-    if is_instruction_file(path):
-        return _ingest_instructions(path, run=run, environment=environment, private=private)
+    try:
+        if problem:
+            refuse(path.name, problem)
+        if is_instruction_file(path):
+            return _ingest_instructions(path, run=run, environment=environment, private=private)
+        return _ingest_orders(path, run=run, environment=environment, private=private)
+    except SourceMissingError:
+        return None, "was gone when it was to be read"
+    except SourceUnreadableError as error:
+        return None, _refused(path, str(error), run=run, environment=environment)
+
+
+def _ingest_orders(
+    path: Path, *, run: Run, environment: Environment, private: list[str]
+) -> tuple[SourceFile | None, str]:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
     archive = account.archive
-    try:
-        with spooled_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
-            why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
-            if why:
-                private.append(f"{path.name}: {why}")
-            return _save(read, run=run, environment=environment), ""
-    except SourceUnreadableError as error:
-        _keep_unreadable(path, problem=str(error), run=run, environment=environment)
-        return None, str(error)
+    with spooled_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
+        why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
+        if why:
+            private.append(f"{path.name}: {why}")
+        return _save(read, run=run, environment=environment), ""
 
 
 def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
@@ -137,18 +153,14 @@ def _ingest_instructions(
     path: Path, *, run: Run, environment: Environment, private: list[str]
 ) -> tuple[SourceFile | None, str]:
     settings = environment.settings
-    try:
-        file, layout = read_bytes(path), _layout(path, run, environment)
-        read = instruction_file_of(
-            file,
-            rules=settings.rules,
-            seal=Seal(settings.seal_key) if settings.seal_key else None,
-            review_flags=settings.gateway.review_flags,
-            layout=layout,
-        )
-    except SourceUnreadableError as error:
-        _keep_unreadable(path, problem=str(error), run=run, environment=environment)
-        return None, str(error)
+    file, layout = read_bytes(path), _layout(path, run, environment)
+    read = instruction_file_of(
+        file,
+        rules=settings.rules,
+        seal=Seal(settings.seal_key) if settings.seal_key else None,
+        review_flags=settings.gateway.review_flags,
+        layout=layout,
+    )
     _archive(file, layout=layout, run=run, environment=environment, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
@@ -164,11 +176,12 @@ def _ingest_instructions(
     return read.source_file, ""
 
 
-def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environment) -> None:
+def _refused(path: Path, problem: str, *, run: Run, environment: Environment) -> str:
     """Note a file that could not be read as one rejected row, so that no total forgets it."""
-    size = path.stat().st_size
+    status = path.lstat()
+    size = status.st_size
     # Its bytes are not trusted to be readable: name, size and time tell versions apart.
-    told = f"unreadable\x1f{path.name}\x1f{size}\x1f{path.stat().st_mtime_ns}"
+    told = f"unreadable\x1f{path.name}\x1f{size}\x1f{status.st_mtime_ns}"
     source = SourceFile(
         kind=SourceKind.ORDERS,
         name=path.name,
@@ -182,16 +195,16 @@ def _keep_unreadable(path: Path, *, problem: str, run: Run, environment: Environ
     )
     reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if _is_known(connection, run, source=source):
-            return
-        order_rows.save_file(
-            connection,
-            run,
-            parts=(),
-            rejects=[reject],
-            source=source,
-            at=environment.clock(),
-        )
+        if not _is_known(connection, run, source=source):
+            order_rows.save_file(
+                connection,
+                run,
+                parts=(),
+                rejects=[reject],
+                source=source,
+                at=environment.clock(),
+            )
+    return problem
 
 
 def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:

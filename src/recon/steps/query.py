@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from recon.gateway_adapter.queries import KeyAnswers, ask
-from recon.ledger import read_ledger
 from recon.model import Answer, StepSummary
 from recon.steps.environment import Environment
+from recon.steps.keep_ledger import keep_ledger
 from recon.steps.siblings import ask_siblings
 from recon.steps.window import in_window, ledger_start, looked_back, window_start
 from recon.store import (
@@ -35,8 +35,7 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     """Ask for every key of the phase that has no final answer yet."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-    if phase == answers.BASELINE:
-        _keep_ledger(run, environment=environment)
+    unkept = keep_ledger(run, environment=environment) if phase == answers.BASELINE else ""
     with environment.store.writing() as connection:
         keys = (
             _universe(run, environment=environment)
@@ -57,7 +56,7 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
         counts = answers.counts(connection, run_id, phase=phase)
         failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
     figures = {name.value: counts.get(name.value, 0) for name in Answer}
-    return StepSummary(step, _sentence(figures, failures=failures), figures)
+    return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
 
 
 def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
@@ -98,19 +97,6 @@ def previous_night(run: Run, *, environment: Environment) -> Run | None:
         )
     earlier = [date for date in nights if date < run.business_date]
     return nights[max(earlier)] if earlier else None
-
-
-def _keep_ledger(run: Run, *, environment: Environment) -> None:
-    """Read the ledger once per run and keep the extract, so that both sides see the same."""
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    if account.ledger is None:
-        return
-    entries, rejects, source = read_ledger(
-        account.ledger, environment=environment.variables, rules=environment.settings.rules
-    )
-    with environment.store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, entries=entries, source=source)
-        order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=None)
 
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:

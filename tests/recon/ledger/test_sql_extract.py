@@ -10,10 +10,22 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from recon.errors import ConfigurationError, SourceUnreadableError
+from recon.foreign_bytes.opening import FileBytes
+from recon.foreign_bytes.raw_reader import raw_of
+from recon.foreign_bytes.raw_table import RawTable
 from recon.ledger import sql_extract
-from recon.ledger.sql_extract import extract
 
 AB = frozenset("ab")
+
+
+def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "") -> RawTable:
+    """The table of a query, after its kept form gave the same table again."""
+    raw, content = sql_extract.extract(address, query=query, wanted=wanted, amount=amount)
+    if content:
+        again = raw_of(FileBytes(Path("kept.jsonl"), content, raw.sha256), wanted=wanted)
+        assert again.columns == raw.columns
+        assert again.numbers == raw.numbers
+    return raw
 
 
 @pytest.fixture(scope="session")
@@ -112,6 +124,27 @@ def test_a_ledger_that_counts_differently_is_refused(
         extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB)
 
 
+@pytest.mark.parametrize(
+    "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
+)
+def test_a_ledger_that_sums_differently_is_refused(
+    books: Path, monkeypatch: pytest.MonkeyPatch, cells: tuple[object, object]
+) -> None:
+    """The database's own total must be that of the rows, however it keeps them; else nothing is."""
+    url = fill(books, ("x", cells[0]), ("y", cells[1]))
+    assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
+    summed = sql_extract._summed
+    monkeypatch.setattr(sql_extract, "_summed", lambda *a, **n: summed(*a, **n) + 1)
+    with pytest.raises(SourceUnreadableError, match="thousandths and sums them up to"):
+        extract(url, query="select a, b from t", wanted=AB, amount="b")
+
+
+def test_what_is_no_amount_is_a_matter_of_its_row(books: Path) -> None:
+    """A ledger with a bad amount is not refused whole: its row will be."""
+    url = fill(books, ("x", "ten"), ("y", "10.00"))
+    assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
+
+
 def test_the_number_of_entries_is_bounded(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that forgets its condition does not fill the memory."""
     monkeypatch.setattr(sql_extract, "ROWS_MAX", 2)
@@ -132,13 +165,22 @@ def test_an_address_is_never_shown_with_its_password() -> None:
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_in_one_snapshot_that_cannot_write(books_url: str) -> None:
-    """Numerics are exact, times keep their offset; writes and double precision are refused."""
+def test_postgresql_is_read_in_one_snapshot_that_cannot_write(
+    books_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numerics are exact and summed twice; writes and double precision are refused."""
     query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
     table = extract(books_url, query=query, wanted=AB)
     assert table.columns["a"].to_pylist() == ["E:0", "E:1"]
     assert table.columns["b"].to_pylist() == ["", "10.50"]
     assert table.numbers["b"].to_pylist() == [False, True]
+    summed = sql_extract._summed
+    for kind in ("numeric", "text", "bigint"):
+        typed = f"select 'x' as a, 7::{kind} as \"Sum\" union all select 'y', null"
+        extract(books_url, query=typed, wanted=frozenset({"a", "Sum"}), amount="Sum")
+    monkeypatch.setattr(sql_extract, "_summed", lambda *a, **n: summed(*a, **n) + 1)
+    with pytest.raises(SourceUnreadableError, match="gave amounts of 10500 thousandths"):
+        extract(books_url, query=query, wanted=AB, amount="b")
     moment = "select timestamptz '2026-01-05 10:00+02' as a, 1 as b"
     assert extract(books_url, query=moment, wanted=AB).columns["a"][0].as_py()[-6] in "+-"
     with pytest.raises(SourceUnreadableError, match="binary fractions in column 'b'"):

@@ -92,6 +92,25 @@ def test_cards_are_judged_over_the_whole_file(
     assert len(_read(path)[1].orders) == accepted
 
 
+def test_a_file_that_is_another_when_it_is_read_again_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cards judged over one content are never held against another."""
+    monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", 70)
+    path, read_once = tmp_path / "orders.csv", spooled_file_module._read
+    rows = [ROW.format(key, "", "") for key in (CARD, "4111111111111112", "4111111111111113")]
+    path.write_text(HEADER + "\n" + "".join(rows))
+
+    def replace_after(*given: Any, **named: Any) -> Any:
+        found = read_once(*given, **named)
+        path.write_text(HEADER + "\n" + "".join(reversed(rows)))
+        return found
+
+    monkeypatch.setattr(spooled_file_module, "_read", replace_after)
+    with pytest.raises(SourceUnreadableError, match="changed while it was read"):
+        _read(path)
+
+
 @pytest.mark.usefixtures("at_once")
 def test_a_file_that_grows_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

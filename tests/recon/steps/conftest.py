@@ -299,6 +299,6 @@ def write_config(folder: Path, *, ledger: Path) -> None:
     )
     (config / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Northwind"\n'
-        f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\n'
+        f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\nsettle_seconds = 0\n'
         f'ledger = {{ path = "{ledger}" }}\n'
     )
