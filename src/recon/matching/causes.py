@@ -5,28 +5,27 @@ compared amount of the file to be off by the same power of ten, a missing day ne
 have nothing of that day. What is merely alike is left without a cause.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.coding import placed
-from recon.matching.exact import Exact
+from recon.matching.cause_evidence import (
+    BREAKS_MIN,
+    SHARE_MIN,
+    Breaks,
+    Evidence,
+    Finder,
+    Found,
+)
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grace import business_days
-from recon.matching.grouping import NO_INSTANT, Rows, instants_of
-from recon.matching.joined_sets import Joined
-from recon.matching.sources import Sources
-from recon.matching.total_rows import ACCOUNT, sizes
+from recon.matching.grouping import NO_INSTANT
+from recon.matching.total_rows import ACCOUNT
+from recon.matching.zone_shift import find_zone_shifts
 from recon.model import BreakCode, GatewayState
-from recon.rules import Rules
 
-BREAKS_MIN = 3
-"""Fewer breaks are looked at one by one."""
-SHARE_MIN = 0.8
-"""A cause holds for at least this share of what it could have held for."""
 SCALES = (10, 100, 1000)
 """Powers of ten by which a wrong unit shifts an amount."""
 
@@ -40,49 +39,6 @@ AMOUNT_CODES = frozenset(
     }
 )
 
-Breaks = pd.DataFrame
-"""Breaks, each with its set, and the sources its order and its payment came from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a cause may look at."""
-
-    joined: Joined
-    """The sets that were classified."""
-    sources: Sources
-    """What they were made of."""
-    rules: Rules
-    exact: Exact
-    """The sets that agree in every leg: they speak against a cause."""
-    whole: Sources
-    hosts: Rows
-    """The set whose break explains a set, else negative."""
-
-    def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
-        """How many exact sets the orders of each combination of columns have."""
-        orders = self.whole.orders[[*columns]].iloc[self.exact.rows["orders"]]
-        return sizes(orders, by=[*columns])
-
-    def agreeing_days(self) -> set[tuple[str, str, int]]:
-        """Merchants, accounts and business dates on which an exact set was paid."""
-        rows, gateway = self.exact.rows["gateway"], self.whole.gateway
-        instants = instants_of(gateway["transaction_date"])[rows]
-        days = business_days(instants, calendar=self.rules.business_calendar)
-        numbers, known = pd.factorize(days)
-        accounts, words = placed(gateway[ACCOUNT], by=ACCOUNT)
-        _, pairs = pd.factorize(accounts[rows] * max(len(known), 1) + numbers)
-        found = (divmod(pair, max(len(known), 1)) for pair in pairs.tolist())
-        return {(words[place][0], words[place][1], int(known[day])) for place, day in found}
-
-    def file_of_sets(self, source: str) -> "pd.Series[str]":
-        """The file of the first row of every set that has one (index: set)."""
-        frames = {"orders": self.sources.orders, "gateway": self.sources.gateway}
-        items = {"orders": self.joined.orders.items, "gateway": self.joined.gateway.items}[source]
-        names = frames[source]["source"].to_numpy(dtype=object)[items["row"].to_numpy()]
-        files: pd.Series[str] = pd.Series(names, index=items["set"].to_numpy(), dtype="str")
-        return files[~files.index.duplicated()]
-
 
 def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
     """The breaks with `cause` filled where several share one; the first that holds is told."""
@@ -93,9 +49,6 @@ def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
         for rows, sentence in find(breaks[causes.eq("").to_numpy()], evidence):
             causes.loc[rows] = sentence
     return breaks.assign(cause=causes)
-
-
-Found = Iterator[tuple[pd.Index, str]]
 
 
 def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
@@ -213,12 +166,12 @@ def _grouped(breaks: Breaks, *, by: "pd.Series[str]") -> Iterator[tuple[object, 
             yield key, rows
 
 
-Finder = Callable[[Breaks, Evidence], Found]
 FINDERS: tuple[Finder, ...] = (
     _unmapped,
     _other_account,
     _scale,
     _doubled_file,
+    find_zone_shifts,
     _unknown_file,
     _missing_day(
         BreakCode.MISSING_IN_ORDERS,

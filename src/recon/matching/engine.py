@@ -7,7 +7,8 @@ from datetime import datetime
 import pandas as pd
 
 from recon.matching.breaks import breaks_of, business_date
-from recon.matching.causes import Evidence, with_causes
+from recon.matching.cause_evidence import Evidence
+from recon.matching.causes import with_causes
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.digest import digest_of
 from recon.matching.exact import Exact, nothing_aside, set_aside

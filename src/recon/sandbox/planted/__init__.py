@@ -6,5 +6,6 @@ engine never sees the key. Seeded: the same size and seed give the same rows.
 
 from recon.sandbox.planted.files import Planted, planted
 from recon.sandbox.planted.recipes import RECIPES, RULES
+from recon.sandbox.planted.zone_shift import zone_shifted
 
-__all__ = ["RECIPES", "RULES", "Planted", "planted"]
+__all__ = ["RECIPES", "RULES", "Planted", "planted", "zone_shifted"]

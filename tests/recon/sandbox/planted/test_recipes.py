@@ -58,6 +58,7 @@ def test_precision_and_recall_are_one_for_every_code(
     assert table[table["found"].ne(EACH) | table["planted"].ne(EACH)].empty, table
     assert int(table["too_much"].sum()) == 0
     assert len(result.breaks) == EACH * len(BreakCode)
+    assert not result.breaks["cause"].str.contains("time zone").any()
 
 
 def test_effects_are_those_of_the_answer_key(files: Planted, result: Reconciliation) -> None:

@@ -1,0 +1,170 @@
+"""Times of one source that are a whole number of half hours off those of the others.
+
+A zone that is set wrong moves the records around the end of a business date to its neighbour: a
+file of one date then lacks some and has others too many. Told are breaks of records that stand
+alone, whose date the shift changes, at an end of a date where nearly no record has its other side.
+The shift itself is read from the sets that have both sides.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.cause_evidence import BREAKS_MIN, SHARE_MIN, Breaks, Evidence, Found
+from recon.matching.grace import HOUR_MICROSECONDS, business_days
+from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
+from recon.matching.total_rows import ACCOUNT
+from recon.model import BreakCode
+
+STEP_MICROSECONDS = HOUR_MICROSECONDS // 2
+"""Zones differ by whole or half hours; a payment follows its order sooner than half a step."""
+STEPS_MIN, STEPS_MAX = 2, 28
+"""Less than an hour is a delay; no zone is more than 14 hours away from UTC."""
+NO_EDGE = NO_INSTANT
+
+PAID_AT = "transaction_date"
+DATED = {"orders": "ordered_at", "ledger": "booked_at"}
+"""The time that each source has beside the gateway's."""
+ALONE: Mapping[str, Mapping[BreakCode, str]] = {
+    "orders": {
+        BreakCode.MISSING_IN_ORDERS: PAID_AT,
+        BreakCode.MISSING_AT_GATEWAY: DATED["orders"],
+        BreakCode.BOOKED_NOT_AT_GATEWAY: DATED["orders"],
+    },
+    "ledger": {
+        BreakCode.MISSING_IN_LEDGER: PAID_AT,
+        BreakCode.LEDGER_ONLY: DATED["ledger"],
+    },
+}
+"""By source, the breaks of a record whose other side is missing, and the time it stands under."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The sets that have a time of one source and one of the gateway (grain: set)."""
+
+    account: Rows
+    """By number, as Keys.accounts counts."""
+    times: Mapping[str, Ints]
+    """The two times, by the name of their column."""
+
+
+def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
+    """Records around the end of a business date that one shift of a source keeps apart."""
+    alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
+    if alone.sum() < BREAKS_MIN:
+        return
+    pairs = {source: _pairs(source, evidence=evidence) for source in DATED}
+    shifts = {source: _common_shifts(one) for source, one in pairs.items()}
+    for account in sorted({*shifts["orders"], *shifts["ledger"]}):
+        place = evidence.exact.keys.accounts[account]
+        inside = alone & breaks[ACCOUNT].eq(list(place)).all(axis=1)
+        found = {source: known[account] for source, known in shifts.items() if account in known}
+        rows_of = {
+            source: _kept_apart(
+                breaks[inside], source=source, steps=steps, pairs=pairs[source], evidence=evidence
+            )
+            for source, steps in found.items()
+        }
+        yield from _told(rows_of, found=found, account=place[1])
+
+
+def _told(rows_of: Mapping[str, pd.Index], *, found: Mapping[str, int], account: str) -> Found:
+    """One sentence where orders and ledger agree against the gateway, else one for each."""
+    if len(found) == len(DATED) and len({*found.values()}) == 1:
+        steps = -next(iter(found.values()))
+        rows = rows_of["orders"].append(rows_of["ledger"])
+        parts = [("gateway", rows, steps, "of the orders and the ledger")]
+    else:
+        parts = [(one, rows_of[one], found[one], "of the gateway") for one in found]
+    for source, rows, steps, others in parts:
+        if len(rows) >= BREAKS_MIN:
+            yield rows, _sentence(source, steps=steps, others=others, account=account)
+
+
+def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
+    hours = f"{abs(steps) * 0.5:g} hour{'' if abs(steps) == STEPS_MIN else 's'}"
+    word = "ahead of" if steps > 0 else "behind"
+    return (
+        f"The times of the {source} in account {account} are {hours} {word} those {others}, which "
+        "moves records at the end of a business date to another one: is its time zone right?"
+    )
+
+
+def _pairs(source: str, *, evidence: Evidence) -> _Pairs:
+    """Exact sets and sets that were classified, as far as both times are known."""
+    sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
+    number = {place: at for at, place in enumerate(exact.keys.accounts)}
+    places = zip(*(sets[name] for name in ACCOUNT), strict=True)
+    account = np.array([number.get(place, -1) for place in places], dtype=np.intp)
+    ours, paid = (sets[name].to_numpy(dtype=np.int64) for name in (dated, PAID_AT))
+    frame = getattr(evidence.whole, source)
+    if frame is not None and exact.size:
+        keys = exact.keys.of["orders"][exact.rows["orders"]]
+        account = np.append(account, exact.keys.account[keys])
+        ours = np.append(ours, instants_of(frame[dated])[exact.rows[source]])
+        gateway = instants_of(evidence.whole.gateway[PAID_AT])
+        paid = np.append(paid, gateway[exact.rows["gateway"]])
+    both = (account >= 0) & (ours != NO_INSTANT) & (paid != NO_INSTANT)
+    return _Pairs(account[both], {dated: ours[both], PAID_AT: paid[both]})
+
+
+def _common_shifts(pairs: _Pairs) -> dict[int, int]:
+    """By account, how many steps nearly all times of the source are ahead of the gateway's."""
+    dated = next(name for name in pairs.times if name != PAID_AT)
+    apart = np.rint((pairs.times[dated] - pairs.times[PAID_AT]) / STEP_MICROSECONDS)
+    steps = np.clip(apart, -STEPS_MAX - 1, STEPS_MAX + 1).astype(np.intp)
+    width = 2 * STEPS_MAX + 3
+    counts = np.bincount(pairs.account * width + steps + STEPS_MAX + 1)
+    sums = np.bincount(pairs.account)
+    return {
+        spot // width: step
+        for spot in np.flatnonzero(counts).tolist()
+        if STEPS_MIN <= abs(step := spot % width - STEPS_MAX - 1) <= STEPS_MAX
+        and counts[spot] >= max(BREAKS_MIN, SHARE_MIN * sums[spot // width])
+    }
+
+
+def _kept_apart(
+    breaks: Breaks, *, source: str, steps: int, pairs: _Pairs, evidence: Evidence
+) -> pd.Index:
+    """The breaks of one account that the shift of this source explains."""
+    rows: list[pd.Index] = [
+        one
+        for code, clock in ALONE[source].items()
+        for one in _at_bare_edges(
+            breaks[breaks["code"].eq(code)],
+            clock=clock,
+            shift=(steps if clock == PAID_AT else -steps) * STEP_MICROSECONDS,
+            pairs=pairs,
+            evidence=evidence,
+        )
+    ]
+    return rows[0].append(rows[1:]) if rows else breaks.index[:0]
+
+
+def _at_bare_edges(
+    breaks: Breaks, *, clock: str, shift: int, pairs: _Pairs, evidence: Evidence
+) -> Iterator[pd.Index]:
+    """By end of a business date, breaks beside which nearly no record has its other side."""
+    if breaks.empty:
+        return
+    times = evidence.joined.sets[clock].to_numpy(dtype=np.int64)[breaks["set"].to_numpy()]
+    edges = _edges(times, shift=shift, evidence=evidence)
+    account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
+    whole = _edges(pairs.times[clock][pairs.account == account], shift=shift, evidence=evidence)
+    for edge in np.unique(edges[edges != NO_EDGE]):
+        apart: Bools = edges == edge
+        if apart.sum() >= SHARE_MIN * (apart.sum() + (whole == edge).sum()):
+            yield breaks.index[apart]
+
+
+def _edges(times: Ints, *, shift: int, evidence: Evidence) -> Ints:
+    """The business date that begins between each time and the shifted one; NO_EDGE for none."""
+    calendar = evidence.rules.business_calendar
+    known = times != NO_INSTANT
+    shifted = np.where(known, times + shift * known, NO_INSTANT)
+    here, there = (business_days(one, calendar=calendar) for one in (times, shifted))
+    return np.where(here == there, NO_EDGE, np.maximum(here, there))
