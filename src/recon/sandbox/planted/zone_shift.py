@@ -59,7 +59,8 @@ def zone_shifted(source: str, *, hours: float) -> Planted:
         for name, columns in COLUMNS.items()
     }
     rules = Rules.of(RULES, source="files of another zone")
-    return Planted(Sources(**frames, instructions=None), rules, AS_OF, pd.DataFrame(key))
+    sources = Sources(frames["orders"], frames["gateway"], frames["ledger"], instructions=None)
+    return Planted(sources, rules, AS_OF, pd.DataFrame(key))
 
 
 def _answer(order_no: str, *, held: list[str]) -> dict[str, Any]:
