@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from recon.errors import ConfigurationError
-from recon.rules import problems_of
+from recon.mistakes import problems_of
 
 SHORT_NAME = r"^[a-z][a-z0-9._-]{0,39}$"
 

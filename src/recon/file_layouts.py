@@ -69,6 +69,8 @@ class FileLayout(BaseModel):
     words: dict[str, dict[str, str]] = Field(default_factory=dict)
     """Our column name -> their word -> ours; other words are refused."""
     decimal_sign: Literal[".", ","] = "."
+    thousands_sign: Literal["", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"] = ""
+    """What may stand between groups of three digits of an amount; empty: nothing may."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)
@@ -114,6 +116,9 @@ class FileLayout(BaseModel):
         both = sorted(set(self.columns) & set(self.constants))
         if both:
             msg = f"constants and columns both give {', '.join(both)}"
+            raise ValueError(msg)
+        if self.thousands_sign == self.decimal_sign:
+            msg = f"thousands_sign and decimal_sign are both {self.decimal_sign!r}"
             raise ValueError(msg)
         if self.trailer is not None and self.format not in {"", "csv"}:
             msg = f"trailer: only CSV has one, not {self.format}"

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recon.errors import ConfigurationError
-from recon.rules import CurrencyCode, problems_of
+from recon.mistakes import problems_of
+from recon.rules import CurrencyCode
 
 
 class CurrencyLimits(BaseModel):

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from recon.errors import ConfigurationError
-from recon.rules import problems_of
+from recon.mistakes import problems_of
 
 NOTICES_MAX = 20
 """More addresses than that belong behind a mailing list."""

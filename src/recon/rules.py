@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from recon.business_date import BusinessCalendar, Grace, zone_of
 from recon.errors import AmountError, ConfigurationError
+from recon.mistakes import problems_of
 from recon.model import Answer, GatewayState
 from recon.money import exponent
 
@@ -244,18 +245,3 @@ class Rules(_Table):
         """How a query_result code counts."""
         mapped = self.query_result.get(query_result)
         return Answer.UNMAPPED if mapped is None else Answer(mapped)
-
-
-def problems_of(error: ValidationError, *, source: str) -> str:
-    """Every mistake of a file in one sentence, each with its key, never with its value."""
-    problems = "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc'])}: {_plain(problem['msg'])}"
-        for problem in error.errors(include_url=False, include_input=False)
-    )
-    return f"{source}: {problems}"
-
-
-def _plain(message: str) -> str:
-    if message == "Extra inputs are not permitted":
-        return "unknown table or key"
-    return message.removeprefix("Value error, ")

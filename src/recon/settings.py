@@ -18,9 +18,10 @@ from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
 from recon.limits import Limits, limits_of
+from recon.mistakes import problems_of
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
-from recon.rules import Rules, problems_of
+from recon.rules import Rules
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 KEY_FILE_BYTES_MAX = 4_096

@@ -12,6 +12,7 @@ from pathlib import Path
 from recon.errors import AmountError, SourceMissingError
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.mapped_columns import plain_amount
 from recon.foreign_bytes.opening import read_bytes
 from recon.foreign_bytes.raw_table import Declared, refuse
 from recon.money import exponent, format_minor_units, parse_signed_minor_units
@@ -22,7 +23,7 @@ CONTROL_BYTES_MAX = 64 * 1024
 ANY_CURRENCY = ""
 """A sum that names no currency: that of a file with only one."""
 
-_LINE = re.compile(r"(rows|sha256|amount|amount\.[A-Z]{3})\s*=\s*(\S+)")
+_LINE = re.compile(r"(rows|sha256|amount|amount\.[A-Z]{3})\s*=\s*(\S.*)")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
@@ -113,15 +114,17 @@ def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
     Raises:
         AmountError: it is not an amount of its currency.
     """
+    plain = plain_amount(text, layout=layout)
+    if plain is None:
+        signs = f"the decimal sign {layout.decimal_sign!r}"
+        if layout.thousands_sign:
+            signs += f" and {layout.thousands_sign!r} between thousands"
+        msg = f"{scrubbed(text)!r} is no amount with {signs}"
+        raise AmountError(msg)
     if layout.units == "minor":
         exponent(currency)
-        if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) is None:
+        if re.fullmatch(r"-?[0-9]{1,18}", plain, re.ASCII) is None:
             msg = f"{scrubbed(text)!r} is not a whole number"
             raise AmountError(msg)
-        return int(text)
-    if layout.decimal_sign == ",":
-        if "." in text or text.count(",") > 1:
-            msg = f"{scrubbed(text)!r} has not the decimal sign ','"
-            raise AmountError(msg)
-        text = text.replace(",", ".")
-    return parse_signed_minor_units(text, currency=currency)
+        return int(plain)
+    return parse_signed_minor_units(plain, currency=currency)

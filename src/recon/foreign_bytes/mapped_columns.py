@@ -72,8 +72,10 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
             cells[column.name] = _dated(
                 cells[column.name], layout=layout, typed=raw.typed_dates, problems=problems
             )
-        if column.cell is Cell.AMOUNT and layout.decimal_sign == ",":
-            cells[column.name] = _pointed(cells[column.name], numbers=numbers, problems=problems)
+        if column.cell is Cell.AMOUNT and (layout.decimal_sign == "," or layout.thousands_sign):
+            cells[column.name] = _pointed(
+                cells[column.name], layout=layout, numbers=numbers, problems=problems
+            )
         if column.cell is Cell.AMOUNT and layout.units == "minor":
             cells[column.name] = _in_major_units(
                 cells[column.name], currencies=cells[column.currency], problems=problems
@@ -125,13 +127,39 @@ def _time_pattern(times: str) -> tuple[str, str]:
     return rf"\A{pattern}\z", f"{date}T{clock}{fraction}{group.get('%z', '')}"
 
 
-def _pointed(cells: pa.Array, *, numbers: pa.Array | None, problems: dict[int, str]) -> pa.Array:
-    wrong = pc.invert(pc.match_substring_regex(cells, r"\A(?:-?[0-9]+(?:,[0-9]+)?)?\z"))
-    if numbers is not None:
+def plain_amount(text: str, *, layout: FileLayout) -> str | None:
+    """One amount with a point and without signs between its thousands; None: not so written."""
+    if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
+        return None
+    if layout.thousands_sign:
+        text = text.replace(layout.thousands_sign, "")
+    return text.replace(layout.decimal_sign, ".")
+
+
+def _amount_pattern(layout: FileLayout) -> str:
+    sign, thousands = re.escape(layout.decimal_sign), re.escape(layout.thousands_sign)
+    grouped = rf"|[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+" if thousands else ""
+    return rf"-?(?:[0-9]+{grouped})(?:{sign}[0-9]+)?"
+
+
+def _pointed(
+    cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: dict[int, str]
+) -> pa.Array:
+    """As `plain_amount`, every cell."""
+    pattern = rf"\A(?:{_amount_pattern(layout)})?\z"
+    wrong = pc.invert(pc.match_substring_regex(cells, pattern))
+    why = f"is not an amount with the decimal sign {layout.decimal_sign!r}"
+    plain = cells
+    if layout.thousands_sign:
+        why += f" and {layout.thousands_sign!r} between all its thousands or none"
+        plain = pc.replace_substring(plain, layout.thousands_sign, "")
+    if layout.decimal_sign != ".":
+        plain = pc.replace_substring(plain, layout.decimal_sign, ".")
+    if numbers is not None:  # exact numbers have no signs of any writer
         wrong = pc.and_(wrong, pc.invert(numbers))
-    _note(problems, wrong, why="is not an amount with the decimal sign ','")
-    pointed = pc.replace_substring_regex(cells, r"\A(-?[0-9]+),([0-9]+)\z", r"\1.\2")
-    return pc.if_else(wrong, "", pointed)
+        plain = pc.if_else(numbers, cells, plain)
+    _note(problems, wrong, why=why)
+    return pc.if_else(wrong, "", plain)
 
 
 def _in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: dict[int, str]) -> pa.Array:

@@ -42,7 +42,7 @@ def mendable_text(
     Args:
         reading: The whole table.
         schema: Its columns.
-        refused: Row number -> (column, reason) of every well-formed row that was refused.
+        refused: Row number -> (column, scrubbed reason) of every well-formed row that was refused.
         also: Further columns of the file that its rows may fill.
     """
     bad = [(row.line, row.reason, _bounded(row.text)) for row in reading.raw.bad_rows]
@@ -66,7 +66,7 @@ def mendable_text(
         lines.append((int(reading.raw.lines[row]), cells, place, why, text))
     lines += [(line, [""] * len(names), "(row)", why, text) for line, why, text in bad]
     for line, cells, place, why, text in sorted(lines, key=lambda entry: entry[0]):
-        writer.writerow([*cells, line, place, scrubbed(why), text])
+        writer.writerow([*cells, line, place, why, text])
     return out.getvalue()
 
 

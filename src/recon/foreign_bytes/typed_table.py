@@ -1,7 +1,8 @@
 """From text columns to typed frames, and one reject for every row that cannot be read.
 
-Per row the first bad column in the order of the contract counts. Values that are shown are scrubbed
-of card numbers, one line each, of bounded length.
+Per row the first bad column in the order of the contract counts, and what is wrong with its other
+cells is told with it, so that a person mends a row once. Values that are shown are scrubbed of card
+numbers, one line each, of bounded length.
 """
 
 from collections.abc import Mapping
@@ -41,6 +42,9 @@ from recon.rules import Rules
 WHOLE_ROW = "(row)"
 """Column of a reject whose cells cannot be told apart."""
 
+FURTHER_FAULTS_MAX = 3
+"""Other bad cells of one row that are told by name; more are only counted."""
+
 _KEY = ("merchant_id", "account_id", "order_no")
 _ALWAYS_NEEDED = frozenset({*_KEY, "query_result"})
 """What a gateway row without a payment must still say."""
@@ -70,6 +74,8 @@ class Reading:
     problems: dict[int, tuple[str, str]]
     """Row number -> (column, reason): the first only."""
     cards: CardTally = field(default_factory=CardTally)
+    further: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Row number -> column -> reason: the other bad cells of such rows."""
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
@@ -77,9 +83,21 @@ class Reading:
         return self.mapped.cells
 
     def note(self, column: str, problems: Mapping[int, str]) -> None:
-        """Keep the first problem of every row."""
+        """Keep the first problem of every row, and those of its other cells."""
         for row, reason in problems.items():
-            self.problems.setdefault(row, (column, reason))
+            first, _ = self.problems.setdefault(row, (column, reason))
+            if first not in {column, WHOLE_ROW}:
+                self.further.setdefault(row, {}).setdefault(column, reason)
+
+    def reason(self, row: int) -> str:
+        """All that is wrong with a row, scrubbed."""
+        told = [scrubbed(self.problems[row][1])]
+        further = list(self.further.get(row, {}).items())
+        for column, why in further[:FURTHER_FAULTS_MAX]:
+            told.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
+        if len(further) > FURTHER_FAULTS_MAX:
+            told.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
+        return "; also ".join(told)
 
 
 def read_table(
@@ -162,7 +180,10 @@ def reading_of(
             problems = {row: why for row, why in problems.items() if not without_payment[row]}
         reading.note(column.name, problems)
         for place, found in relations(schema, column.name, reading.columns, reading.typed):
-            reading.note(place, found)
+            # What must hold between cells is judged only where each by itself can be read.
+            reading.note(
+                place, {row: why for row, why in found.items() if row not in reading.problems}
+            )
     _drop_values(reading, schema=schema, rows=without_payment)
     return reading
 
@@ -328,12 +349,13 @@ def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
         Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
         for bad in raw.bad_rows
     ]
-    for row, (column, reason) in reading.problems.items():
+    for row, (column, _) in reading.problems.items():
         key = {name: _key_cell(reading, name, row=row) for name in _KEY}
         shown = reading.mapped.shown.get(column)
         value = "" if shown is None else scrubbed(shown[row].as_py())
         line, place = int(raw.lines[row]), reading.mapped.theirs.get(column, column)
-        rejects.append(Reject(schema.kind, raw.name, line, place, scrubbed(reason), value, **key))
+        reason = reading.reason(row)
+        rejects.append(Reject(schema.kind, raw.name, line, place, reason, value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))
 
 
@@ -341,8 +363,8 @@ def _key_cell(reading: Reading, name: str, *, row: int) -> str:
     """The cell where it can be trusted, else blank."""
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
     text: str = reading.columns[name][row].as_py()
-    bad_column, _ = reading.problems[row]
-    if bad_column == name or not is_fit(text, grammar=grammar):
+    bad = {reading.problems[row][0], *reading.further.get(row, ())}
+    if name in bad or not is_fit(text, grammar=grammar):
         return ""
     return text if scrubbed(text) == text else ""
 

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from recon.errors import ConfigurationError
 from recon.gateway_client.addresses import checked_base_url
 from recon.gateway_client.errors import AddressError, InterfaceError
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials
+from recon.mistakes import problems_of
 from recon.settings import Settings
 
 MESSAGES = "payment_reply"
@@ -62,4 +65,11 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             route=route,
         )
     except (InterfaceError, AddressError) as error:
-        raise ConfigurationError(str(error)) from error
+        raise ConfigurationError(_told(error)) from error
+
+
+def _told(error: InterfaceError | AddressError) -> str:
+    """What is wrong, in people's words where the client tells those of programmers."""
+    if isinstance(error.__cause__, ValidationError):
+        return problems_of(error.__cause__, source=str(error).partition(": ")[0])
+    return str(error)

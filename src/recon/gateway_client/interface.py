@@ -156,7 +156,7 @@ def _read(table: type[Table], *, tables: Mapping[str, Any], file: str, profile: 
             for problem in error.errors(include_input=False)
         )
         msg = f"{file}.toml, profile {profile}: {problems}"
-        raise InterfaceError(msg) from None
+        raise InterfaceError(msg) from error
 
 
 def _layered(tables: Mapping[str, Any], *, file: str, profile: str) -> dict[str, Any]:

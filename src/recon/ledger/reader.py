@@ -1,6 +1,6 @@
 """The ledger of an account, wherever it is kept, as the frame that the engine compares."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -9,6 +9,7 @@ import pandas as pd
 from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes import read_table, schema_of, type_table
+from recon.foreign_bytes.layout_check import refuse_wrong_layout
 from recon.foreign_bytes.mapped_columns import names_of
 from recon.ledger.sql_extract import extract
 from recon.matching.sources import LEDGER_COLUMNS
@@ -40,13 +41,13 @@ def read_ledger(
     `zone` is that of timestamps without an offset, UTC by default.
 
     Raises:
-        ConfigurationError: a mapped column is none of the ledger's, or the address is not set.
+        ConfigurationError: the mapping names what no ledger has, or the address is not set.
         SourceMissingError: the file does not exist.
         SourceUnreadableError: file or database cannot be read, or columns are missing.
     """
     schema = schema_of(SourceKind.LEDGER)
-    layout = source.layout or FileLayout(columns=source.columns)
-    _refuse_unknown_columns(source, layout=layout, names=schema.names)
+    layout = _layout_of(source)
+    refuse_wrong_mapping(source)
     if source.path is not None:
         table = read_table(
             source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone
@@ -65,20 +66,18 @@ def read_ledger(
     return Ledger(entries, table.rejects, table.source_file, content)
 
 
-def _refuse_unknown_columns(
-    source: LedgerSource, *, layout: FileLayout, names: tuple[str, ...]
-) -> None:
-    named: dict[str, Iterable[str]] = {
-        "columns": layout.columns,
-        "constants": layout.constants,
-        "words": layout.words,
-    }
-    for key, mapped in named.items():
-        unknown = sorted(set(mapped) - set(names))
-        if unknown:
-            place = f"ledger.layout.{key}" if source.layout else f"ledger.{key}"
-            msg = f"{place} maps {', '.join(unknown)}; the ledger has {', '.join(names)}"
-            raise ConfigurationError(msg)
+def refuse_wrong_mapping(source: LedgerSource) -> None:
+    """Refuse a mapping that names what no ledger has.
+
+    Raises:
+        ConfigurationError: naming the key.
+    """
+    place = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
+    refuse_wrong_layout(_layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), place=place)
+
+
+def _layout_of(source: LedgerSource) -> FileLayout:
+    return source.layout or FileLayout(columns=source.columns)
 
 
 def _address(source: LedgerSource, *, environment: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from recon.order_file.instruction_file import (
     is_instruction_file,
     read_instruction_file,
 )
-from recon.order_file.layouts import refuse_unknown_columns
+from recon.order_file.layouts import refuse_wrong_layouts
 from recon.order_file.reader import ACTION_COLUMNS, OrderFile, order_file_of, read_order_file
 from recon.order_file.spooled_file import SpooledFile, spooled_file
 
@@ -27,6 +27,6 @@ __all__ = [
     "order_file_of",
     "read_instruction_file",
     "read_order_file",
-    "refuse_unknown_columns",
+    "refuse_wrong_layouts",
     "spooled_file",
 ]

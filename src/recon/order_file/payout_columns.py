@@ -13,6 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from recon.gateway_client import PayoutRow
+from recon.mistakes import mistakes_of
 from recon.settlement.sealing import masked_account
 
 _FROM_COMMON = frozenset({"request_id", "payment_amount", "payment_currency", "reason"})
@@ -70,9 +71,8 @@ def read_payout(
             }
         )
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))
-        return path or "(row)", f"cannot be read: {first['msg'][:100]}"
+        path, what = mistakes_of(error)[0]
+        return path or "(row)", f"cannot be read: {what[:100]}"
     bank = row.beneficiary.bank_details if row.beneficiary else None
     account = (bank.iban or bank.account_number) if bank else ""
     if not account and not row.beneficiary_id:

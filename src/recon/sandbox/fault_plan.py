@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from recon.errors import ConfigurationError
+from recon.mistakes import UNKNOWN_KEY, mistakes_of
 from recon.sandbox.book import Book
 from recon.sandbox.fault_kinds import NOTIFY_KINDS, WIRE_KINDS
 from recon.sandbox.fault_rule import ANY_OPERATION, Fault, FaultRule, RowKey
@@ -76,12 +77,10 @@ def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> l
 
 def _problem(error: ValidationError) -> str:
     """The first problem of a rule, its field in front."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"{where}: a rule has no such key; it has {', '.join(FaultRule.model_fields)}"
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what
+    key, what = mistakes_of(error)[0]
+    if what == UNKNOWN_KEY:
+        return f"{key}: a rule has no such key; it has {', '.join(FaultRule.model_fields)}"
+    return f"{key}: {what}" if key else what
 
 
 def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:

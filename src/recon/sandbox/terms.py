@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recon.errors import ConfigurationError
+from recon.mistakes import problems_of
 from recon.model import GatewayState
 from recon.settings import load_tables
 
@@ -151,9 +152,4 @@ def load_terms(*, config_dir: Path | None = None) -> Terms:
     try:
         return Terms.model_validate(load_tables("sandbox", config_dir=config_dir))
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors()
-        )
-        msg = f"sandbox.toml: {problems}"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(problems_of(error, source="sandbox.toml")) from error

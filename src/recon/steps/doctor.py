@@ -14,6 +14,7 @@ from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import LedgerSource, Settings, load_settings
 from recon.steps import machine, settings_told
+from recon.steps.environment import refuse_wrong_files
 from recon.steps.notices import told_by_settings
 from recon.steps.restore import link_missing
 from recon.store import sending_rows
@@ -48,7 +49,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     if missing:
         return
     try:
-        settings = load_settings(variables)
+        refuse_wrong_files(settings := load_settings(variables))
         names = ", ".join(sorted(settings.accounts)) or "none: declare them in merchants.toml"
         yield Check("configuration", bool(settings.accounts), f"accounts: {names}")
     except ReconError as error:

@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from recon.ledger import refuse_wrong_mapping
 from recon.model import Clock
 from recon.night_log import open_log
+from recon.order_file import refuse_wrong_layouts
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
@@ -58,6 +60,7 @@ def environment_of(
         StoreError: the database cannot be used, or has tables of another version.
     """
     settings = load_settings(variables)
+    refuse_wrong_files(settings)
     open_log(variables)
     chance = randomness or random.SystemRandom()
     with closing(open_store(settings.database_url.get_secret_value())) as store:
@@ -72,6 +75,18 @@ def environment_of(
             variables=variables,
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
         )
+
+
+def refuse_wrong_files(settings: Settings) -> None:
+    """Layouts and ledger mappings that could never be read end here, not in the night.
+
+    Raises:
+        ConfigurationError: naming the layout and the key.
+    """
+    for account in settings.accounts.values():
+        refuse_wrong_layouts(account.layouts)
+        if account.ledger is not None:
+            refuse_wrong_mapping(account.ledger)
 
 
 def system_clock() -> datetime:

@@ -25,7 +25,6 @@ from recon.order_file import (
     is_instruction_file,
     keep,
     keep_spooled,
-    refuse_unknown_columns,
     spooled_file,
 )
 from recon.settlement.sealing import Seal
@@ -56,7 +55,6 @@ def ingest(
     figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
     refused: list[str] = []
     private: list[str] = []
-    refuse_unknown_columns(account.layouts)
     came = arrivals(run, account=account, environment=environment, sleep=sleep)
     waiting = inbox(account.inbox, layouts=account.layouts)
     growing = still_written(

@@ -18,6 +18,7 @@ from recon.file_layouts import (
     layout_of,
 )
 from recon.foreign_bytes import ORDER_FILE
+from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.mapped_columns import names_of
 from recon.foreign_bytes.mending import mendable_text
 from recon.foreign_bytes.opening import FileBytes, read_bytes
@@ -29,7 +30,7 @@ from recon.order_file import (
     instruction_file_of,
     is_instruction_file,
     order_file_of,
-    refuse_unknown_columns,
+    refuse_wrong_layouts,
 )
 from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
@@ -128,9 +129,12 @@ def write_mendable(
     wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(also)
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=settings.rules, layout=layout)
-    refused = dict(reading.problems)
+    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
     if is_instruction_file(path):
-        refused |= _instructions(file, settings, layout).refused
+        refused |= {
+            row: (column, scrubbed(why))
+            for row, (column, why) in _instructions(file, settings, layout).refused.items()
+        }
     text = mendable_text(reading, schema=schema, refused=refused, also=also)
     if not text:
         return None
@@ -147,7 +151,7 @@ def mended_name(name: str) -> str:
 
 
 def _layout(path: Path, account: AccountSettings) -> FileLayout:
-    refuse_unknown_columns(account.layouts)
+    refuse_wrong_layouts(account.layouts)
     return layout_of(path.name, layouts=account.layouts)
 
 

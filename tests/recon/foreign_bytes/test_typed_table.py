@@ -90,6 +90,28 @@ def test_the_first_bad_column_counts(order_csv: Write, header: str) -> None:
     assert (reject.column, reject.value) == ("order_no", "A 1")
 
 
+def test_all_bad_cells_of_a_row_are_told_at_once(order_csv: Write, header: str) -> None:
+    """A person mends a row once; columns have the file's names, and long lists an end."""
+    bad = "100042,100042001,A 1,EURO,10.00,settled,2026-99-99"
+    (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
+    first, *others = reject.reason.split("; also ")
+    assert first.startswith("is not an order key")
+    assert [told.partition(":")[0] for told in others] == ["currency", "status", "ordered_at"]
+    (reject,) = orders(order_csv(f"{header}\n,,,EURO,x,settled,2026-99-99\n")).rejects
+    assert (reject.column, reject.merchant_id, reject.order_no) == ("merchant_id", "", "")
+    assert reject.reason.endswith("; also 2 more cells")
+    assert reject.reason.startswith("is blank; also account_id: is blank; also order_no: is blank")
+
+
+def test_what_holds_between_cells_is_judged_of_cells_that_can_be_read(
+    order_csv: Write, header: str
+) -> None:
+    """A row is not also blamed for what follows from its first fault."""
+    bad = ROW.replace("paid", "partially_refunded").replace("EUR", "EURO")
+    (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
+    assert reject.reason == "'EURO' is not an ISO 4217 currency code"
+
+
 def test_a_reject_keeps_the_key_that_can_be_read(order_csv: Write, header: str) -> None:
     """So that the whole set counts as not verified; without a key the row is unassigned."""
     text = f"{header}\n{ROW.replace('10.00', 'x')}\n{ROW.replace('100042,', 'x y,')}\nshort\n"
