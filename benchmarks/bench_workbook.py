@@ -6,6 +6,7 @@ into an environment of its own; without it recon's figures stand alone.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,8 +66,12 @@ def writers(folder: Path) -> None:
         for name, python in pythons.items():
             found[name].append(cost(name, ROWS, folder, python=python))
             if name == "recon":
-                with zipfile.ZipFile(folder / "recon.xlsx") as book:
-                    (folder / "sheet.xml").write_bytes(book.read(SHEET))
+                with (
+                    zipfile.ZipFile(folder / "recon.xlsx") as book,
+                    book.open(SHEET) as sheet,
+                    (folder / "sheet.xml").open("wb") as file,
+                ):
+                    shutil.copyfileobj(sheet, file)
     own = least(found["recon"])
     print(f"Matched, {ROWS:,} rows x {contenders.COLUMNS} columns, CPU, least of {ROUNDS}:")
     for name in pythons:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from peers import peak_mib
+
 Run = Callable[[], int]
 THREADS = 2
 
@@ -89,12 +91,6 @@ def datacompy(folder: Path) -> Run:
         return differing + len(found.df1_unq_rows) + len(found.df2_unq_rows)
 
     return compared
-
-
-def peak_mib() -> float:
-    """The most memory this program held; the figure of getrusage is its parent's, if larger."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def main() -> None:

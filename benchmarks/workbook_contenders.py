@@ -5,7 +5,6 @@ Started as a process of its own, so that CPU and peak memory are its own: NAME R
 
 import csv
 import json
-import resource
 import sys
 import time
 import zlib
@@ -14,6 +13,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from peers import peak_mib
 
 COLUMNS = 15
 """Of the sheet Matched."""
@@ -234,8 +235,7 @@ def main() -> None:
     # recon asks for its rows twice: once for the totals, once to write them.
     times = {"recon": 2, "whole_night": 2, "zlib_of_the_same": 0, "returned": 0}.get(name, 1)
     cpu = time.process_time() - started - times * making
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"cpu": cpu, "peak_mib": peak}))
+    print(json.dumps({"cpu": cpu, "peak_mib": peak_mib()}))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from reports.draft import Draft
 from reports.highlight import greyed_when, heat, when_equal
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_on, protect, put_heading
+from reports.state_words import flag_words, in_words, state_words
 from reports.totals import Rows
 from reports.words import OWED_WORDS, words_of
 
@@ -106,10 +107,10 @@ COLUMNS = (
     Column(LAST_ON_PAPER, 36, "text", _to_do, wrap=True),
     Column("Why", 40, "text", _why, wrap=True),
     Column("Payment", 24, "text", field("transaction_id")),
-    Column("Order says", 16, "text", field("state_orders")),
-    Column("Gateway says", 16, "text", field("state_gateway")),
+    Column("Order says", 16, "text", in_words("state_orders", state_words)),
+    Column("Gateway says", 16, "text", in_words("state_gateway", state_words)),
     Column("First seen", 11, "day", field("first_seen")),
-    Column("Flags", 20, "text", field("flags")),
+    Column("Flags", 24, "text", in_words("flags", flag_words)),
     Column("Risk, says the gateway", 30, "text", _risk, wrap=True),
     Column("Account", 14, "text", field("account_id")),
     Column("Code", 27, "text", field("code"), "brkCode"),

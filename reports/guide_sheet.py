@@ -37,14 +37,27 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         ),
         ("Amounts", "Net of refunds, in the row's own currency; never added over currencies."),
         ("Blank and dash", "Blank: no such record on that side. A dash: zero."),
-        ("Money at risk", "Without a sign: what could be lost if the break is not closed."),
+        (
+            "Money at risk",
+            (
+                "The difference, without a sign; the whole amount where the payment itself is in "
+                "question (missing, another status, still to do, in doubt)."
+            ),
+        ),
+        (
+            "Severity",
+            (
+                "By money at risk against the currency's thresholds; one step up after three "
+                "business days; money in doubt is never below HIGH."
+            ),
+        ),
         ("Owed to", "Who loses money if nothing is done: the shopper, the merchant, or nobody."),
         ("Age", "Business days since the break's date: 0-1, 2-3, 4-7, 8-30, more than 30."),
         ("Times", f"In {figures.timezone}; data as of the cut-off of the business day."),
         ("Grey cells", "The engine's figures. White totals are formulas over the rows here."),
         (
             "Cream cells",
-            "The only cells to write in: the answers on Breaks and the sign-off on Summary.",
+            "The only cells to write in: the answers on Breaks. Signing is a command of its own.",
         ),
         ("Very large amounts", "Beyond 15 digits an amount is written as text, exactly."),
         ("Rules", f"Digest of the rules: {figures.rules_digest or 'not given'}"),

@@ -10,6 +10,7 @@ from reports import look as looks
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
 from reports.listing import RIGHT, Column, Row, field, put_list, put_value
 from reports.page import print_first_rows, print_on, protect, put_heading
+from reports.state_words import in_words, state_words
 from reports.totals import GROUP_ORDER, Rows
 
 TOP = 4
@@ -24,7 +25,7 @@ COLUMNS = (
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Ccy", 9, "text", field("currency"), "insCcy"),
     Column("Amount", 16, "amount", field("amount"), "insAmount"),
-    Column("State", 20, "text", field("state")),
+    Column("State", 20, "text", in_words("state", state_words)),
     Column("Outcome", 11, "text", field("outcome")),
     Column("Code", 10, "text", field("code")),
     Column("Message", 40, "text", field("message"), wrap=True),

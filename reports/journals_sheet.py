@@ -12,7 +12,9 @@ from reports.draft import Draft
 from reports.highlight import when_equal
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_on, protect, put_header, put_heading
+from reports.state_words import in_words
 from reports.totals import Rows, Totals, sum_of
+from reports.words import words_of
 
 TITLES = ("Currency", "", "", "", ">Debit", ">Credit", ">Difference", "Check")
 OK, CHECK = "OK", "CHECK"
@@ -21,6 +23,10 @@ FIRST_ROW = 4
 
 def _became(row: Row) -> str:
     return MOVEMENT_WORDS.get(row["movement"], str(row["movement"]))
+
+
+def _title(code: str) -> str:
+    return words_of(code).title if code else ""
 
 
 MOVEMENT_WORDS = {
@@ -52,7 +58,7 @@ JOURNALS = (
 MOVEMENTS = (
     Column("What became of it", 36, "text", _became),
     Column("Ccy before", 12, "text", field("currency_before"), "movCcyBefore"),
-    Column("It was", 27, "text", field("code_before")),
+    Column("It was", 27, "text", in_words("code_before", _title)),
     Column("Ccy", 6, "text", field("currency"), "movCcy"),
     Column(
         "At risk before",
@@ -66,7 +72,7 @@ MOVEMENTS = (
     Column("Order no", 24, "text", field("order_no")),
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Break key", 18, "text", field("break_id"), "movKey"),
-    Column("It is", 42, "text", field("code")),
+    Column("It is", 42, "text", in_words("code", _title)),
     Column("Counts as", 14, "text", field("counts_as"), "movCountsAs"),
 )
 

@@ -4,7 +4,7 @@ Only this list grows with the business. Up to MATCHED_ROWS_MAX rows stand in the
 straight as XML; above that the sheet is a pivot of them and the rows stand in files beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from openpyxl.utils import get_column_letter
@@ -16,6 +16,7 @@ from reports.matched_files import MatchedFile
 from reports.matched_xml import Streamed, rows_as_xml
 from reports.package import RowStream
 from reports.page import print_first_rows, print_on, protect, put_heading
+from reports.state_words import flag_words, in_words, rule_words, state_words
 from reports.totals import Rows
 
 HEADER_ROW = 4
@@ -34,6 +35,10 @@ def _text(title: str, width: int, name: str, range_name: str = "") -> Streamed:
     return Streamed(Column(title, width, "text", field(name), range_name), name)
 
 
+def _said(title: str, width: int, name: str, words: Callable[[str], str]) -> Streamed:
+    return Streamed(Column(title, width, "text", in_words(name, words)), name, words)
+
+
 AMOUNTS = (
     _amount("Orders", "order_amount"),
     _amount("Gateway", "gateway_amount"),
@@ -42,25 +47,25 @@ AMOUNTS = (
     _amount("Gateway − ledger", "effect_ledger", "matEffectLedger"),  # noqa: RUF001 - a minus
 )
 STREAMED = (
-    _text("Order no", 24, "order_no"),
-    _text("Payment", 24, "transaction_id"),
-    _text("Ledger entry", 20, "entry_id"),
-    _text("Order says", 17, "state_orders"),
-    _text("Gateway says", 17, "state_gateway"),
+    _text("Order no", 22, "order_no"),
+    _text("Payment", 22, "transaction_id"),
+    _text("Ledger entry", 27, "entry_id"),
+    _said("Order says", 17, "state_orders", state_words),
+    _said("Gateway says", 17, "state_gateway", state_words),
     _text("Ccy", 6, "currency", "matCcy"),
     *AMOUNTS,
-    _text("Flags", 24, "flags"),
-    _text("Rule", 18, "rule"),
+    _said("What explains it", 28, "flags", flag_words),
+    _said("How it was matched", 18, "rule", rule_words),
     _text("Account", 14, "account_id"),
     _text("Match key", 20, "match_id", "matKey"),
 )
 COLUMNS = tuple(one.column for one in STREAMED)
 _COUNT: Kind = "count"
 PIVOT_COLUMNS = (
-    Column("Order says", 20, "text", field("state_orders")),
-    Column("Gateway says", 20, "text", field("state_gateway")),
-    Column("Flags", 26, "text", field("flags")),
-    Column("Rule", 20, "text", field("rule")),
+    Column("Order says", 20, "text", in_words("state_orders", state_words)),
+    Column("Gateway says", 20, "text", in_words("state_gateway", state_words)),
+    Column("What explains it", 28, "text", in_words("flags", flag_words)),
+    Column("How it was matched", 20, "text", in_words("rule", rule_words)),
     Column("Account", 16, "text", field("account_id")),
     Column("Ccy", 6, "text", field("currency"), "matCcy"),
     Column("Matched rows", 14, _COUNT, field("rows"), "matRows"),

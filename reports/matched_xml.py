@@ -26,6 +26,8 @@ class Streamed:
 
     column: Column
     name: str
+    words: Callable[[str], str] | None = None
+    """How a text of the frame is said on the sheet; None: as it stands."""
 
 
 def rows_as_xml(
@@ -65,18 +67,18 @@ def _maker(
         return lambda batch: [cell] * len(batch)
     if one.column.kind == "amount":
         return _Amounts(draft, one.name).cells
-    return _Texts(draft, one.name).cells
+    return _Texts(draft, one).cells
 
 
 class _Texts:
     """A column of texts; keeps the cells of texts that repeat."""
 
-    def __init__(self, draft: Draft, name: str) -> None:
+    def __init__(self, draft: Draft, one: Streamed) -> None:
         look = looks.BODY_TEXT.but(indent=1)
-        self._name = name
+        self._name, self._words = one.name, one.words
         self._style = draft.style_number(look)
         self._quoted_style = draft.style_number(look.but(quoted=True))
-        self._known: dict[str, str] = {"": f' s="{self._style}"/>'}
+        self._known: dict[str, str] = {"": self._cell("")}
 
     def cells(self, batch: pd.DataFrame) -> list[str]:
         """One cell text per row."""
@@ -90,7 +92,7 @@ class _Texts:
         return cells
 
     def _cell(self, text: str) -> str:
-        clean = cell_text(text)[0]
+        clean = cell_text(self._words(text) if self._words else text)[0]
         return _text_tail(clean, self._quoted_style if needs_quote(clean) else self._style)
 
 

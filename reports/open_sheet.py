@@ -6,6 +6,7 @@ from recon.figures import NightFigures
 from reports.draft import Draft
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_first_rows, print_on, protect, put_heading
+from reports.state_words import flag_words, in_words, state_words
 from reports.totals import NOT_VERIFIED, Rows
 from reports.words import UNVERIFIED_WORDS
 
@@ -23,8 +24,8 @@ def _why(row: Row) -> str:
 COLUMNS = (
     Column("Result", 14, "text", field("result"), "opnResult"),
     Column("Order no", 24, "text", field("order_no")),
-    Column("Order says", 17, "text", field("state_orders")),
-    Column("Gateway says", 17, "text", field("state_gateway")),
+    Column("Order says", 17, "text", in_words("state_orders", state_words)),
+    Column("Gateway says", 17, "text", in_words("state_gateway", state_words)),
     Column("Ccy", 6, "text", field("currency"), "opnCcy"),
     Column("Orders", 15, "amount", field("order_amount")),
     Column("Gateway", 15, "amount", field("gateway_amount")),
@@ -43,7 +44,7 @@ COLUMNS = (
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Ledger entry", 20, "text", field("entry_id")),
     Column("Reason code", 26, "text", field("reason")),
-    Column("Flags", 20, "text", field("flags")),
+    Column("Flags", 24, "text", in_words("flags", flag_words)),
     Column("Account", 14, "text", field("account_id")),
 )
 

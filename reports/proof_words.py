@@ -4,6 +4,29 @@ The engine's own names stay in the database and in the machine-readable results.
 """
 
 import re
+from collections.abc import Mapping
+
+QUESTIONS: Mapping[str, str] = {
+    "T0": "Every row of every file belongs to an account, or is counted as belonging to none",
+    "T1": "Every row that was read was accepted, rejected or skipped by a rule",
+    "T2": "Every row accepted was kept: as new, as a repeat, or in the place of an older one",
+    "T3": "Every order that was asked about has exactly one answer",
+    "T4": "Every record is matched, waiting, a break or not verified; none is lost",
+    "T5A": "Gateway less orders is what the sheets explain, to the last minor unit",
+    "T5B": "Gateway less ledger is what the sheets explain, to the last minor unit",
+    "T5C": "Orders less ledger is what the sheets explain, to the last minor unit",
+    "T6": "No record stands in two places",
+    "T7": "Breaks open before, and new, less those that ended, are the breaks open now",
+    "T8": "Every instruction has one result, and each confirmed one was looked for",
+    "T9": "What was refunded or captured beyond its bounds is shown as a break",
+    "T10": "Rounding and write-offs stay within what the rules and two people allow",
+    "T11": "Settlement files: gross less refunds, chargebacks and fees is what was paid out",
+    "T12": "Debit and credit of the proposed journals are equal",
+    "T13": "These sheets hold what the database holds",
+    "T14": "The same inputs in another order give the same result",
+}
+"""Reference of a control total -> what it proves."""
+_MEASURES = {"count": "records", "amount": "money"}
 
 _SOURCES = {"orders": "order files", "gateway": "gateway", "ledger": "ledger"}
 _WORDS = (
@@ -53,3 +76,8 @@ def proof_words(name: str) -> str:
         if found := pattern.fullmatch(name):
             return words.format(*(_SOURCES.get(part, part) for part in found.groups()))
     return name
+
+
+def measure_words(measure: str) -> str:
+    """What a control total counts in."""
+    return _MEASURES.get(measure, measure)

@@ -7,9 +7,11 @@ from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import Draft
 from reports.matched_files import MatchedFile
-from reports.page import print_on, protect, put_header, put_heading, set_widths
+from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
+from reports.totals_blocks import bridge_sentence
 
 WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
+LINK = looks.LINK.but(line="")
 REJECTS_MAX = 10_000
 """More rejected rows than this say one thing: the file is not what it should be."""
 FILE_TITLES = (
@@ -69,6 +71,9 @@ def _put_files(draft: Draft, sheet: Any, *, figures: NightFigures) -> int:
         draft.formula(sheet, (row, 9), (f'=IF(H{row}=0,"OK","CHECK")', word), looks.CHECK)
         draft.text(sheet, (row, 10), file.sha256, looks.BODY_TEXT)
         row += 1
+    for name, column in (("srcKind", 1), ("srcAccepted", 5)):
+        reference = column_range(sheet, column=column, rows=(6, max(6, row - 1)))
+        draft.name(name, reference)
     if not figures.files:
         draft.text(sheet, (row, 1), "No file was read.", looks.NOTE)
         return row + 2
@@ -87,7 +92,12 @@ def _put_sums(draft: Draft, sheet: Any, *, figures: NightFigures, row: int) -> i
     for column, (letter, count) in enumerate(sums.items(), 4):
         formula = f"=SUM({letter}6:{letter}{row - 1})"
         draft.formula(sheet, (row, column), (formula, count), total)
-    return row + 2
+    row += 1
+    for kind in figures.bridge:
+        to = (bridge_sentence(figures, kind=kind), "'Control totals'!A5")
+        draft.link(sheet, (row, 1), to, LINK)
+        row += 1
+    return row + 1
 
 
 def _put_beside(draft: Draft, sheet: Any, beside: Sequence[MatchedFile], *, top: int) -> int:

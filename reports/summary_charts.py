@@ -8,6 +8,7 @@ from openpyxl.drawing.spreadsheet_drawing import AnchorMarker, TwoCellAnchor
 
 from reports import look as looks
 from reports.ageing import BUCKETS
+from reports.totals_blocks import NIGHT_COLUMN
 
 LINE_EMU = 22_225
 """Thickness of the trend line (English metric units)."""
@@ -20,9 +21,11 @@ def put_trend(sheet: Any, *, nights: tuple[int, int], box: Box) -> None:
     """Open breaks of the last nights as a line from zero."""
     source = sheet.parent["Control totals"]
     chart: Any = LineChart()
-    values = Reference(source, min_col=2, min_row=nights[0], max_row=nights[1])
+    values = Reference(source, min_col=NIGHT_COLUMN + 1, min_row=nights[0], max_row=nights[1])
     chart.add_data(values, titles_from_data=False)
-    chart.set_categories(Reference(source, min_col=1, min_row=nights[0], max_row=nights[1]))
+    chart.set_categories(
+        Reference(source, min_col=NIGHT_COLUMN, min_row=nights[0], max_row=nights[1])
+    )
     series = chart.series[0]
     series.graphicalProperties = GraphicalProperties()
     series.graphicalProperties.line.solidFill = looks.NAVY

@@ -4,7 +4,6 @@ Verdict, tiles, what needs a person, control totals, open breaks by code and age
 scope of assurance, sign-off. Everything that can be computed from the other sheets is a formula.
 """
 
-from recon.figures import Attention
 from recon.model import Verdict
 from reports import look as looks
 from reports.draft import NOT_COVERED
@@ -12,6 +11,7 @@ from reports.highlight import when
 from reports.look import Look
 from reports.page import print_on, protect, set_widths
 from reports.plain_text import local_instant
+from reports.summary_attention import put_attention
 from reports.summary_breaks import put_matrix
 from reports.summary_charts import put_trend
 from reports.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, WIDTHS, Page
@@ -20,9 +20,7 @@ from reports.summary_tonight import put_foot
 from reports.totals_sheet import LEG_NAMES
 from reports.words import VERDICT_WORDS
 
-ATTENTION_SHOWN = 8
 CURRENCIES_SHOWN = 6
-ATTENTION_ROW_POINTS = 27
 LAST_LEFT = 9
 
 
@@ -33,7 +31,7 @@ def draw_summary(page: Page) -> None:
     _put_title(page)
     row = put_tiles(page, 4)
     row = _put_notes(page, row)
-    row = _put_attention(page, row + 1)
+    row = put_attention(page, row + 1)
     row = _put_legs(page, row + 1)
     row = put_matrix(page, row + 1)
     row = put_foot(page, row + 1)
@@ -72,48 +70,6 @@ def _put_notes(page: Page, row: int) -> int:
         row += 1
         page.merged(row, (LEFT, LAST), note, warn)
     return row + 1
-
-
-def _put_attention(page: Page, top: int) -> int:
-    """What needs a person, money in doubt first."""
-    waiting = page.figures.attention
-    page.text(top, LEFT, "Needs a person", looks.HEADING)
-    if not waiting:
-        good = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
-        sentence = "No instruction is in doubt, and none waits for a person."
-        if any(row["group"] == "in doubt" for row in page.rows.instructions):
-            good = Look(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
-            sentence = "Instructions are in doubt: see the sheet Instructions."
-        page.merged(top + 1, (LEFT, LAST), sentence, good)
-        return top + 2
-    columns = ((2, 3), (4, 5), (6, 6), (7, 7), (8, 8), (9, LAST))
-    titles = ("What", "Order no", "Ccy", "Amount", "Since", "What to do")
-    for at, title in zip(columns, titles, strict=True):
-        look = looks.HEADER_RIGHT if title == "Amount" else looks.HEADER
-        page.merged(top + 1, at, title, look)
-    for row, one in enumerate(waiting[:ATTENTION_SHOWN], top + 2):
-        _put_attention_row(page, row, columns, one)
-    row = top + 2 + len(waiting[:ATTENTION_SHOWN])
-    more = len(waiting) - ATTENTION_SHOWN
-    text = f"and {more} more: see Instructions" if more > 0 else "All instructions"
-    page.draft.link(page.sheet, (row, LEFT), (text, "'Instructions'!A4"))
-    return row + 1
-
-
-def _put_attention_row(
-    page: Page, row: int, columns: tuple[tuple[int, int], ...], one: Attention
-) -> None:
-    red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
-    body = looks.BODY_TEXT
-    page.merged(row, columns[0], one.what, red)
-    page.merged(row, columns[1], one.order_no or one.transaction_id, body)
-    page.merged(row, columns[2], one.currency, body)
-    if one.currency:
-        page.draft.amount(page.sheet, (row, columns[3][0]), one.amount, one.currency)
-    since = local_instant(one.since, timezone=page.figures.timezone)
-    page.draft.text(page.sheet, (row, columns[4][0]), f"{since:%d %b %H:%M}", body)
-    page.merged(row, columns[5], one.next_step, body.but(wrap=True))
-    page.sheet.row_dimensions[row].height = ATTENTION_ROW_POINTS
 
 
 def _put_legs(page: Page, top: int) -> int:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 
 import pandas as pd
 
-from recon.model import ControlTotal, Reject, SourceFile, Verdict
+from recon.model import ControlTotal, Reject, SourceFile, SourceKind, Verdict
 from recon.resolutions import KeptAnswer
 
 INSTRUCTION_SHEET_COLUMNS = (
@@ -65,8 +65,12 @@ class Attention:
     since: datetime
     next_step: str
     """What to do, one sentence."""
+    code: str = ""
+    """Of the break that it is; "" when it is none."""
     instruction_id: str = ""
     """For `recon withdraw`; "" when it is not about one instruction."""
+    is_urgent: bool = False
+    """Doubt, a lapse or a grave break: stands above the open breaks as a whole."""
     lapses: bool = False
     """An authorisation ends soon, and with it the money: named first."""
 
@@ -133,6 +137,8 @@ class NightFigures:
     """Proposed tonight, one row per line."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
+    bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
+    """Source -> step (matching.bridge) -> rows, from those of `files` to those compared."""
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
     """break_id -> what a person answered to it on an earlier night."""
     attention: tuple[Attention, ...] = ()

@@ -322,6 +322,7 @@ def example_night() -> NightFigures:
                 since=datetime(2026, 11, 21, 1, 5, tzinfo=UTC),
                 next_step="No answer within 30 s. Do not send it again; ask the gateway, then "
                 "resolve it with `recon resolve`.",
+                is_urgent=True,
             ),
         ),
         trend=tuple(

@@ -58,9 +58,9 @@ def test_the_sheet_adds_up_what_the_files_hold(workbook: Path, figures: NightFig
         for cells in sheet.iter_rows(min_row=5, values_only=True)
     ]
 
-    assert [(row["Ccy"], row["Matched rows"], row["Flags"]) for row in rows] == [
+    assert [(row["Ccy"], row["Matched rows"], row["What explains it"]) for row in rows] == [
         ("EUR", 11, None),
-        ("EUR", 1, "rounding"),
+        ("EUR", 1, "rounding within the tolerance"),
         ("JPY", 12, None),
         ("KWD", 12, None),
         ("USD", 12, None),

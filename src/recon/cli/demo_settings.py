@@ -14,6 +14,14 @@ CALLS_PER_SECOND = 1_000
 """The machine's own pace: the sandbox stands beside us, unlike a real gateway."""
 UNVERIFIED_ROWS_MAX = 120
 """The sample's unreadable rows are planted; a real account keeps the bundled 20."""
+SEVERITIES = {
+    "EUR": (5, 400),
+    "GBP": (5, 400),
+    "JPY": (500, 40_000),
+    "KWD": (1, 120),
+    "USD": (5, 400),
+}
+"""Currency -> money at risk in major units below which a break is never urgent, and medium from."""
 
 ZONE = "Europe/London"
 _MINUTES = (30, 45)
@@ -81,12 +89,19 @@ def rules_toml() -> str:
         f"[tolerance.{ROUNDING_CURRENCY}]\n"
         "absolute_minor_units = 1\n"
         "night_budget_minor_units = 100\n\n"
-        "# Thresholds are in major units: a thousand yen is not a thousand euros.\n"
-        "[severity.JPY]\nmedium = 150000\nhigh = 1500000\ncritical = 15000000\n"
-        "[severity.KWD]\nmedium = 300\nhigh = 3000\ncritical = 30000\n\n"
+        "# A small shop: its largest orders are some 500 euros. Major units: a yen is no euro.\n"
+        f"{_severities()}\n"
         "[verdict]\n"
         "# Bad rows are planted here; leave the bundled 20 for a real account.\n"
         f"max_unverified_rows = {UNVERIFIED_ROWS_MAX}\n"
+    )
+
+
+def _severities() -> str:
+    return "".join(
+        f"[severity.{currency}]\nignore = {least}\nmedium = {medium}\nhigh = {10 * medium}\n"
+        f"critical = {100 * medium}\n"
+        for currency, (least, medium) in SEVERITIES.items()
     )
 
 

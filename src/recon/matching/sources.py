@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.model import Reject, SourceFile
+from recon.model import Reject, SourceFile, SourceKind
 
 TEXT = "str"
 MINOR_UNITS = "int64"
@@ -131,6 +131,8 @@ class Sources:
     """KEY_COLUMNS of the keys a night asked for; None when a gateway file is complete by itself."""
     merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
     """How the store took the accepted rows of a night, for T2; empty for plain files."""
+    arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
+    """Source -> step (matching.bridge) -> rows, from what the files brought to what is compared."""
     exported: tuple["Exported", ...] = ()
     """Journals that were handed out on earlier nights."""
     agreed_write_offs: frozenset[str] | None = None

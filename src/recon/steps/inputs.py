@@ -19,6 +19,7 @@ from recon.matching.reopened import split_ends
 from recon.matching.sources import Previous, Sources
 from recon.model import GatewayState, Reject, SourceFile
 from recon.rules import Rules
+from recon.steps.arrived_rows import order_steps, with_arrived
 from recon.steps.environment import Environment
 from recon.steps.query import previous_night
 from recon.steps.siblings import siblings_of, with_siblings
@@ -77,7 +78,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         loaded = order_rows.files_of_night(connection, run, until=until)
         every_reject = order_rows.rejects_of_night(connection, run, until=until)
         files, rejects = _of_this_account(
-            [source for source, _ in loaded], every_reject, account_id=run.account_id
+            [source for source, _ in loaded], every_reject, run=run, siblings=inputs.siblings
         )
         extract = ledger_rows.load(connection, run.run_id)
         universe = answers.universe(connection, run)
@@ -86,8 +87,12 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         recent = None
         if entries is not None:
             recent = in_window(entries, since=ledger_start(run, rules=rules), asked=asked)
+        orders, older = _orders(connection, run, since=since, asked=asked, until=until)
+        steps = order_steps(
+            connection, run, since=since, older=older, until=until, environment=environment
+        )
         own = Sources(
-            orders=_orders(connection, run, since=since, asked=asked, until=until),
+            orders=orders,
             gateway=answers.gateway_frame(connection, run),
             ledger=recent,
             opening_balance=_older(entries, than=recent),
@@ -104,17 +109,18 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     whole = with_siblings(
         own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
     )
-    return without_opening_balance(whole, rules=rules)
+    compared = without_opening_balance(whole, rules=rules)
+    return with_arrived(compared, own=own, orders=steps, extract=extract, entries=entries)
 
 
 def _orders(
     connection: Any, run: Run, *, since: datetime, asked: set[str], until: int
-) -> pd.DataFrame:
-    """The orders of the window, and the older ones that this night asked about."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """The orders of the window and the older ones that this night asked about; their numbers."""
     recent = order_rows.current_orders(connection, run, since=since, until=until)
     older = sorted(asked - set(recent["order_no"]))
     if not older:
-        return recent
+        return recent, older
     asked_for = order_rows.orders_of_keys(
         connection,
         merchant_id=run.merchant_id,
@@ -122,7 +128,7 @@ def _orders(
         order_nos=older,
         until=until,
     )
-    return pd.concat([recent, asked_for], ignore_index=True)
+    return pd.concat([recent, asked_for], ignore_index=True), older
 
 
 def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> dict[str, int]:
@@ -180,13 +186,19 @@ def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str
 
 
 def _of_this_account(
-    files: Sequence[SourceFile], rejects: Sequence[Reject], *, account_id: str
+    files: Sequence[SourceFile], rejects: Sequence[Reject], *, run: Run, siblings: Collection[str]
 ) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
-    """Rejected rows of another account are that account's business: skipped here, not lost."""
-    others = Counter(
-        item.source for item in rejects if item.account_id and item.account_id != account_id
+    """Rejected rows of another declared account are that account's business: skipped here.
+
+    A row that names an account nobody declared (a header repeated inside the file, a misspelt
+    account) would be told by no night at all: it is told here, as one of no account.
+    """
+    others = Counter(item.source for item in rejects if item.account_id in siblings)
+    own = tuple(
+        item if item.account_id == run.account_id else replace(item, account_id="")
+        for item in rejects
+        if item.account_id not in siblings
     )
-    own = tuple(item for item in rejects if item.account_id in {"", account_id})
     shared = tuple(
         replace(
             file,

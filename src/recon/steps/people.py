@@ -17,6 +17,7 @@ from recon.store import (
     instruction_rows,
     resolution_rows,
     runs,
+    sending_rows,
 )
 from recon.store.history import append
 from recon.store.journal import move
@@ -46,6 +47,7 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
+STOPPED = "sending is stopped"
 _URGENT_FIRST = tuple(_WORDS)
 
 
@@ -56,6 +58,8 @@ class _Beside:
     verdicts: Mapping[str, str]
     approvals: Mapping[str, str]
     ends: Mapping[str, datetime]
+    stopped: str
+    """Why nobody sends at all; said once, above the list."""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
@@ -84,6 +88,7 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
             for wanted in first.instruction_ids
         },
         ends={wanted: since + valid for wanted, since in dated.items()},
+        stopped=str(sending_rows.stopped(connection) or ""),
     )
 
 
@@ -232,6 +237,8 @@ def _since(row: Any) -> datetime:
 def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Attention:
     state, wanted = InstructionState(row["state"]), row["instruction_id"]
     reason = row["hold"] or row["message"]
+    if reason and reason == beside.stopped:
+        reason = STOPPED
     ends = beside.ends.get(row["order_no"]) if row["kind"] == InstructionKind.CAPTURE else None
     lapses = ends is not None and ends <= lapses_before
     words = [

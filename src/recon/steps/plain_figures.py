@@ -12,6 +12,7 @@ from recon.figures import (
     NightFigures,
     matched_of,
 )
+from recon.matching.bridge import bridge_of
 from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import INSTANT, MINOR_UNITS, TEXT, Sources
@@ -54,6 +55,7 @@ def plain_figures(
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),
         files=sources.files,
         rejects=sources.rejects,
+        bridge=bridge_of(sources),
         attention=_attention(sources.instructions, as_of=result.as_of),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
@@ -106,6 +108,7 @@ def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attentio
             amount=int(row["amount"]),
             since=as_of if pd.isna(row["sent_at"]) else row["sent_at"].to_pydatetime(),
             next_step="Look the payment up at the gateway and settle the instruction by hand.",
+            is_urgent=True,
         )
         for row in doubtful.to_dict("records")
     )

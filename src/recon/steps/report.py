@@ -22,10 +22,12 @@ from recon.figures import (
     NightFigures,
     TrendPoint,
 )
+from recon.matching.bridge import bridge_of
 from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
+from recon.steps.arrived_rows import undeclared_told
 from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
@@ -127,6 +129,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         batches=batches,
         files=sources.files,
         rejects=sources.rejects,
+        bridge=bridge_of(sources),
         answers=answers,
         attention=_needs_a_person(run, result=result, environment=environment),
         trend=tuple(points[-TREND_NIGHTS:]),
@@ -137,7 +140,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rules_digest=result.rules_digest,
         history_head=f"{head.sequence}:{head.hash}",
         ledger_covered=sources.ledger is not None,
-        notes=(*inputs.moved_by_rules, *_notes(run, sources=sources, environment=environment)),
+        notes=_notes(run, inputs=inputs, sources=sources, environment=environment),
     )
 
 
@@ -193,21 +196,28 @@ def _needs_a_person(
 ) -> tuple[Attention, ...]:
     """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
     listed = attention(run, environment=environment)
-    doubtful = tuple(one for one in listed if one.lapses or one.what.endswith(DOUBTFUL_WORDS))
-    urgent = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
+    first = {one for one in listed if one.lapses or one.what.endswith(DOUBTFUL_WORDS)}
+    doubtful = tuple(replace(one, is_urgent=True) for one in listed if one in first)
+    grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
+    rank = grave["severity"].map({word: place for place, word in enumerate(URGENT_SEVERITIES)})
+    urgent = grave.assign(rank=rank).sort_values(
+        ["rank", "age_days", "break_id"], ascending=[True, False, True]
+    )
     breaks = tuple(
         Attention(
-            what=f"{row['severity'].lower()} break: {row['code'].lower().replace('_', ' ')}",
+            what=f"{row['severity'].lower()} break",
+            code=row["code"],
             order_no=row["order_no"],
             transaction_id=row["transaction_id"],
             currency=row["currency"],
             amount=int(row["exposure"]),
             since=datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC),
             next_step=row["reason"],
+            is_urgent=True,
         )
         for row in urgent.to_dict("records")
     )
-    return (*doubtful, *breaks, *(one for one in listed if one not in doubtful))
+    return (*doubtful, *breaks, *(one for one in listed if one not in first))
 
 
 def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:
@@ -322,8 +332,13 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
     return [f"No night ran for {told}: what came in on these days is judged tonight."]
 
 
-def _notes(run: Run, *, sources: Sources, environment: Environment) -> tuple[str, ...]:
-    notes: list[str] = []
+def _notes(
+    run: Run, *, inputs: Inputs, sources: Sources, environment: Environment
+) -> tuple[str, ...]:
+    notes = [
+        *inputs.moved_by_rules,
+        *undeclared_told(run, until=inputs.last_file, environment=environment),
+    ]
     gateway = environment.settings.gateway
     if gateway.reply_signatures != "enforce":
         notes.append(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select, update
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
@@ -156,12 +156,13 @@ def _order_query(until: int | None) -> Select[Any]:
             order_file.c.name.label("source"),
         )
         .join(order_file, order_file.c.file_id == order_row.c.file_id)
-        .where(*_without_successor(until))
+        .where(*not_gone(until))
         .order_by(order_row.c.row_id)
     )
 
 
-def _without_successor(until: int | None) -> tuple[Any, ...]:
+def not_gone(until: int | None) -> tuple[ColumnElement[bool], ...]:
+    """Rows without a successor, as they stood when file `until` had been read."""
     gone = order_row.c.superseded_in
     if until is None:
         return (gone.is_(None),)
@@ -172,7 +173,7 @@ def files_of_night(
     connection: Connection, run: Run, *, until: int | None = None
 ) -> list[tuple[SourceFile, LoadCounts]]:
     """The files first read for this business date, newest version of each name."""
-    query = select(order_file).where(*_of_night(run, until=until))
+    query = select(order_file).where(*of_night(run, until=until))
     found = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
     newest = {row["name"]: row for row in found}
     return [
@@ -193,7 +194,7 @@ def rejects_of_night(connection: Connection, run: Run, *, until: int | None = No
     """Rejected rows of the newest version of each file of this business date, and of the ledger."""
     newest = (
         select(func.max(order_file.c.file_id))
-        .where(*_of_night(run, until=until))
+        .where(*of_night(run, until=until))
         .group_by(order_file.c.name)
     )
     found = connection.execute(
@@ -234,7 +235,8 @@ def insert_rejects(
         connection.execute(insert(reject), rows)
 
 
-def _of_night(run: Run, *, until: int | None) -> tuple[Any, ...]:
+def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
+    """The files first read for this business date."""
     read = () if until is None else (order_file.c.file_id <= until,)
     return (
         order_file.c.merchant_id == run.merchant_id,

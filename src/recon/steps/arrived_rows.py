@@ -1,0 +1,83 @@
+"""How many rows went where between the files of a night and what it compares."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
+from recon.matching.sources import Sources
+from recon.model import SourceFile, SourceKind
+from recon.steps.environment import Environment
+from recon.store import order_bridge
+from recon.store.order_bridge import Account
+from recon.store.runs import Run
+
+Extract = tuple[pd.DataFrame, SourceFile] | None
+
+
+def order_steps(
+    connection: Any,
+    run: Run,
+    *,
+    since: datetime,
+    older: Sequence[str],
+    until: int,
+    environment: Environment,
+) -> Mapping[str, int]:
+    """What became of the order rows of tonight's files (see store.order_bridge)."""
+    declared = declared_accounts(environment)
+    return order_bridge.order_steps(
+        connection, run, since=since, older=older, until=until, declared=declared
+    )
+
+
+def declared_accounts(environment: Environment) -> frozenset[Account]:
+    """Every account that has a night of its own."""
+    pairs = (name.split("/", 1) for name in environment.settings.accounts)
+    return frozenset((merchant_id, account_id) for merchant_id, account_id in pairs)
+
+
+def with_arrived(
+    whole: Sources,
+    *,
+    own: Sources,
+    orders: Mapping[str, int],
+    extract: Extract,
+    entries: pd.DataFrame | None,
+) -> Sources:
+    """The sources with the steps of their rows.
+
+    Args:
+        whole: what is compared.
+        own: before rows of the merchant's other accounts joined.
+        orders: the steps of the order rows.
+        extract: the ledger as it was read.
+        entries: its entries of this account.
+    """
+    joined = len(whole.orders) - len(own.orders)
+    arrived = {SourceKind.ORDERS: {**orders, FROM_OTHERS: joined}}
+    if extract is not None and entries is not None and whole.ledger is not None:
+        arrived[SourceKind.LEDGER] = {
+            OTHER_ACCOUNTS: len(entries) - len(extract[0]),
+            BEFORE_WINDOW: len(whole.ledger) - len(entries),
+        }
+    return replace(whole, arrived=arrived)
+
+
+def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:
+    """A sentence when order rows name accounts that nobody declared: no night compares them."""
+    with environment.store.reading() as connection:
+        found = order_bridge.undeclared_accounts(
+            connection, run, until=until, declared=declared_accounts(environment)
+        )
+    if not found:
+        return []
+    named = ", ".join(found[:_SHOWN_MAX])
+    told = f"Order rows name accounts that nobody declared ({named}): no night compares them."
+    return [f"{told} Declare them in merchants.toml, or have the file corrected."]
+
+
+_SHOWN_MAX = 3

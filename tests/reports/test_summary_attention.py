@@ -1,0 +1,94 @@
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from recon.figures import NightFigures
+from reports.workbook import drawn
+
+Build = Callable[..., NightFigures]
+
+
+def content_of(figures: NightFigures) -> bytes:
+    """A night as a file."""
+    return drawn(figures).content()
+
+
+def values_of(content: bytes, sheet: str) -> list[list[Any]]:
+    """The values that stand in the file, by another library."""
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
+    return workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+
+
+def words_on(content: bytes, sheet: str) -> list[str]:
+    """Every text of a sheet."""
+    return [cell for row in values_of(content, sheet) for cell in row if isinstance(cell, str)]
+
+
+@pytest.fixture
+def content(figures: NightFigures) -> bytes:
+    """The example night as a file."""
+    return content_of(figures)
+
+
+def test_more_than_eight_things_are_counted_and_linked(build: Build) -> None:
+    """The list on page one is short, and says how much it leaves out."""
+    night = build()
+    one = night.attention[0]
+    many = tuple(replace(one, next_step=f"Case {number}.") for number in range(11))
+    words = words_on(content_of(replace(night, attention=many)), "Summary")
+
+    assert words.count("refund in doubt") == 7
+    assert "10 open breaks, 2 high" in words
+    assert "and 4 more: see Instructions and Breaks" in words
+
+
+def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
+    """A stopped night does not repeat its reason per order: how many, and how much per currency."""
+    night = build()
+    waits = replace(night.attention[0], what="capture not sent", is_urgent=False, currency="EUR")
+    yen = replace(waits, currency="JPY", amount=1_234, order_no="A-2")
+    words = words_on(content_of(replace(night, attention=(waits, waits, yen))), "Summary")
+
+    assert words.count("3 × capture not sent") == 1  # noqa: RUF001 - times
+    assert "100,000.00 EUR · 1,234 JPY" in words
+    assert words.count(waits.next_step) == 1
+
+
+def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) -> None:
+    """Page one speaks of a break in finance's words, and leaves room for what waits."""
+    night = build()
+    doubt = night.attention[0]
+    grave = replace(doubt, what="high break", code="REFUND_DUE", next_step="The order expects")
+    many = tuple(replace(grave, order_no=f"G-{number}") for number in range(9))
+    waits = replace(doubt, what="cancel not sent", is_urgent=False, next_step="It waits.")
+    words = words_on(content_of(replace(night, attention=(doubt, *many, waits))), "Summary")
+
+    assert words.count("high break: refund still to do") == 5
+    assert words.count("Instruct the refund, or correct the order.") == 5
+    assert "cancel not sent" in words
+    assert "and 4 more: see Instructions and Breaks" in words
+
+
+def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
+    """Two authorisations that end soon are two lines: each has its own hour and order."""
+    night = build()
+    lapses = replace(night.attention[0], lapses=True)
+    other = replace(lapses, order_no="A-2")
+    words = words_on(content_of(replace(night, attention=(lapses, other))), "Summary")
+
+    assert words.count("refund in doubt") == 2
+
+
+def test_open_breaks_stand_on_page_one_with_their_money_at_risk(content: bytes) -> None:
+    """Doubt first, then the breaks as a whole: how many, how much per currency, since when."""
+    rows = values_of(content, "Summary")
+    what = [row[1] for row in rows]
+    line = next(row for row in rows if row[1] == "10 open breaks, 2 high")
+
+    assert what.index("refund in doubt") < what.index("10 open breaks, 2 high")
+    assert line[3] == "50,129.45 EUR · 94,771 JPY · 1.236 KWD · 42.00 USD"
+    assert line[7] == "20 Nov 2026"
