@@ -19,6 +19,7 @@ from reports.totals import sum_of
 from reports.words import words_of
 
 ATTENTION_SHOWN = 8
+NOT_SENT = " not sent"
 CALM_SHOWN = 2
 """Of what only waits, however much is urgent."""
 ROW_POINTS, LINE_POINTS = 15, 12
@@ -36,25 +37,32 @@ class _Line:
     """Things that say the same."""
 
     one: Attention
-    count: int
+    kinds: tuple[tuple[str, int], ...]
+    """What, and how many of it; several kinds have one reason that is not their own."""
     money: tuple[tuple[str, int], ...]
     """Currency, minor units."""
+
+    @property
+    def count(self) -> int:
+        """How many things."""
+        return sum(count for _, count in self.kinds)
 
 
 def put_attention(page: Page, top: int) -> int:
     """The block; the next free row."""
     page.text(top, LEFT, "Needs a person", looks.HEADING)
     lines = _lines(page.figures.attention)
+    of_night = [line for line in lines if len(line.kinds) > 1]
     urgent = [line for line in lines if line.one.is_urgent]
-    calm = [line for line in lines if not line.one.is_urgent]
+    calm = [line for line in lines if not line.one.is_urgent and line not in of_night]
     if not lines and not page.rows.breaks and not _is_doubtful(page):
         look = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
         page.merged(top + 1, (LEFT, LAST), NOTHING, look)
         return top + 2
     _put_titles(page, top + 1)
-    room = ATTENTION_SHOWN - bool(page.rows.breaks) - min(CALM_SHOWN, len(calm))
+    room = ATTENTION_SHOWN - len(of_night) - bool(page.rows.breaks) - min(CALM_SHOWN, len(calm))
     row = _put_unnamed_doubt(page, top + 2, urgent)
-    row = _put_lines(page, row, urgent[:room])
+    row = _put_lines(page, row, [*of_night, *urgent[:room]])
     if page.rows.breaks:
         row = _put_breaks(page, row)
     shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
@@ -70,7 +78,8 @@ def _lines(waiting: Sequence[Attention]) -> list[_Line]:
     groups: dict[tuple[object, ...], list[Attention]] = {}
     for one in waiting:
         own = one.order_no if one.lapses or one.code else ""
-        key = (one.what, one.next_step, one.is_urgent, one.code, own)
+        of_night = "" if one.what.endswith(NOT_SENT) else one.what
+        key = (of_night, one.next_step, one.is_urgent, one.code, own)
         groups.setdefault(key, []).append(one)
     return [_line(found) for found in groups.values()]
 
@@ -80,8 +89,19 @@ def _line(found: Sequence[Attention]) -> _Line:
     for one in found:
         if one.currency:
             money[one.currency] += one.amount
-    oldest = min(one.since for one in found)
-    return _Line(replace(found[0], since=oldest), len(found), tuple(sorted(money.items())))
+    oldest = replace(found[0], since=min(one.since for one in found))
+    kinds = Counter(one.what for one in found)
+    return _Line(oldest, tuple(kinds.most_common()), tuple(sorted(money.items())))
+
+
+def _what(line: _Line) -> str:
+    """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
+    one = line.one
+    if len(line.kinds) > 1:
+        told = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
+        return ", ".join(told) + NOT_SENT
+    what = f"{one.what}: {words_of(one.code).title.lower()}" if one.code else one.what
+    return what if line.count == 1 else f"{line.count:,} × {what}"  # noqa: RUF001 - times
 
 
 def _is_doubtful(page: Page) -> bool:
@@ -113,9 +133,7 @@ def _put_lines(page: Page, row: int, lines: Sequence[_Line]) -> int:
 def _put_line(page: Page, row: int, line: _Line) -> None:
     one, body = line.one, looks.BODY_TEXT
     red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
-    what = f"{one.what}: {words_of(one.code).title.lower()}" if one.code else one.what
-    what = what if line.count == 1 else f"{line.count:,} × {what}"  # noqa: RUF001 - times
-    page.merged(row, COLUMNS[0], what, red)
+    page.merged(row, COLUMNS[0], _what(line), red.but(wrap=True))
     about = ""
     if line.count == 1:
         page.merged(row, COLUMNS[1], one.order_no or one.transaction_id, body)

@@ -73,6 +73,25 @@ def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) ->
     assert "and 4 more: see Instructions and Breaks" in words
 
 
+def test_one_reason_for_several_kinds_stands_on_top(build: Build) -> None:
+    """What stops all sending is one line above everything, however many orders it holds."""
+    night = build()
+    doubt = night.attention[0]
+    held = replace(doubt, what="capture not sent", is_urgent=False, next_step="Sending is stopped.")
+    refund = replace(held, what="refund not sent", order_no="R-1")
+    rows = values_of(content_of(replace(night, attention=(doubt, held, held, refund))), "Summary")
+    what = [row[1] for row in rows]
+
+    top = what.index("2 capture, 1 refund not sent")
+    assert what[top - 1 : top + 3] == [
+        "What",
+        "2 capture, 1 refund not sent",
+        "refund in doubt",
+        "10 open breaks, 2 high",
+    ]
+    assert [row[8] for row in rows].count("Sending is stopped.") == 1
+
+
 def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
     """Two authorisations that end soon are two lines: each has its own hour and order."""
     night = build()

@@ -24,7 +24,13 @@ _MADE_PATTERNS = (
     "config/merchants.toml",
     "config/rules.toml",
     "inbox/orders-????-??-??-*.csv",
-    "reports/reconciliation-*.xlsx",
+    "reports/reconciliation-*",
+    "reports/nights-*.xlsx",
+    # Of a database that is gone, they would read as one restored from a backup: no money moves.
+    "reports/history-head.jsonl",
+    "reports/history-verified.json",
+    "reports/metrics/*.json",
+    "reports/spill/*",
     "recon.sqlite*.lock",
     *(
         f"{name}.sqlite{end}"

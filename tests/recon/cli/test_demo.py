@@ -125,6 +125,11 @@ def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
         path.write_text("mine")
     (tmp_path / "prefect").mkdir()
     (tmp_path / "prefect/prefect.db").write_text("state")
+    # A night's traces: a head of the history that stays would stop the next night's sending.
+    for name in ("history-head.jsonl", "nights-2026-11-20.xlsx", "metrics/20261120-1.json"):
+        path = tmp_path / "reports" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("of the night")
 
     empty(DemoFolder(tmp_path))
 
