@@ -1,7 +1,7 @@
 """The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pandas as pd
@@ -78,8 +78,7 @@ def prove_all_classified(
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
-    matches = Deferred(lambda: _every_match(proof))
-    whole = (frames.breaks, frames.effects, frames.pending, frames.unverified)
+    matches = Deferred(lambda: _every_match(frames, exact=proof.exact, sources=sources))
     return Reconciliation(
         as_of=as_of,
         verdict=verdict_of(
@@ -96,20 +95,46 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         not_covered=not_covered(sources, rules=rules),
         scope_of_assurance=scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
         rules_digest=rules.digest,
-        digest_of_all=Deferred(lambda: digest_of([*whole[:2], matches.get(), *whole[2:]])),
+        digest_of_all=Deferred(lambda: _digest(frames, matches=matches.get())),
         movements=proof.moved,
         journals=proof.journals,
     )
 
 
-def _every_match(proof: Proof) -> pd.DataFrame:
+def _digest(frames: Frames, *, matches: pd.DataFrame) -> str:
+    return digest_of([frames.breaks, frames.effects, matches, frames.pending, frames.unverified])
+
+
+def _every_match(frames: Frames, *, exact: Exact, sources: Sources) -> pd.DataFrame:
     """The matches that were classified, and those that were set aside."""
-    classified_matches = proof.frames.matches
-    if not proof.exact.size:
-        return classified_matches
-    exact = exact_matches(proof.exact, sources=proof.sources)
-    frame = pd.concat([classified_matches, exact], ignore_index=True)
+    if not exact.size:
+        return frames.matches
+    aside = exact_matches(exact, sources=sources)
+    frame = pd.concat([frames.matches, aside], ignore_index=True)
     return in_order(frame, by=OPEN_SORTED_BY)
+
+
+def digest_alone(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+) -> str:
+    """The digest that `reconcile` gives, made without the totals and what only they need."""
+    refuse_beyond_sums(sources)
+    sources = _with_judged_payouts(sources)
+    exact = set_aside(sources, rules=rules, previous=previous)
+    found = _judged(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    return _digest(found.frames, matches=_every_match(found.frames, exact=exact, sources=sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was not set aside, judged: all that the digest is made of."""
+
+    joined: Joined
+    outcomes: Outcomes
+    rows: pd.DataFrame
+    reopens: Mapping[str, str]
+    frames: Frames
+    break_sets: pd.DataFrame
 
 
 def classified(
@@ -121,6 +146,36 @@ def classified(
     previous: Previous | None,
 ) -> Proof:
     """Judge what was not set aside (`sources`: the whole, for the totals)."""
+    found = _judged(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    joined, outcomes, frames = found.joined, found.outcomes, found.frames
+    places = place_items(
+        joined, outcomes=outcomes, break_sets=found.break_sets, ledger=_ledger(exact.sources)
+    )
+    tallies = exact_tallies(exact, sources=sources)
+    places = with_exact(places, left=exact.item_rows(), tallies=tallies)
+    fates = fates_of(found.rows, hosts=outcomes.host, previous=previous)
+    moved = movements(frames.breaks, fates=fates, previous=previous, reopens=found.reopens)
+    journals = propose(
+        frames.breaks,
+        effects=frames.effects,
+        rules=rules,
+        date=business_date(as_of, rules=rules).isoformat(),
+        exported=sources.exported,
+    )
+    states = outcomes.states()
+    return Proof(
+        sources, rules, exact, tallies, joined, frames, places, previous, states, moved, journals
+    )
+
+
+def _judged(
+    sources: Sources,
+    *,
+    exact: Exact,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Judged:
     rest = exact.sources
     joined = join_sides(rest, rules=rules, previous=previous)
     joined.sets["entry_ids"] = entry_ids(
@@ -140,22 +195,7 @@ def classified(
         ledger=_ledger(rest),
         breaks=with_causes(breaks, evidence=evidence),
     )
-    places = place_items(joined, outcomes=outcomes, break_sets=break_sets, ledger=_ledger(rest))
-    tallies = exact_tallies(exact, sources=sources)
-    places = with_exact(places, left=exact.item_rows(), tallies=tallies)
-    fates = fates_of(rows, hosts=outcomes.host, previous=previous)
-    moved = movements(frames.breaks, fates=fates, previous=previous, reopens=reopens)
-    journals = propose(
-        frames.breaks,
-        effects=frames.effects,
-        rules=rules,
-        date=business_date(as_of, rules=rules).isoformat(),
-        exported=sources.exported,
-    )
-    states = outcomes.states()
-    return Proof(
-        sources, rules, exact, tallies, joined, frames, places, previous, states, moved, journals
-    )
+    return Judged(joined, outcomes, rows, reopens, frames, break_sets)
 
 
 def _with_judged_payouts(sources: Sources) -> Sources:
