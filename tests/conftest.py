@@ -1,13 +1,33 @@
 """What holds for every test: no settings of the shell, no silent skip, calm property tests."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
 """Set to 1 where every program that a test may want is installed: then a skip is a failure."""
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
+"""Where there is one; a run commits and syncs tens of thousands of times, and disks are slow."""
+MEMORY_BYTES_MIN = 4 << 30
+"""A container may give it no more than a few megabytes."""
+
+
+def _work_in_memory() -> None:
+    """By the environment, so that processes that tests start do the same."""
+    if "TMPDIR" in os.environ or not MEMORY.is_dir():
+        return
+    if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
+
+
+_work_in_memory()
 
 for _name in [name for name in os.environ if name.startswith("RECON_")]:
     if _name != REQUIRE_ALL_VARIABLE:

@@ -67,7 +67,7 @@ def postgresql_template(postgresql_url: str) -> str:
 def migrated_postgresql_url(postgresql_url: str, postgresql_template: str) -> str:
     """An empty, migrated database for this test; the one before it is thrown away."""
     _run(postgresql_url, "DROP DATABASE IF EXISTS fresh WITH (FORCE)")
-    _run(postgresql_url, f"CREATE DATABASE fresh TEMPLATE {postgresql_template}")
+    _run(postgresql_url, f"CREATE DATABASE fresh TEMPLATE {postgresql_template} STRATEGY file_copy")
     return _at(postgresql_url, "fresh")
 
 
