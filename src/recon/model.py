@@ -319,6 +319,15 @@ class Mode(StrEnum):
     LIVE = "live"
 
 
+class Part(StrEnum):
+    """What of a night may be run by itself; it never counts as the night."""
+
+    INGEST = "ingest"
+    QUERY = "query"
+    SETTLE = "settle"
+    PAYOUTS = "payouts"
+
+
 @dataclass(frozen=True, slots=True)
 class NightRequest:
     """Which night to run; one run per merchant, account and business date."""

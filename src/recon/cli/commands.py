@@ -20,6 +20,7 @@ from recon.cli import (
     night,
     notifications,
     order_files,
+    parts,
     people,
     prefect_pages,
     sending,
@@ -47,6 +48,11 @@ approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 app.command("demo")(demo.demo)
 app.command("sandbox")(gateway.sandbox)
 app.command("nightly")(night.nightly)
+app.command("ingest")(parts.ingest)
+app.command("query")(parts.query)
+app.command("settle")(parts.settle)
+app.command("payouts")(parts.payouts)
+app.command("finish")(parts.finish)
 app.command("reconcile")(files.reconcile)
 app.command("status")(night.status)
 app.command("tell")(night.tell)

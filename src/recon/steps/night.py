@@ -13,7 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Protocol
+from typing import Any, Protocol
 
 from recon.errors import (
     FolderError,
@@ -23,7 +23,7 @@ from recon.errors import (
     StoreError,
     UsageError,
 )
-from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.model import Mode, NightRequest, Part, StepSummary, Verdict
 from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
@@ -41,6 +41,8 @@ DATABASE_FREE_BYTES_MIN = 64 * 1024 * 1024
 """Beside the database file; with less the disk is about to be full."""
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
+_ENDED = {True: "finished", False: runs.PART_ENDED}
+"""Whether a run was a whole night -> its status when it came to its end."""
 HOLDER_LOOKS_AGREE = 5
 """Looks in a row that show the same run; then it is the one that works."""
 
@@ -103,10 +105,13 @@ def verdict_of(run_id: str, *, environment: Environment) -> Verdict:
 
 
 @contextmanager
-def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
+def hold(
+    request: NightRequest, *, environment: Environment, part: Part | None = None
+) -> Iterator[str]:
     """Hold an account for one night; yields the run's id and closes the run at the end.
 
-    A run whose process is gone is taken over at once: its lock died with it.
+    A run whose process is gone is taken over at once: its lock died with it. A run of a part holds
+    the account as a night does, and never ends as a finished night.
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
@@ -116,22 +121,55 @@ def hold(request: NightRequest, *, environment: Environment) -> Iterator[str]:
     """
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
     refuse_unwritable(account.reports)
-    refuse_full_disk(environment.store.path, needed=DATABASE_FREE_BYTES_MIN)
+    refuse_full_disk(environment.store.path)
     closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
-    refuse_open_day(request, closes_at=closes_at, now=environment.clock())
+    if part is not Part.INGEST:
+        refuse_open_day(request, closes_at=closes_at, now=environment.clock())
     with ExitStack() as stack:
-        _take_lock(stack, request, environment=environment)
+        take_lock(stack, request, environment=environment)
         now = environment.clock()
         run_id = f"{request.business_date.replace('-', '')}-{environment.new_id()[:8]}"
         with environment.store.writing() as connection:
-            runs.start(connection, request, run_id=run_id, as_of=closes_at, now=now)
-        try:
-            with ending_in_order():
-                yield run_id
-        except BaseException as error:
-            _close(run_id, status="stopped", problem=_told(error), environment=environment)
-            raise
-        _close(run_id, status="finished", problem="", environment=environment)
+            if part is not None:
+                refuse_part(connection, request, part=part)
+            runs.start(connection, request, run_id=run_id, as_of=closes_at, now=now, part=part)
+        with closed_at_end(run_id, ended=_ENDED[part is None], environment=environment):
+            yield run_id
+
+
+@contextmanager
+def closed_at_end(run_id: str, *, ended: str, environment: Environment) -> Iterator[None]:
+    """Close a run with the status `ended`, or as stopped with what it stopped at."""
+    try:
+        with ending_in_order():
+            yield
+    except BaseException as error:
+        _close(run_id, status="stopped", problem=_told(error), environment=environment)
+        raise
+    _close(run_id, status=ended, problem="", environment=environment)
+
+
+def refuse_part(connection: Any, request: NightRequest, *, part: Part) -> None:
+    """Files and money of a night that is finished would be in no workbook of it.
+
+    Raises:
+        UsageError: a live night of this date, or of a later one, is finished.
+    """
+    if part is Part.QUERY or (part is not Part.INGEST and request.mode is Mode.DRY_RUN):
+        return
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    done = [
+        night.business_date
+        for night in runs.last_finished(connection, **place).values()
+        if night.mode is Mode.LIVE and night.business_date >= request.business_date
+    ]
+    if done:
+        msg = (
+            f"the night of {max(done)} is finished, and its workbook would not show what {part} "
+            f"does for {request.business_date}; nothing was done: leave it to the next night, or "
+            f"start the whole night of {request.business_date} again"
+        )
+        raise UsageError(msg)
 
 
 def refuse_open_day(request: NightRequest, *, closes_at: datetime, now: datetime) -> None:
@@ -166,7 +204,7 @@ def refuse_unwritable(folder: Path) -> None:
         raise FolderError(msg) from error
 
 
-def refuse_full_disk(database: Path | None, *, needed: int) -> None:
+def refuse_full_disk(database: Path | None, *, needed: int = DATABASE_FREE_BYTES_MIN) -> None:
     """Look at the room beside a database file before money moves; a server's disk is not ours.
 
     Raises:
@@ -195,14 +233,20 @@ def _date_of(request: NightRequest) -> date:
     return day
 
 
-def _take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
+def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
+    """Hold the account until the stack ends.
+
+    Raises:
+        NightHeldError: another run holds it, or a run without the lock still lives.
+    """
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     try:
         stack.enter_context(account_lock(environment.store, **place))
     except NightHeldError as error:
         holder = _holder(environment, **place)
         told = (
-            f"run {holder.run_id} for {holder.business_date}, {holder.owner}"
+            f"run {holder.run_id} for {holder.business_date}"
+            f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
             if holder
             else "a run that is just starting"
         )
@@ -251,7 +295,7 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
             runs.finish(connection, run_id, status=status, problem=problem, now=environment.clock())
     except StoreError:
         # The database itself is the trouble: the next start closes this run when it takes over.
-        if status == "finished":
+        if status != "stopped":
             raise
 
 

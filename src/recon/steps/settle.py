@@ -12,7 +12,7 @@ from typing import Any
 
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.money import GatewayOfMoney
-from recon.model import Answer, InstructionState, Mode, StepSummary
+from recon.model import Answer, InstructionKind, InstructionState, Mode, Part, StepSummary
 from recon.settlement.eligibility import (
     Baseline,
     Cleared,
@@ -171,7 +171,13 @@ def _captures_to_repeat(
 
 def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
     with environment.store.reading() as connection:
-        approved = instruction_rows.of_account(connection, run, states=(InstructionState.APPROVED,))
+        approved = [
+            item
+            for item in instruction_rows.of_account(
+                connection, run, states=(InstructionState.APPROVED,)
+            )
+            if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
+        ]
         orders = [item.order_no for item in approved]
         baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
         others = instruction_rows.of_payments(

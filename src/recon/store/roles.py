@@ -34,8 +34,8 @@ CHANGING: Mapping[str, str] = {
     "order_row": "superseded_in",
     "query_key": "answer reason answered_at",
     "release": "second_by second_authenticated second_at",
-    "run": "status step finished_at problem verdict rules_digest result_digest workbook "
-    "workbook_sha256 history_head",
+    "run": "status step owner owner_process finished_at problem verdict rules_digest result_digest "
+    "workbook workbook_sha256 history_head",
     "verdict": "state",
 }
 """Table -> columns of it that a night or a person's answer changes; no other column ever is."""

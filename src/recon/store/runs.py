@@ -11,7 +11,7 @@ import psutil
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.errors import Defect
-from recon.model import Mode, NightRequest, Verdict
+from recon.model import Mode, NightRequest, Part, Verdict
 from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
@@ -39,7 +39,12 @@ class Run:
     verdict: str
     workbook: str
     problem: str
+    part: str = ""
+    """Of the words of `Part`; "" is a whole night."""
 
+
+PART_ENDED = "part"
+"""Status of a part of a night that came to its end: no night is finished by it."""
 
 _BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
 _STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
@@ -52,7 +57,8 @@ _JUDGED = (
         run.c.status == "finished",
         run.c.verdict != "",
     )
-    .order_by(run.c.started_at)
+    # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
+    .order_by(run.c.mode == Mode.LIVE.value, run.c.started_at)
 )
 
 
@@ -66,7 +72,13 @@ def this_process() -> str:
 
 
 def start(
-    connection: Connection, request: NightRequest, *, run_id: str, as_of: datetime, now: datetime
+    connection: Connection,
+    request: NightRequest,
+    *,
+    run_id: str,
+    as_of: datetime,
+    now: datetime,
+    part: Part | None = None,
 ) -> tuple[str, ...]:
     """Begin a run; runs of this account that are still active had owners that are gone.
 
@@ -89,16 +101,28 @@ def start(
             business_date=request.business_date,
             mode=request.mode.value,
             status="active",
-            owner=this_process(),
-            owner_process=str(Owner.this()),
+            part=part or "",
             started_at=now,
             as_of=as_of,
+            **_owner(),
         )
     )
     events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
     began = {"business_date": request.business_date, "mode": request.mode.value}
+    began |= {"part": part.value} if part else {}
     append(connection, [*events, Event("run", run_id, "started", began)], at=now)
     return tuple(row.run_id for row in dead)
+
+
+def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
+    """Make a run that stopped this process's; the caller holds the account's lock."""
+    values = {"status": "active", "finished_at": None, "problem": "", **_owner()}
+    connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
+    append(connection, [Event("run", run_id, "resumed", {})], at=now)
+
+
+def _owner() -> dict[str, str]:
+    return {"owner": this_process(), "owner_process": str(Owner.this())}
 
 
 def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
@@ -168,7 +192,7 @@ def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
 def finish(
     connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
 ) -> None:
-    """Close a run as finished, or as stopped with the problem in one sentence."""
+    """Close a run as finished (a part: PART_ENDED), or as stopped with the problem in words."""
     told = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
     connection.execute(
         update(run).where(run.c.run_id == run_id).values(status=status, finished_at=now, **told)
@@ -177,10 +201,34 @@ def finish(
 
 
 def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
-    """The newest finished live run of each business date of an account, by date."""
+    """The newest finished run of each business date of an account, live before dry, by date."""
     place = {"of_merchant": merchant_id, "of_account": account_id}
     found = connection.execute(_JUDGED, place).mappings()
     return {row["business_date"]: _run_of(row) for row in found}
+
+
+def of_night(connection: Connection, request: NightRequest) -> Run | None:
+    """The newest live run of a whole night; None when it never ran."""
+    found = connection.execute(
+        select(run)
+        .where(*_of(request), run.c.business_date == request.business_date)
+        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).mappings()
+    first = found.first()
+    return None if first is None else _run_of(first)
+
+
+def later(connection: Connection, earlier: Run) -> str:
+    """A run of the account that began after another, whatever its night or part; "" without one."""
+    found = connection.execute(
+        select(run.c.run_id)
+        .where(run.c.merchant_id == earlier.merchant_id, run.c.account_id == earlier.account_id)
+        .where(run.c.started_at > earlier.started_at)
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
 
 
 def newest_start(connection: Connection) -> datetime | None:
@@ -192,7 +240,9 @@ def newest_start(connection: Connection) -> datetime | None:
 def unfinished(connection: Connection) -> list[Run]:
     """Runs that stopped or still run, newest first."""
     found = connection.execute(
-        select(run).where(run.c.status != "finished").order_by(run.c.started_at.desc())
+        select(run)
+        .where(run.c.status.not_in(("finished", PART_ENDED)))
+        .order_by(run.c.started_at.desc())
     ).mappings()
     return [_run_of(row) for row in found]
 
@@ -229,8 +279,9 @@ def finished(connection: Connection) -> list[FinishedRun]:
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:
-    """The newest run of every account."""
-    found = connection.execute(select(run).order_by(run.c.started_at)).mappings()
+    """The newest night of every account; its newest part where no night has run."""
+    nights_last = (run.c.part == "", run.c.started_at)
+    found = connection.execute(select(run).order_by(*nights_last)).mappings()
     newest = {(row["merchant_id"], row["account_id"]): row for row in found}
     return [_run_of(row) for _, row in sorted(newest.items())]
 

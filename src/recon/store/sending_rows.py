@@ -110,6 +110,17 @@ def sent_between(
     return _sums(connection, _SENT_BETWEEN, _night(run) | {"start": start, "end": end})
 
 
+def sent_outside(connection: Connection, run: Run) -> str:
+    """A batch of the account claimed after a run began, and not by it; "" without one."""
+    found = connection.execute(
+        select(batch.c.batch_id)
+        .where(batch.c.merchant_id == run.merchant_id, batch.c.account_id == run.account_id)
+        .where(batch.c.claimed_at > run.started_at, batch.c.run_id != run.run_id)
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
+
+
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
     """Digests of the payees to whom a payout of the merchant took effect."""
     found = connection.execute(

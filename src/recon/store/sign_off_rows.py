@@ -71,11 +71,12 @@ def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
 
 
 def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
-    """Live runs of the nights from `first` to `last`, oldest start first."""
+    """Live runs of whole nights from `first` to `last`, oldest start first."""
     names = NightRun.__dataclass_fields__
     found = connection.execute(
         select(*(run.c[name] for name in names))
-        .where(run.c.business_date >= first, run.c.business_date <= last, run.c.mode == "live")
+        .where(run.c.business_date >= first, run.c.business_date <= last)
+        .where(run.c.mode == "live", run.c.part == "")
         .order_by(run.c.started_at)
     ).mappings()
     return [NightRun(**row) for row in found]

@@ -12,10 +12,11 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.model import InstructionState
+from recon.model import InstructionState, Part
 from recon.settlement.planning import RULE_APPROVER
 from recon.steps.approve import approve, waiting
 from recon.steps.identity import identify
+from recon.steps.part import run_part
 from recon.steps.report import Workbooks
 from recon.store import instruction_rows
 from recon.store.history import append
@@ -303,3 +304,30 @@ def _everything(folder: Path, spoken: str) -> Iterator[tuple[str, bytes]]:
             with ZipFile(path) as archive:
                 for name in archive.namelist():
                     yield f"{path}:{name}", archive.read(name)
+
+
+def _did(merchant: Any, *parts: Part) -> list[str]:
+    """Parts one after the other; what has moved by then."""
+    for wanted in parts:
+        with merchant.environment() as environment:
+            run_part(
+                merchant.request,
+                part=wanted,
+                environment=environment,
+                workbooks=merchant.workbooks(),
+                progress=merchant.told.append,
+            )
+    return [row["operation"] for row in merchant.effects()]
+
+
+def test_a_part_for_payouts_sends_payouts_alone(paying_merchant: Any) -> None:
+    """An approved refund beside the payout waits for its night."""
+    merchant = paying_merchant
+    _drop(merchant, PAYOUT)
+    unapproved = _did(merchant, Part.INGEST, Part.SETTLE)
+    _two_approve(merchant)
+    _drop(merchant, _refund(_paid(merchant)), name="instructions-2.csv")
+
+    assert unapproved == []
+    assert _did(merchant, Part.INGEST, Part.PAYOUTS) == ["payout"]
+    assert _did(merchant, Part.SETTLE) == ["payout", "refund"]

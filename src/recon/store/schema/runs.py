@@ -12,7 +12,7 @@ from recon.store.columns import (
     text_column,
 )
 
-# One row per run of a night (merchant, account, business date).
+# One row per run of a night, or of a part of one (merchant, account, business date).
 run = Table(
     "run",
     metadata,
@@ -20,7 +20,10 @@ run = Table(
     *account_columns(),
     Column("business_date", String(10), nullable=False),
     Column("mode", String(10), nullable=False),
-    Column("status", String(10), nullable=False),  # active, finished, stopped
+    Column(
+        "status", String(10), nullable=False
+    ),  # active, finished, stopped; part: a part that ended
+    text_column("part", 10),  # model.Part; "" is a whole night
     text_column("step", 20),  # last step that was finished
     text_column(
         "owner"

@@ -1,0 +1,130 @@
+"""Parts of a night by themselves: `recon ingest`, `query`, `settle`, `payouts`, and `finish`."""
+
+import os
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.speaking import say, tell_plainly, telling
+from recon.model import Mode, NightRequest, Part
+
+CHANGES_SHOWN_MAX = 100
+"""Lines of changed answers; more have one cause."""
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be sent, send nothing.")]
+FilesDate = Annotated[
+    str,
+    typer.Option(
+        envvar="RECON_BUSINESS_DATE",
+        help="The night that the files belong to; without it the next one to come.",
+    ),
+]
+
+
+def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") -> None:
+    """Take in what lies in the inbox now, so that what is wrong with it is known before the night.
+
+    Nothing is asked or sent. The next night, or the night of the date, compares it.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.part import next_night
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        calendar = environment.settings.rules.business_calendar
+        closed = calendar.business_date_of(environment.clock()) - timedelta(days=1)
+        day = (
+            date_of(business_date)
+            if business_date
+            else next_night((merchant, account), last_closed=closed, environment=environment)
+        )
+    _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN)
+
+
+def query(merchant: Merchant, account: Account, business_date: BusinessDate) -> None:
+    """Ask the gateway again, and tell what it shows otherwise than in the night of the date.
+
+    The night stays as it is. The answers are kept, and count as evidence when a doubt is decided.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.part import moved_since
+
+    run_id = _do(Part.QUERY, merchant, account, business_date, mode=Mode.DRY_RUN)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        moved = moved_since(run_id, environment=environment)
+    say(f"{len(moved)} orders are shown otherwise than in the night.")
+    for one in moved[:CHANGES_SHOWN_MAX]:
+        say(f"  {one.order_no}: {one.then} -> {one.now}")
+    if len(moved) > CHANGES_SHOWN_MAX:
+        say(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
+
+
+def settle(
+    merchant: Merchant, account: Account, business_date: BusinessDate, *, dry_run: DryRun = False
+) -> None:
+    """Ask, pass the gate and send what is approved, for a night that is still to come or stopped.
+
+    Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
+    twice.
+    """
+    _do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run))
+
+
+def payouts(
+    merchant: Merchant, account: Account, business_date: BusinessDate, *, dry_run: DryRun = False
+) -> None:
+    """As `recon settle`, but send payouts alone; everything else waits for its night."""
+    _do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run))
+
+
+def finish(merchant: Merchant, account: Account, business_date: BusinessDate) -> None:
+    """Bring a stopped night to its end from what is stored: compare and report, ask nothing.
+
+    Only where everything had been asked and sent, and nothing happened to the account since.
+    """
+    from recon.cli.workbooks import workbooks
+    from recon.steps import finish as finishing
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.night import verdict_of
+
+    day = date_of(business_date).isoformat()
+    request = NightRequest(merchant, account, day, Mode.LIVE)
+    figures: dict[str, int | str] = {}
+    with environment_of(os.environ, clock=system_clock) as environment:
+        with telling(finishing.STEPS) as tell:
+            run_id = finishing.finish(
+                request,
+                environment=environment,
+                workbooks=workbooks(),
+                progress=lambda done: (figures.update(done.figures), tell(done.sentence))[1],
+            )
+        verdict = verdict_of(run_id, environment=environment)
+    say(f"{verdict}: {merchant}/{account}, {day}")
+    say(f"Workbook: {figures.get('workbook', 'none')}")
+    raise typer.Exit(verdict.exit_code)
+
+
+def _mode(dry_run: bool) -> Mode:
+    return Mode.DRY_RUN if dry_run else Mode.LIVE
+
+
+def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> str:
+    """Do the part and say what it did; the run's id."""
+    from recon.cli.workbooks import workbooks
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.part import run_part
+
+    day = date_of(business_date).isoformat()
+    with environment_of(os.environ, clock=system_clock) as environment:
+        run_id = run_part(
+            NightRequest(merchant, account, day, mode),
+            part=part,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=lambda done: tell_plainly(done.sentence),
+        )
+    say(
+        f"Done: {part} of {merchant}/{account} for {day}, run {run_id}. The night is not run by it."
+    )
+    return run_id
