@@ -39,15 +39,17 @@ class Artifacts:
     the account is held meanwhile.
     """
 
-    def __init__(self, request: NightRequest) -> None:
+    def __init__(self, request: NightRequest, *, part: str = "") -> None:
+        """Of a whole night; a `part` keeps a history of its own beside the nights'."""
         self._request = request
+        self._part = part
         self._unreachable = False
 
     @contextmanager
     def progress(self, *, steps: int) -> Iterator[Callable[[str], None]]:
         """A progress bar; call what it yields with a sentence after each step."""
         done = 0
-        key = artifact_key("progress", request=self._request)
+        key = artifact_key(f"progress-{self._part}".strip("-"), request=self._request)
         artifact = self._published(
             lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
         )
@@ -77,10 +79,35 @@ class Artifacts:
         self._published(
             lambda: create_markdown_artifact(
                 markdown="\n".join(lines),
-                key=artifact_key("summary", request=self._request),
+                key=artifact_key(self._part or "summary", request=self._request),
                 description=f"{self._request.business_date} {verdict}",
             )
         )
+
+    def changes(self, changes: Sequence[Mapping[str, str]], *, total: int) -> None:
+        """Orders that the gateway shows otherwise than in the night, the first hundred of them."""
+        shown = [dict(row) for row in changes[:BREAKS_SHOWN_MAX]]
+        self._published(
+            lambda: create_table_artifact(
+                table=shown,
+                key=artifact_key("changes", request=self._request),
+                description=f"{self._request.business_date}: {len(shown)} of {total} orders that "
+                "are shown otherwise than in the night",
+            )
+        )
+
+    def ended_as(self, ending: str) -> None:
+        """Put how it ended into the run's name: Prefect shows every Completed run in green."""
+        from prefect.client.orchestration import get_client
+        from prefect.runtime import flow_run
+
+        def rename() -> None:
+            if flow_run.id is None:
+                return
+            with get_client(sync_client=True) as client:
+                client.update_flow_run(UUID(flow_run.id), name=f"{flow_run.name} · {ending}")
+
+        self._published(rename)
 
     def breaks(self, breaks: Sequence[Mapping[str, str]], *, total: int) -> None:
         """The open breaks as a table, the first hundred of them."""

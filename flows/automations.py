@@ -14,6 +14,7 @@ from prefect.events.actions import ChangeFlowRunState, SendNotification
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
+from flows.outcome import ANOTHER_RESULT, NAMES_AGAIN, NAMES_OF_PARTS, SENDING_STOPPED
 from recon.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +31,16 @@ ENDED = frozenset(
     for name in (
         *("Completed", "Failed", "Cancelled", "Crashed", "Cancelling"),
         *("RECONCILED", "BREAKS OPEN", "INCOMPLETE", "NOT PROVEN", "Held by another run"),
+        *(SENDING_STOPPED, *NAMES_OF_PARTS, *NAMES_AGAIN),
     )
 )
 """How Prefect tells of a night's end: by the name of its last state."""
 WAITING = "recon.approval.waiting"
 """What a night tells Prefect when instructions wait for people."""
-NIGHTS = {"prefect.resource.role": "flow", "prefect.resource.name": "nightly"}
+_NAME = "prefect.resource.name"
+NIGHTS: dict[str, str | list[str]] = {"prefect.resource.role": "flow", _NAME: "nightly"}
+WATCHED = NIGHTS | {_NAME: ["nightly", "settle", "payouts", "reconcile"]}
+"""Flows whose bad end rings: what moves money, and what proves a night again."""
 RUN_NAME = "{{ flow_run.name }}"
 
 ZOMBIE = "recon: a run whose process is gone"
@@ -51,7 +56,12 @@ def wanted_automations(block_id: UUID) -> list[AutomationCore]:
         _zombie(),
         _automation(LATE, {"prefect.flow-run.Late"}, _ring(block_id, LATE, _LATE_WORDS)),
         _long(block_id),
-        _automation(NOT_PROVEN, {*_BAD_ENDS}, _ring(block_id, NOT_PROVEN, _NOT_PROVEN_WORDS)),
+        _automation(
+            NOT_PROVEN,
+            {*_BAD_ENDS},
+            _ring(block_id, NOT_PROVEN, _NOT_PROVEN_WORDS),
+            match_related=WATCHED,
+        ),
         _waiting(block_id),
     ]
 
@@ -142,7 +152,7 @@ def _zombie() -> AutomationCore:
             after={beat},
             expect={beat, *ENDED},
             match={"prefect.resource.id": "prefect.flow-run.*"},
-            match_related=NIGHTS,
+            match_related=WATCHED,
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
@@ -179,7 +189,10 @@ def _ring(block_id: UUID, name: str, words: Sequence[str]) -> SendNotification:
     return SendNotification(block_document_id=block_id, subject=name, body=" ".join(words))
 
 
-_BAD_ENDS = ("prefect.flow-run.NOT PROVEN", "prefect.flow-run.Failed", "prefect.flow-run.Crashed")
+_BAD_ENDS = tuple(
+    f"prefect.flow-run.{name}"
+    for name in ("NOT PROVEN", SENDING_STOPPED, ANOTHER_RESULT, "Failed", "Crashed")
+)
 _LATE_WORDS = (
     f"{RUN_NAME} was due and has not started: is a worker of the pool at work?",
     "`recon doctor` says more. The night can also be started from the command line.",

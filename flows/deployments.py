@@ -29,6 +29,41 @@ HEAD = """\
 
 _FORMS = (
     (
+        "housekeeping",
+        "flows.housekeeping:housekeeping",
+        "Shows what is older than retention.toml keeps, and deletes it where that is asked for.",
+    ),
+    (
+        "ingest",
+        "flows.parts:ingest",
+        "Takes in the files of an inbox now, so that what is wrong with them is known by day.",
+    ),
+    (
+        "query",
+        "flows.parts:query",
+        "Asks the gateway about a night's orders again and lists what it shows otherwise.",
+    ),
+    (
+        "settle",
+        "flows.parts:settle",
+        "Sends what is approved for a night that is to come or stopped; a dry run to begin with.",
+    ),
+    (
+        "payouts",
+        "flows.parts:payouts",
+        "Sends the payouts that two people approved, and nothing else; a dry run to begin with.",
+    ),
+    (
+        "reconcile",
+        "flows.again:reconcile",
+        "Ends a stopped night from what is stored, or proves a finished one again; asks nothing.",
+    ),
+    (
+        "report",
+        "flows.again:report",
+        "Writes the workbook of a finished night again, from the database alone.",
+    ),
+    (
         "approve",
         "flows.approve:approve",
         "Shows what waits for people over all accounts, and takes the yes or no of two of them.",

@@ -16,6 +16,7 @@ from prefect.context import FlowRunContext
 
 from recon.business_date import BusinessCalendar
 from recon.errors import ConfigurationError
+from recon.model import Part
 from recon.settings import load_rules
 
 
@@ -23,13 +24,19 @@ def run_name() -> str:
     """The name of a run for people: `nightly 100042/100042001 2026-11-20 live`."""
     context = FlowRunContext.get()
     given = (context.parameters if context else None) or {}
+    flow = context.flow.name if context and context.flow else "nightly"
     account = f"{given.get('merchant_id')}/{given.get('account_id')}"
     # Without a readable calendar the flow itself fails with the sentence; its name must not.
     try:
-        day = str(given.get("business_date") or business_date_of_run())
+        day = str(given.get("business_date") or _without_date(flow))
     except ConfigurationError:
         day = "(no business date)"
-    return f"nightly {account} {day} {given.get('mode')}"
+    return f"{flow} {account} {day} {given.get('mode') or ''}".strip()
+
+
+def _without_date(flow: str) -> str:
+    """Files that come now are for the night to come; everything else for the one that was due."""
+    return "next night" if flow == Part.INGEST else business_date_of_run().isoformat()
 
 
 def business_date_of_run() -> date:

@@ -67,8 +67,8 @@ def nightly(
                 summaries = _walk(run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
-        _index(request)
-        return _ended(run_id, summaries=summaries, artifacts=artifacts)
+        index(request)
+        return ended(run_id, summaries=summaries, artifacts=artifacts)
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _walk(run_id: str, *, artifacts: Artifacts) -> list[StepSummary]:
     return summaries
 
 
-def _index(request: NightRequest) -> None:
+def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
     from recon.steps.night_index import index_after
     from reports.index_workbook import write_index
@@ -108,7 +108,8 @@ def _index(request: NightRequest) -> None:
         index_after(request, environment=environment, write=write_index, say=say)
 
 
-def _ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:
+def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:
+    """Leave what people need of a night on its page; its last state."""
     last = summaries[-1]
     verdict = verdict_of(last)
     artifacts.summary(verdict=verdict.value, summaries=summaries)
@@ -120,4 +121,5 @@ def _ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -
     artifacts.breaks(breaks, total=total)
     if workbook := last.figures.get("workbook"):
         artifacts.workbook(Path(str(workbook)))
+    artifacts.ended_as(verdict.value + (f", {total} breaks" if total else ""))
     return state_of(verdict, report=last)

@@ -21,6 +21,7 @@ from recon.limits import Limits, limits_of
 from recon.mistakes import problems_of
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
+from recon.retention import Retention, retention_of
 from recon.rules import Rules
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
@@ -145,6 +146,8 @@ class Settings(BaseModel):
     limits: Limits = Field(default_factory=Limits)
     notices: dict[str, Notice] = Field(default_factory=dict)
     """By name: who is told when a night has ended."""
+    retention: Retention = Field(default_factory=Retention)
+    """How long what can be spared is kept."""
     config_dir: Path | None
 
     def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
@@ -238,6 +241,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         rules=load_rules(config_dir=config_dir),
         approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
         limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
+        retention=retention_of(load_tables("retention", config_dir=config_dir)),
         notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
         config_dir=config_dir,
     )

@@ -14,6 +14,7 @@ from recon.file_layouts import FileLayout, Trailer
 from recon.file_sources import ExpectedFile, RemoteSource
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice
+from recon.retention import Backups, Retention
 from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
 
@@ -31,6 +32,8 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     ExpectedFile,
     Notice,
     NightSchedule,
+    Retention,
+    Backups,
     Rules,
     SeverityRules,
     Tolerance,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,7 +16,7 @@ import pytest
 
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.errors import ReconError
-from recon.model import NightRequest, StepSummary
+from recon.model import NightRequest, Part, StepSummary
 
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"
@@ -75,6 +75,8 @@ class PlayedNight:
     breaks: list[dict[str, str]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     requests: list[NightRequest] = field(default_factory=list)
+    parts: list[Part | None] = field(default_factory=list)
+    stopped: bool = False
     indexed: list[NightRequest] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     untold: str = ""
@@ -89,8 +91,11 @@ class PlayedNight:
         yield self
 
     @contextmanager
-    def hold(self, request: NightRequest, *, environment: object) -> Iterator[str]:
-        """Stands for recon.steps.night.hold."""
+    def hold(
+        self, request: NightRequest, *, environment: object, part: Part | None = None
+    ) -> Iterator[str]:
+        """Stands for recon.steps.night.hold, and for that of a stopped night."""
+        self.parts.append(part)
         assert environment is self
         self.requests.append(request)
         if self.held:
@@ -129,6 +134,23 @@ class PlayedNight:
         return StepSummary(name, f"{name} did its work.", figures)
 
 
+def _by_themselves(played: PlayedNight) -> dict[str, dict[str, object]]:
+    """What stands for the parts of a night, and for one that is brought to its end."""
+    money = ("query", "settle", "query again")
+    return {
+        "recon.steps.part": {
+            "STEPS": dict(zip(Part, (("ingest",), ("query",), money, money), strict=True)),
+            "next_night": lambda *_, **__: date(2026, 11, 22),
+            "moved_since": lambda *_, **__: (),
+        },
+        "recon.steps.finish": {
+            "STEPS": ("reconcile", "report"),
+            "hold_stopped": played.hold,
+            "is_stopped": lambda *_, **__: played.stopped,
+        },
+    }
+
+
 @pytest.fixture
 def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     """The steps of recon replaced by played ones, so that a test sees the flow alone."""
@@ -158,6 +180,8 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
 
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
+    for module, names in _by_themselves(played).items():
+        put(module, **names)
     put("recon.steps.notices", telling=played.telling)
     put("recon.steps.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.query", query=query)

@@ -131,5 +131,6 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
             break
 
     told = bell.rung[automations.NOT_PROVEN]
-    assert "nightly 100042/100042001 2026-11-20 live ended as NOT PROVEN" in told
+    name = "nightly 100042/100042001 2026-11-20 live · NOT PROVEN"
+    assert f"{name} ended as NOT PROVEN" in told
     assert "recon approve" in bell.rung[automations.APPROVAL]

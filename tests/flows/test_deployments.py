@@ -158,7 +158,9 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
 
     request = night.requests[0]
     assert (request.business_date, request.mode.value) == ("2026-07-01", "live")
-    assert deployed.read_flow_run(run.id).name.endswith(f"{request.account_id} 2026-07-01 live")
+    assert deployed.read_flow_run(run.id).name.endswith(
+        f"{request.account_id} 2026-07-01 live · RECONCILED"
+    )
 
 
 @pytest.mark.parametrize("entrypoint", sorted({e["entrypoint"] for e in PROJECT["deployments"]}))

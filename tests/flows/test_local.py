@@ -59,7 +59,7 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     assert night.told == ["run-1"]
     assert night.indexed == [REQUEST]
     run = last_run(server)
-    assert run.name == "nightly 100042/100042001 2026-11-20 live"
+    assert run.name == "nightly 100042/100042001 2026-11-20 live · BREAKS OPEN"
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")
 
 

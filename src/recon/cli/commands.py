@@ -16,6 +16,7 @@ from recon.cli import (
     files,
     gateway,
     gateway_calls,
+    housekeeping,
     journals,
     night,
     notifications,
@@ -77,6 +78,7 @@ app.command("verify")(files.verify)
 app.command("diff")(difference.nights_compared)
 app.command("rebuild")(difference.rebuild)
 app.add_typer(journals.journals, name="journals")
+app.command("housekeeping")(housekeeping.housekeeping)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(prefect_pages.prefect, name="prefect")

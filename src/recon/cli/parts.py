@@ -2,13 +2,16 @@
 
 import os
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
-from recon.cli.speaking import say, tell_plainly, telling
+from recon.cli.speaking import complain, say, tell_plainly, telling
 from recon.model import Mode, NightRequest, Part
+
+if TYPE_CHECKING:
+    from recon.model import StepSummary
 
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
@@ -83,25 +86,33 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
 
     Only where everything had been asked and sent, and nothing happened to the account since.
     """
-    from recon.cli.workbooks import workbooks
+    from recon.cli.workbooks import index, workbooks
     from recon.steps import finish as finishing
+    from recon.steps import notices
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.night import verdict_of
+    from recon.steps.night_index import index_after
 
     day = date_of(business_date).isoformat()
     request = NightRequest(merchant, account, day, Mode.LIVE)
     figures: dict[str, int | str] = {}
     with environment_of(os.environ, clock=system_clock) as environment:
-        with telling(finishing.STEPS) as tell:
-            run_id = finishing.finish(
-                request,
-                environment=environment,
-                workbooks=workbooks(),
-                progress=lambda done: (figures.update(done.figures), tell(done.sentence))[1],
+        with (
+            telling(finishing.STEPS) as tell,
+            notices.telling(environment, say=complain) as night,
+        ):
+
+            def progress(summary: "StepSummary") -> None:
+                figures.update(summary.figures)
+                tell(summary.sentence)
+
+            night.run_id = finishing.finish(
+                request, environment=environment, workbooks=workbooks(), progress=progress
             )
-        verdict = verdict_of(run_id, environment=environment)
-    say(f"{verdict}: {merchant}/{account}, {day}")
-    say(f"Workbook: {figures.get('workbook', 'none')}")
+        verdict = verdict_of(night.run_id, environment=environment)
+        say(f"{verdict}: {merchant}/{account}, {day}")
+        say(f"Workbook: {figures.get('workbook', 'none')}")
+        index_after(request, environment=environment, write=index, say=say)
     raise typer.Exit(verdict.exit_code)
 
 

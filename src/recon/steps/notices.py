@@ -6,7 +6,7 @@ shows it and `recon tell` tries again.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     if not due:
         return {}
     with environment.store.reading() as connection:
-        events = list(history.of_entity(connection, run.run_id))
+        events = _since_resumed(history.of_entity(connection, run.run_id))
     reached = {_notice_of(event) for event in events if event["event"] == TOLD}
     failed = {_notice_of(event): event for event in events if event["event"] == NOT_TOLD}
     return {
@@ -103,6 +103,14 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
         for name in due
         if name not in reached
     }
+
+
+def _since_resumed(events: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Who heard that the night stopped has not heard how it ended when it went on."""
+    since: list[Mapping[str, object]] = []
+    for event in events:
+        since = [] if event["event"] == runs.RESUMED else [*since, event]
+    return since
 
 
 def told_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:

@@ -45,6 +45,7 @@ from recon.store import (
     results,
     runs,
     sending_rows,
+    sign_off_rows,
 )
 from recon.store.answers import observations_of
 from recon.store.input_rows import Inputs
@@ -241,10 +242,13 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         wanted.parent.mkdir(parents=True, exist_ok=True)
         return workbooks.write(figures, wanted)
     except OSError as error:
+        again = f"recon report --run {run.run_id}"
+        if run.status == "active":
+            place = f"--merchant {run.merchant_id} --account {run.account_id}"
+            again = f"recon finish {place} --business-date {run.business_date}"
         msg = (
             f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
-            f"result of the night are kept: make the folder writable, then run "
-            f"`recon report --run {figures.run_id}`"
+            f"result of the night are kept: make the folder writable, then run `{again}`"
         )
         raise OutputError(msg) from error
 
@@ -258,16 +262,14 @@ def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environm
             at=environment.clock(),
         )
         results.save_totals(connection, run.run_id, totals=result.control_totals)
-        runs.note_result(
-            connection,
-            run.run_id,
-            values={
-                "workbook": str(path),
-                "workbook_sha256": digest,
-                "verdict": result.verdict.value,
-                "history_head": f"{head.sequence}:{head.hash}",
-            },
-        )
+        values = {
+            "verdict": result.verdict.value,
+            "history_head": f"{head.sequence}:{head.hash}",
+        }
+        # Names stand under the workbook that was signed, never under one that was written later.
+        if not sign_off_rows.signatures(connection, run.run_id):
+            values |= {"workbook": str(path), "workbook_sha256": digest}
+        runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)
     note_head(run, environment=environment)
 

@@ -46,6 +46,9 @@ class Run:
 PART_ENDED = "part"
 """Status of a part of a night that came to its end: no night is finished by it."""
 
+RESUMED = "resumed"
+"""The event of a stopped run that goes on as itself."""
+
 _BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
 _STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
 _STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindparam("done"))
@@ -118,7 +121,7 @@ def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
     """Make a run that stopped this process's; the caller holds the account's lock."""
     values = {"status": "active", "finished_at": None, "problem": "", **_owner()}
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
-    append(connection, [Event("run", run_id, "resumed", {})], at=now)
+    append(connection, [Event("run", run_id, RESUMED, {})], at=now)
 
 
 def _owner() -> dict[str, str]:
@@ -265,7 +268,9 @@ def finished(connection: Connection) -> list[FinishedRun]:
         select(run).where(run.c.status == "finished").order_by(run.c.started_at)
     ).mappings()
     rows = list(found)
-    newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in rows}
+    # A dry run after a live one replaces nothing.
+    last = sorted(rows, key=lambda row: (row["mode"] == Mode.LIVE.value, row["started_at"]))
+    newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in last}
     return [
         FinishedRun(
             row["run_id"],

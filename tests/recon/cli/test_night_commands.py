@@ -107,8 +107,16 @@ def test_what_stands_after_a_night(
 
 
 def test_a_dry_run_sends_nothing(gateway: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--dry-run` tells what would be sent, and the gateway knows of nothing."""
+    """`--dry-run` tells what would be sent, the gateway knows of nothing; no part is a night."""
     capsys.readouterr()
+    parts = [["ingest"], ["settle", "--dry-run"], ["payouts", "--dry-run"], ["query"]]
+    codes = [cli.main(words) for words in parts]
+    of_parts, _ = capsys.readouterr()
+    assert codes == [0] * 4
+    assert of_parts.count("The night is not run by it.") == 4
+    assert "0 orders are shown otherwise" in of_parts
+    assert cli.main(["finish"]) == 2
+    assert "never ran live" in capsys.readouterr().err
 
     code = cli.main(["nightly", "--dry-run"])
 

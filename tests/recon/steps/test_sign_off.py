@@ -7,6 +7,8 @@ from python_calamine import CalamineWorkbook
 from recon.cli.workbooks import workbooks
 from recon.errors import UsageError
 from recon.steps.identity import identify
+from recon.steps.report import rebuild
+from recon.steps.sending import stop_sending
 from recon.steps.sign_off import Night, nights, sign
 from recon.store import runs
 from recon.store.history import of_entity
@@ -61,7 +63,7 @@ def page_one_words(merchant: Any) -> str:
 
 
 def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
-    """Two different people, in this order; the history has both."""
+    """Two different people, in this order; a workbook written later takes no name over."""
     run_id = newest(proven)
     signed(proven, run_id, role="reviewer", name="dan")
     night = signed(proven, run_id, role="approver", name="anna")
@@ -74,6 +76,12 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     ]
     assert night.unsigned_days == 0
     assert events.count("signed") == 2
+    with proven.environment() as environment:
+        stop_sending(by="Anna", reason="a note for page one", environment=environment)
+        later = rebuild(run_id, environment=environment, workbooks=workbooks())
+    (after,) = listed(proven)
+    assert later.name.endswith("-v2.xlsx")
+    assert (after.workbook, len(after.signed)) == (night.workbook, 2)
 
 
 @pytest.mark.parametrize(

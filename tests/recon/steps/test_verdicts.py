@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from recon.errors import UsageError
-from recon.model import InstructionState
+from recon.model import InstructionState, Mode
 from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.steps.verdicts import agree_write_off, release, resolve
@@ -103,13 +103,14 @@ def test_what_is_decided_is_not_decided_again(environment: Environment) -> None:
 
 
 def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
-    """The hold on refunds ends when two different people say why."""
+    """The hold on refunds ends when two different people say why, and by no dry run."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (night,) = runs.finished(connection)
+        runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+    merchant.night(mode=Mode.DRY_RUN)
     with merchant.environment() as environment:
-        with environment.store.writing() as connection:
-            (night,) = runs.finished(connection)
-            runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
         place = {"merchant_id": "100042", "account_id": "100042001"}
         held, lifted = [], []
         for name in ("anna", "ben"):

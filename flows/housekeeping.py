@@ -1,0 +1,49 @@
+"""Flow `housekeeping`: what is older than retention.toml keeps, shown or deleted."""
+
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+from pydantic import Field
+
+from tasks.running import opened_environment, say, sentences_only
+
+PersonName = Annotated[str, Field(max_length=100)]
+
+
+@flow(name="housekeeping", retries=0, persist_result=False)
+def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
+    """Show what is older than retention.toml keeps; delete it where that is asked for.
+
+    The journal, the history, results, signed workbooks and a night's newest are never deleted.
+
+    Args:
+        delete: False only shows what would go.
+        name: Who deletes; kept in the history. Needed for deleting.
+    """
+    with sentences_only("housekeeping"), opened_environment() as environment:
+        from recon.steps import housekeeping as keeping
+
+        found = keeping.housekeeping(environment)
+        stayed: tuple[str, ...] = ()
+        if delete:
+            found, stayed = keeping.delete(found, by=name, environment=environment)
+        for one in found:
+            say(f"{'Deleted: ' if delete else ''}{one}")
+        rows = [
+            {
+                "kind": one.kind,
+                "kept for days": one.days,
+                "older": one.count,
+                "bytes": one.size_bytes,
+            }
+            for one in found
+        ]
+        count = sum(one.count for one in found)
+        told = f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
+        create_table_artifact(table=rows, key="housekeeping", description=told)
+        if stayed:
+            return Failed(name="SOME STAYED", message="; ".join(stayed[:10]))
+        return Completed(name="DELETED" if delete else "SHOWN", message=f"{told}.")

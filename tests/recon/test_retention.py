@@ -1,0 +1,32 @@
+import pytest
+
+from recon.errors import ConfigurationError
+from recon.retention import retention_of
+
+
+def test_without_an_age_everything_is_kept() -> None:
+    """Nothing is old by default."""
+    keeps = retention_of({})
+
+    assert set(keeps.model_dump().values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ({"retention": {"archive_days": 30}}, "archive_days"),
+        ({"retention": {"metrics_days": 0}}, "metrics_days"),
+        ({"retention": {"history_days": 400}}, "history_days"),
+        ({"retention": {"backups": {"folder": "/b", "files": "*", "days": 90}}}, "files"),
+        (
+            {"retention": {"backups": {"folder": "/b", "files": "recon-*", "days": 90, "keep": 1}}},
+            "keep",
+        ),
+    ],
+)
+def test_what_would_delete_too_much_is_refused_by_name(
+    tables: dict[str, object], named: str
+) -> None:
+    """Evidence is kept a quarter, backups have names and some stay, the history has no age."""
+    with pytest.raises(ConfigurationError, match=named):
+        retention_of(tables)
