@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from recon.errors import ConfigurationError
-from recon.rules import problems_of
+from recon.mistakes import problems_of
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
