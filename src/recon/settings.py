@@ -23,6 +23,7 @@ from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
 from recon.retention import Retention, retention_of
 from recon.rules import Rules
+from recon.settlement_folder import SettlementFolder
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 KEY_FILE_BYTES_MAX = 4_096
@@ -90,6 +91,8 @@ class AccountSettings(BaseModel):
     """Folders elsewhere whose files are fetched into the inbox."""
     expected: tuple[ExpectedFile, ...] = ()
     """Files that must be there for a night."""
+    settlement: SettlementFolder | None = None
+    """Where the gateway's settlement files lie; None: what it settled is not covered."""
     archive: Path | None = None
     """Where what was read is kept, by hash."""
     settle_seconds: int = Field(default=5, ge=0, le=3_600)
@@ -98,6 +101,13 @@ class AccountSettings(BaseModel):
     """When Prefect starts its nights; None: nobody but people does."""
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
+
+    @model_validator(mode="after")
+    def _apart(self) -> "AccountSettings":
+        if self.settlement is not None and self.settlement.inbox == self.inbox:
+            msg = "settlement.inbox is that of the order files: give settlement files their own"
+            raise ValueError(msg)
+        return self
 
 
 class GatewaySettings(BaseModel):

@@ -17,6 +17,7 @@ from recon.notices import Notice
 from recon.retention import Backups, Retention
 from recon.rules import Rules, SeverityRules, Tolerance
 from recon.settings import AccountSettings, GatewaySettings, LedgerSource
+from recon.settlement_folder import SettlementFolder
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -30,6 +31,7 @@ SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     Trailer,
     RemoteSource,
     ExpectedFile,
+    SettlementFolder,
     Notice,
     NightSchedule,
     Retention,

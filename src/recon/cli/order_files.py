@@ -27,17 +27,25 @@ Account = Annotated[
 
 
 @order_file.command("check")
-def check(file: File, merchant: Merchant, account: Account = None) -> None:
+def check(
+    file: File,
+    merchant: Merchant,
+    account: Account = None,
+    settlement: Annotated[
+        bool, typer.Option("--settlement", help="It is a settlement file of the gateway.")
+    ] = False,
+) -> None:
     """Show what a night would read of a file and what it would refuse; nothing is stored.
 
     Ends with 0 when every row would be accepted, with 1 when one would be refused.
     """
     from recon.settings import load_file_settings
-    from recon.steps.order_files import check_file, the_account
+    from recon.steps.order_files import check_file, check_settlement_file, the_account
 
     settings = load_file_settings(os.environ)
     found = the_account(settings, merchant_id=merchant, account_id=account)
-    checked = check_file(file, account=found, settings=settings)
+    check_as = check_settlement_file if settlement else check_file
+    checked = check_as(file, account=found, settings=settings)
     _tell(checked)
     say("Nothing was stored.")
     if checked.rejects:

@@ -206,6 +206,8 @@ SETTLEMENT = TableSchema(
         Column("gross", Cell.AMOUNT),
         Column("fee", Cell.AMOUNT),
         Column("net", Cell.AMOUNT),
+        # What we named a refund or payout by; many gateways tell only their own reference.
+        _optional("own_reference", Grammar.REFERENCE),
     ),
 )
 

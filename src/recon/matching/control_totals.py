@@ -78,7 +78,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
-        *settlement_totals(sources.settlement),
+        *settlement_totals(sources),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined,

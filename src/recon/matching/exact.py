@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.business_date import midnight
-from recon.matching.coding import NO_KEY, coded, is_word, placed_together
+from recon.matching.coding import NO_KEY, coded, placed_together
 from recon.matching.exact_legs import Leg, legs_of
 from recon.matching.grace import business_days, microseconds
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
 from recon.matching.loose_words import loose_words
-from recon.matching.settlement_side import PAY_OUT
+from recon.matching.settlement_side import of_payments
 from recon.matching.sources import KEY_COLUMNS, Previous, Sources
 from recon.rules import Rules
 
@@ -73,8 +73,7 @@ class Exact:
         """For each leg, the whole source's row of each row that the engine counts items by."""
         rows = dict(self.left)
         if self.sources.settlement is not None:
-            lines = ~is_word(self.sources.settlement["entry_type"], PAY_OUT)
-            rows["settlement"] = rows["settlement"][lines]
+            rows["settlement"] = rows["settlement"][of_payments(self.sources.settlement)]
         return rows
 
 

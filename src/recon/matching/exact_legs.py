@@ -9,7 +9,7 @@ from recon.matching.coding import by_word, coded, is_word, placed
 from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, amounts_or
 from recon.matching.ledger_side import JUDGED, compared
-from recon.matching.settlement_side import PAY_OUT, fee_gaps
+from recon.matching.settlement_side import fee_gaps, of_payments
 from recon.matching.sources import Sources
 from recon.matching.total_rows import ACCOUNT
 from recon.model import Answer, EntryType, GatewayState, OrderStatus
@@ -74,7 +74,7 @@ def _ledger(ledger: pd.DataFrame) -> Leg:
 
 def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
     """A capture at the agreed fee."""
-    belongs = ~is_word(lines["entry_type"], PAY_OUT)
+    belongs = of_payments(lines)
     fits = is_word(lines["entry_type"], EntryType.CAPTURE) & (fee_gaps(lines, rules=rules) == 0)
     fits[_first_days(lines, belongs=belongs)] = False
     return Leg(lines, belongs, fits, amounts_of(lines["gross"]))

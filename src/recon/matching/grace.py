@@ -49,6 +49,13 @@ def due_columns(sets: pd.DataFrame, *, rules: Rules) -> dict[Due, Ints]:
     }
 
 
+def with_unproven(due: dict[Due, Ints], *, sets: pd.DataFrame, as_of: int) -> dict[Due, Ints]:
+    """Settlement that fell due after the last day that files prove is looked for the next day."""
+    ends = due[Due.SETTLEMENT]
+    unproven = (ends > sets["settled_until"].to_numpy()) & (ends <= as_of)
+    return due | {Due.SETTLEMENT: np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
+
+
 def due(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:
     """`BusinessCalendar.due_at` for a whole column."""
     started = since != NO_INSTANT

@@ -53,7 +53,13 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
     books = ledger_side(ledger, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
     lines = movements(sources.settlement)
-    settled = settlement_side(lines, sets=keys.of["settlement"], keys=keys.frame, rules=rules)
+    settled = settlement_side(
+        lines,
+        sets=keys.of["settlement"],
+        keys=keys.frame,
+        rules=rules,
+        days=sources.settled,
+    )
     paid = payout_facts(payouts, first=first, size=size)
     sides = [keys.frame, orders.sets, gateway.sets, books.sets, ours, settled, paid]
     sets = pd.concat(sides, axis=1)

@@ -13,7 +13,7 @@ from recon.matching.facts import (
     plain_facts,
     unverified_reasons,
 )
-from recon.matching.grace import due_columns
+from recon.matching.grace import due_columns, with_unproven
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.judgement import Judgement, judge
@@ -55,7 +55,7 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     plain &= sets["refund_confirmed"].add(sets["refund_doubtful"]).eq(0).to_numpy()
     moved = wrong_accounts(sets, judged=(reasons == 0) & plain)
     sets["wrong_account"], sets["account_ambiguous"] = moved.wrong, moved.ambiguous
-    due = due_columns(sets, rules=rules)
+    due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     fixed = {
         **plain_facts(sets, covered=joined.covered),
         **our_moves(sets, rules=rules),

@@ -16,7 +16,7 @@ import pandas as pd
 
 from recon.matching.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.instruction_side import started_at
-from recon.matching.settlement_side import PAY_OUT
+from recon.matching.settlement_side import pay_outs
 from recon.matching.sources import Sources
 from recon.model import (
     CONFIRMED_STATES,
@@ -213,7 +213,7 @@ def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[Key]:
 def _settled(settlement: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     if settlement is None:
         return
-    mine = settlement["entry_type"].eq(PAY_OUT).to_numpy()
+    mine = pay_outs(settlement)
     for row, cells in zip(np.flatnonzero(mine), settlement[mine].to_dict("records"), strict=True):
         yield {
             **_place(cells),

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from recon.matching.result_frames import Frames
-from recon.matching.settlement_side import PAY_OUT
+from recon.matching.settlement_side import pay_outs
 from recon.matching.sources import Sources
 from recon.matching.total_rows import ITEMS
+from recon.matching.totals_of_settlement import batches_to_prove
 from recon.model import Answer, Flag, GatewayState
 from recon.rules import Rules
 
@@ -40,10 +41,7 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
         words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
     if sources.instructions is None:
         words.append("our own instructions, T8: no instruction file was given")
-    if sources.settlement is None:
-        words.append("settlement and fees, T11: no settlement file was given")
-    elif without := _batches_without_pay_out(sources.settlement):
-        words.append(f"T11: {without} settlement batches name no pay-out yet")
+    words += _settlement_not_covered(sources)
     if rules.journal.accounts is None:
         words.append("proposed journals, T12: the rules name no [journal.accounts]")
     if sources.agreed_write_offs is None:
@@ -51,9 +49,16 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _batches_without_pay_out(settlement: pd.DataFrame) -> int:
-    paid = settlement.loc[settlement["entry_type"].eq(PAY_OUT), "batch_id"]
-    return len({*settlement["batch_id"]} - {*paid})
+def _settlement_not_covered(sources: Sources) -> Iterator[str]:
+    lines, days = batches_to_prove(sources), sources.settled
+    if lines is None:
+        yield "settlement and fees, T11: no settlement file was given"
+        return
+    paid = lines.loc[pay_outs(lines), "batch_id"]
+    if without := len({*lines["batch_id"]} - {*paid}):
+        yield f"T11: {without} settlement batches name no pay-out yet"
+    if days is not None and days.waits_for:
+        yield f"settlement due after {days.last}: {days.waits_for} is missing"
 
 
 def scope_of_assurance(

@@ -16,7 +16,7 @@ from recon.matching.grouping import Bools, Ints, Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import booked
 from recon.matching.orders_side import expected
-from recon.matching.settlement_side import PAY_OUT
+from recon.matching.settlement_side import of_payments
 from recon.matching.sources import Sources
 from recon.matching.total_rows import ACCOUNT, ACCOUNT_CURRENCY, ITEMS
 from recon.matching.totals_of_settlement import paid_items
@@ -71,7 +71,7 @@ def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> I
         net[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
         yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
     if sources.settlement is not None:
-        lines, kept = sources.settlement, ~is_word(sources.settlement["entry_type"], PAY_OUT)
+        lines, kept = sources.settlement, of_payments(sources.settlement)
         net = lines["gross"].to_numpy(dtype=np.int64)
         yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
     payouts = paid_items(sources)

@@ -1,7 +1,8 @@
 """The settlement of a set: what the gateway says it settled, and the fee it took for it.
 
 A settlement file tells of some days. Payments from before its first day are not its business; of
-the later ones each must be in it once the grace of settlement has run out.
+the later ones each must be in it once the grace of settlement has run out, and, in a night, once
+files of the day on which it ran out are there.
 """
 
 from datetime import date
@@ -10,27 +11,52 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
-from recon.matching.sources import SETTLEMENT_COLUMNS, frame_of
+from recon.matching.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
 from recon.matching.tolerance import BASIS
-from recon.model import EntryType
+from recon.model import REVERSAL_SUFFIX, EntryType
 from recon.rules import Rules
 
 PAY_OUT = EntryType.PAYOUT.value
-"""Entry type of the rows that say what a batch comes to."""
+"""Entry type of the rows that say what a batch comes to, and of payouts that we asked for."""
+_OF_THE_ACCOUNT = frozenset(
+    word + suffix
+    for word in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
+    for suffix in ("", REVERSAL_SUFFIX)
+)
+"""Entry types of lines that need not be of a payment."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _NEVER = int(np.iinfo(np.int64).max)
+_DAY = 86_400_000_000
+
+
+def pay_outs(lines: pd.DataFrame) -> Bools:
+    """The rows that say what a batch comes to; a payout that we asked for has our reference."""
+    paid = lines["entry_type"].eq(PAY_OUT) & lines["own_reference"].eq("")
+    return np.asarray(paid, dtype=np.bool_)
+
+
+def of_payments(lines: pd.DataFrame) -> Bools:
+    """The lines that tell of a payment, whose sets they join; T11 counts the others, too."""
+    aside = lines["entry_type"].isin(_OF_THE_ACCOUNT)
+    aside &= lines["order_no"].eq("") & lines["transaction_id"].eq("")
+    return np.asarray(~aside & lines["entry_type"].ne(PAY_OUT), dtype=np.bool_)
 
 
 def movements(settlement: pd.DataFrame | None) -> pd.DataFrame:
-    """The lines that tell of movements; pay-out rows are payouts."""
+    """The lines that tell of movements of payments."""
     if settlement is None:
         return frame_of([], columns=SETTLEMENT_COLUMNS)
-    return settlement[settlement["entry_type"].ne(PAY_OUT).to_numpy()].reset_index(drop=True)
+    return settlement[of_payments(settlement)].reset_index(drop=True)
 
 
 def settlement_side(
-    lines: pd.DataFrame, *, sets: Rows, keys: pd.DataFrame, rules: Rules
+    lines: pd.DataFrame,
+    *,
+    sets: Rows,
+    keys: pd.DataFrame,
+    rules: Rules,
+    days: SettledDays | None = None,
 ) -> pd.DataFrame:
     """What was settled of every set, gross minor units (grain: set).
 
@@ -39,6 +65,7 @@ def settlement_side(
         sets: the set of each line.
         keys: the sets, for their accounts.
         rules: the agreed fees.
+        days: what is known of the days that the lines cover; None: the lines are complete.
     """
     size = len(keys)
     kind = lines["entry_type"]
@@ -58,7 +85,8 @@ def settlement_side(
             "settled_currency": taken(lines["currency"], rows=first),
             "settled_transaction": taken(lines["transaction_id"], rows=first),
             "fee_gap": total(gap, groups=sets, size=size),
-            "settled_from": _opens(lines, keys=keys),
+            "settled_from": _opens(lines, keys=keys, days=days),
+            "settled_until": np.full(size, _closes(days), dtype=np.int64),
         }
     )
 
@@ -89,14 +117,25 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     return gap
 
 
-def _opens(lines: pd.DataFrame, *, keys: pd.DataFrame) -> Ints:
+def _opens(lines: pd.DataFrame, *, keys: pd.DataFrame, days: SettledDays | None) -> Ints:
     """The first instant of the first day that any line of the set's account tells of."""
     opens = np.full(len(keys), _NEVER, dtype=np.int64)
     if not len(lines):
         return opens
-    days = lines.groupby(["merchant_id", "account_id"])["settled_on"].min()
-    for place, day in days.items():
+    first = lines.groupby(["merchant_id", "account_id"])["settled_on"].min()
+    for place, day in first.items():
         merchant, account = place if isinstance(place, tuple) else (place, "")
         mine = keys["merchant_id"].eq(merchant) & keys["account_id"].eq(account)
-        opens[mine.to_numpy()] = (date.fromisoformat(day).toordinal() - _EPOCH) * 86_400_000_000
+        opens[mine.to_numpy()] = _midnight(days.first if days else day)
     return opens
+
+
+def _closes(days: SettledDays | None) -> int:
+    """The instant up to which a line that is not there is proven missing."""
+    if days is None or not days.last:
+        return _NEVER
+    return _midnight(days.last) + _DAY
+
+
+def _midnight(day: str) -> int:
+    return (date.fromisoformat(day).toordinal() - _EPOCH) * _DAY

@@ -108,6 +108,7 @@ SETTLEMENT_COLUMNS: Mapping[str, str] = {
     "gross": MINOR_UNITS,
     "fee": MINOR_UNITS,
     "net": MINOR_UNITS,
+    "own_reference": TEXT,
     **PLACE_COLUMNS,
 }
 """One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""
@@ -141,6 +142,22 @@ class Sources:
     """What was left out as older than the window, in words, and how many; none is a break."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
+    settled: "SettledDays | None" = None
+    """What a night knows of its settlement files; None: the given files are complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledDays:
+    """Which days the settlement files of one account tell of, ISO dates."""
+
+    first: str
+    """The first day of the oldest file, "" without any: older payments are not its business."""
+    last: str
+    """Up to here nothing is missing; of what is due later a missing line says nothing."""
+    batches: frozenset[str]
+    """Those that files of this night tell of; the others were proven on their own night."""
+    waits_for: str = ""
+    """The file that is missing, where one ends the proof early."""
 
 
 @dataclass(frozen=True, slots=True)

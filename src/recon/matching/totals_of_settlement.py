@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from recon.matching.settlement_side import PAY_OUT
+from recon.matching.settlement_side import pay_outs
 from recon.matching.sources import Sources
 from recon.matching.total_rows import ACCOUNT_CURRENCY, compared_sums
 from recon.model import (
@@ -28,17 +28,21 @@ def paid_items(sources: Sources) -> pd.DataFrame:
         sure = rows["state"].isin(CONFIRMED_STATES)
         parts.append(rows.assign(amount=-rows["amount"].where(sure, 0)))
     if sources.settlement is not None:
-        rows = sources.settlement[sources.settlement["entry_type"].eq(PAY_OUT)]
+        rows = sources.settlement[pay_outs(sources.settlement)]
         parts.append(rows.assign(amount=-rows["net"]))
     return _as_items(parts, source="payouts")
 
 
-def settlement_totals(settlement: pd.DataFrame | None) -> Iterator[ControlTotal]:
-    """T11: gross less fees of the lines of each batch = its pay-out, where a row names one."""
+def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
+    """T11: gross less fees of the lines of each batch = its pay-out, where a row names one.
+
+    A night proves the batches that its own files tell of.
+    """
+    settlement = batches_to_prove(sources)
     if settlement is None:
         return
-    lines = settlement[settlement["entry_type"].ne(PAY_OUT)]
-    paid = settlement[settlement["entry_type"].eq(PAY_OUT)]
+    sums = pay_outs(settlement)
+    lines, paid = settlement[~sums], settlement[sums]
     for merchant, batch in sorted({*zip(paid["merchant_id"], paid["batch_id"], strict=True)}):
         name = f"settlement {batch}: gross - fees = pay-out"
         left, right = (
@@ -51,6 +55,14 @@ def settlement_totals(settlement: pd.DataFrame | None) -> Iterator[ControlTotal]
             left=left.assign(amount=left["gross"] - left["fee"]),
             right=right.assign(amount=right["net"]),
         )
+
+
+def batches_to_prove(sources: Sources) -> pd.DataFrame | None:
+    """The lines of all batches that are proven tonight; None: settlement has no source."""
+    lines, days = sources.settlement, sources.settled
+    if lines is None or days is None:
+        return lines
+    return lines[lines["batch_id"].isin(days.batches)]
 
 
 def _as_items(parts: list[pd.DataFrame], *, source: str) -> pd.DataFrame:

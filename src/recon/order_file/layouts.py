@@ -6,6 +6,7 @@ from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE
 from recon.foreign_bytes.layout_check import refuse_wrong_layout
 from recon.order_file.instruction_file import INSTRUCTION_FILE
+from recon.order_file.settlement_file import SETTLEMENT_FILE
 
 
 def refuse_wrong_layouts(layouts: Iterable[FileLayout]) -> None:
@@ -17,3 +18,10 @@ def refuse_wrong_layouts(layouts: Iterable[FileLayout]) -> None:
     for layout in layouts:
         place = f'merchants.toml: the layout of "{layout.files}": '
         refuse_wrong_layout(layout, schemas=(ORDER_FILE, INSTRUCTION_FILE), place=place)
+
+
+def refuse_wrong_settlement_layouts(layouts: Iterable[FileLayout]) -> None:
+    """As `refuse_wrong_layouts`, of settlement files."""
+    for layout in layouts:
+        place = f'merchants.toml: the settlement layout of "{layout.files}": '
+        refuse_wrong_layout(layout, schemas=(SETTLEMENT_FILE,), place=place)

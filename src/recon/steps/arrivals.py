@@ -1,4 +1,4 @@
-"""Before the inbox is read: files are fetched from elsewhere, and missing ones are waited for.
+"""Before an inbox is read: files are fetched from elsewhere, and missing ones are waited for.
 
 A folder elsewhere that cannot be read, and a file that was expected and is not there, each stand
 among the sources of the night as one rejected row, so that its verdict is INCOMPLETE; when a later
@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 from recon.errors import SourceUnreadableError
+from recon.file_layouts import FileLayout
 from recon.file_sources import S3, ExpectedFile, RemoteSource, moment_after
 from recon.model import Reject, SourceFile, SourceKind
-from recon.order_file import inbox
+from recon.order_file import WAITS_FOR, inbox
+from recon.order_file import Inbox as Waiting
 from recon.order_file.fetching import Fetched, RemoteFolder, fetch
-from recon.settings import AccountSettings
 from recon.steps.environment import Environment
-from recon.store import order_rows
+from recon.store import order_rows, settlement_rows
 from recon.store.engine import Turn
 from recon.store.runs import Run
 
@@ -30,6 +34,26 @@ WHOLE_FILE = "(whole file)"
 """Column of a reject that stands for something which could not be read at all."""
 
 Sleep = Callable[[float], None]
+
+
+class Inbox(Protocol):
+    """An inbox as it is declared: of order files, or of settlement files."""
+
+    @property
+    def inbox(self) -> Path:
+        """The folder."""
+
+    @property
+    def layouts(self) -> tuple[FileLayout, ...]:
+        """How its files are written."""
+
+    @property
+    def sources(self) -> tuple[RemoteSource, ...]:
+        """Folders elsewhere whose files are fetched into it."""
+
+    @property
+    def expected(self) -> tuple[ExpectedFile, ...]:
+        """Files that must be there for a night."""
 
 
 @dataclass(slots=True)
@@ -53,7 +77,12 @@ class Arrivals:
 
 
 def arrivals(
-    run: Run, *, account: AccountSettings, environment: Environment, sleep: Sleep
+    run: Run,
+    *,
+    account: Inbox,
+    environment: Environment,
+    sleep: Sleep,
+    kind: SourceKind = SourceKind.ORDERS,
 ) -> Arrivals:
     """Fetch what is new, wait for what is expected, and note what did not come."""
     found = Arrivals()
@@ -73,7 +102,7 @@ def arrivals(
             f"{name} of {expected.sender} is not there: it was expected by "
             f"{expected.expected_by}{waited}; ask {expected.sender} for it"
         )
-    _note_all(found, run, account=account, environment=environment)
+    _note_all(found, run, account=account, kind=kind, environment=environment)
     return found
 
 
@@ -81,7 +110,7 @@ def _day(run: Run) -> date:
     return date.fromisoformat(run.business_date)
 
 
-def _fetch_all(found: Arrivals, *, account: AccountSettings, environment: Environment) -> None:
+def _fetch_all(found: Arrivals, *, account: Inbox, environment: Environment) -> None:
     found.left.clear()
     found.failed.clear()
     for source in account.sources:
@@ -94,7 +123,7 @@ def _fetch_all(found: Arrivals, *, account: AccountSettings, environment: Enviro
         found.left |= dict(came.left)
 
 
-def _fetch(source: RemoteSource, *, account: AccountSettings, environment: Environment) -> Fetched:
+def _fetch(source: RemoteSource, *, account: Inbox, environment: Environment) -> Fetched:
     with _opened(source, environment=environment.variables) as folder:
         return fetch(
             folder,
@@ -119,7 +148,7 @@ def _opened(
 
 
 def _missing(
-    run: Run, *, account: AccountSettings, environment: Environment
+    run: Run, *, account: Inbox, environment: Environment
 ) -> Iterator[tuple[ExpectedFile, datetime]]:
     """Expected files that are not there, and until when each is waited for."""
     here = {path.name for path in inbox(account.inbox, layouts=account.layouts).files}
@@ -135,7 +164,7 @@ def _missing(
 
 
 def _note_all(
-    found: Arrivals, run: Run, *, account: AccountSettings, environment: Environment
+    found: Arrivals, run: Run, *, account: Inbox, kind: SourceKind, environment: Environment
 ) -> None:
     watched = [source.shown for source in account.sources]
     watched += [expected.name(_day(run)) for expected in account.expected]
@@ -148,24 +177,42 @@ def _note_all(
             for source, _ in order_rows.files_of_night(connection, run)
             if source.sha256.startswith(_ABSENT)
         }
+        missed = _missed(connection, run, kind=kind)
+    before = settlement_rows.NAME_PREFIX if kind is SourceKind.SETTLEMENT else ""
+    note = partial(note_absent, run=run, environment=environment, kind=kind)
     for name in dict.fromkeys(watched):
-        if name in problems and not noted.get(name, False):
-            note_absent(name, problem=problems[name], run=run, environment=environment)
-        elif name not in problems and noted.get(name, False):
-            note_absent(name, problem="", run=run, environment=environment)
+        stored = before + name
+        if name in problems and not noted.get(stored, False):
+            note(stored, problem=problems[name])
+        elif name not in problems and (noted.get(stored, False) or stored in missed):
+            note(stored, problem="")
+
+
+def _missed(connection: Any, run: Run, *, kind: SourceKind) -> set[str]:
+    """What any night missed of the settlement files: until it is there, nobody knows those days."""
+    if kind is not SourceKind.SETTLEMENT:
+        return set()
+    return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}
 
 
 _ABSENT = "00000000"
 """How the hash of something that was never read begins."""
 
 
-def note_absent(name: str, *, problem: str, run: Run, environment: Environment) -> None:
+def note_absent(
+    name: str,
+    *,
+    problem: str,
+    run: Run,
+    environment: Environment,
+    kind: SourceKind = SourceKind.ORDERS,
+) -> None:
     """Put something that is not there among the sources; no problem: it is there now."""
     at = environment.clock()
     told = hashlib.sha256(f"{name}\x1f{problem}\x1f{run.run_id}\x1f{at}".encode()).hexdigest()
     rejected = int(bool(problem))
     source = SourceFile(
-        kind=SourceKind.ORDERS,
+        kind=kind,
         name=name,
         sha256=_ABSENT + told[len(_ABSENT) :],
         size_bytes=0,
@@ -180,7 +227,34 @@ def note_absent(name: str, *, problem: str, run: Run, environment: Environment) 
             connection,
             run,
             parts=(),
-            rejects=[Reject(SourceKind.ORDERS, name, 0, WHOLE_FILE, problem, "")][:rejected],
+            rejects=[Reject(kind, name, 0, WHOLE_FILE, problem, "")][:rejected],
             source=source,
             at=at,
         )
+
+
+def unreadable(
+    path: Path, *, problem: str, kind: SourceKind, name: str
+) -> tuple[SourceFile, Reject]:
+    """A file that could not be read, as one rejected row of a source."""
+    status = path.lstat()
+    # Its bytes are not trusted to be readable: name, size and time tell versions apart.
+    told = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
+    source = SourceFile(
+        kind=kind,
+        name=name,
+        sha256=hashlib.sha256(told.encode()).hexdigest(),
+        size_bytes=status.st_size,
+        rows_read=1,
+        rows_accepted=0,
+        rows_rejected=1,
+        rows_skipped=0,
+        rows_unassigned=1,
+    )
+    return source, Reject(kind, name, 0, WHOLE_FILE, problem, "")
+
+
+def left(waiting: Waiting) -> str:
+    """Which files wait for a partner, in a sentence."""
+    names = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
+    return f" Left for later: {'; '.join(names)}." if names else ""

@@ -12,7 +12,7 @@ from random import Random
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
-from recon.settings import LedgerSource, Settings, load_settings
+from recon.settings import AccountSettings, LedgerSource, Settings, load_settings
 from recon.steps import machine, settings_told
 from recon.steps.environment import refuse_wrong_files
 from recon.steps.notices import told_by_settings
@@ -71,14 +71,21 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
     yield checked("notices", lambda: told_by_settings(settings, variables=variables))
     for key, account in sorted(settings.accounts.items()):
-        yield checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
-        yield checked(f"reports {key}", partial(_writable, account.reports))
-        yield checked(f"ledger {key}", partial(_ledger, account.ledger))
+        yield from _account_checks(key, account)
         if database.ok:
             yield checked(f"history {key}", partial(_history, settings, account.reports))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)
+
+
+def _account_checks(key: str, account: AccountSettings) -> Iterator[Check]:
+    """The folders and the books of one account."""
+    yield checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
+    if folder := account.settlement:
+        yield checked(f"settlement {key}", partial(_folder, folder.inbox, os.R_OK))
+    yield checked(f"reports {key}", partial(_writable, account.reports))
+    yield checked(f"ledger {key}", partial(_ledger, account.ledger))
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:

@@ -1,7 +1,8 @@
 """Before anything new is sent: what an earlier, interrupted run left open.
 
 A batch that was claimed and whose sender is gone is never sent again. A kept reply is judged now;
-without one the rows go to doubt. Doubts end only by later answers of the gateway.
+without one the rows go to doubt. Doubts end only by later answers of the gateway, or by what its
+settlement files show.
 """
 
 import asyncio
@@ -28,8 +29,15 @@ from recon.settlement.resolution import (
     resolve,
 )
 from recon.settlement.sender import Reply
+from recon.settlement.settled import by_settlement, our_references
 from recon.steps.environment import Environment
-from recon.store import answers, evidence_rows, instruction_rows, notification_rows
+from recon.store import (
+    answers,
+    evidence_rows,
+    instruction_rows,
+    notification_rows,
+    settlement_rows,
+)
 from recon.store.evidence_rows import KnownRefund
 from recon.store.history import append
 from recon.store.journal import StoredJournal, move
@@ -40,6 +48,7 @@ _Answer = TypeVar("_Answer", Seen, SearchedRefund)
 PROFILE_WITH_SEARCH = "extended"
 """The profile whose gateway can be asked for refunds by our own reference."""
 SENDER_GONE = "the run that sent this ended before a reply was kept"
+UNDECIDED = (InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
 FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
 
 
@@ -101,10 +110,11 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
     with environment.store.writing() as connection:
-        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
-        for item in doubtful:
-            resolution = _resolution_of(connection, item, run=run, environment=environment)
-            if resolution is None:
+        for item in instruction_rows.of_account(connection, run, states=UNDECIDED):
+            resolution = _settled(connection, item, run=run)
+            if resolution is None and item.state is InstructionState.IN_DOUBT:
+                resolution = _resolution_of(connection, item, run=run, environment=environment)
+            if resolution is None or resolution.state is item.state:
                 continue
             values: dict[str, Any] = {"message": resolution.evidence[:400]}
             if resolution.state in FINAL_STATES:
@@ -168,6 +178,17 @@ def _shown_beside(found: Mapping[str, RefundAnswer], *, known: KnownRefund | Non
         return ""
     reference = answer.reference_of(amount=known.amount, currency=known.currency)
     return known.refund_reference_id if reference == known.refund_reference_id else ""
+
+
+def _settled(connection: Any, item: Instruction, *, run: Run) -> Resolution | None:
+    """What the gateway's settlement files decide, also of what was handed to a person."""
+    lines = settlement_rows.evidence_of(
+        connection, run, transaction_id=item.transaction_id, references=our_references(item)
+    )
+    if not lines:
+        return None
+    refunds = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    return by_settlement(item, lines=lines, known={*refunds})
 
 
 def _resolution_of(

@@ -19,7 +19,7 @@ from pathlib import Path
 from recon.ledger import refuse_wrong_mapping
 from recon.model import Clock
 from recon.night_log import open_log
-from recon.order_file import refuse_wrong_layouts
+from recon.order_file import refuse_wrong_layouts, refuse_wrong_settlement_layouts
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
@@ -85,6 +85,8 @@ def refuse_wrong_files(settings: Settings) -> None:
     """
     for account in settings.accounts.values():
         refuse_wrong_layouts(account.layouts)
+        if account.settlement is not None:
+            refuse_wrong_settlement_layouts(account.settlement.layouts)
         if account.ledger is not None:
             refuse_wrong_mapping(account.ledger)
 

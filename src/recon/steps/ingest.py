@@ -1,10 +1,9 @@
-"""Step 1: order files from the inbox into tables, each file whole or not at all.
+"""Step 1: order files, and settlement files, into tables, each file whole or not at all.
 
 The same content again is a no-op with a clear line; a file that is not what its name says stays in
 the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then).
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,10 +14,8 @@ from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.foreign_bytes.raw_table import refuse
-from recon.model import Reject, SourceFile, SourceKind, StepSummary
+from recon.model import SourceFile, SourceKind, StepSummary
 from recon.order_file import (
-    WAITS_FOR,
-    Inbox,
     SpooledFile,
     inbox,
     instruction_file_of,
@@ -28,8 +25,9 @@ from recon.order_file import (
     spooled_file,
 )
 from recon.settlement.sealing import Seal
-from recon.steps.arrivals import WHOLE_FILE, arrivals
+from recon.steps.arrivals import arrivals, left, unreadable
 from recon.steps.environment import Environment
+from recon.steps.settlement_files import ingest_settlement
 from recon.steps.settling import still_written
 from recon.store import order_rows, runs
 from recon.store.engine import Turn
@@ -69,21 +67,15 @@ def ingest(
         if source is None:
             figures["known_files"] += 1
             continue
-        figures["files"] += 1
-        figures["rows"] += source.rows_accepted
-        figures["rejected"] += source.rows_rejected
-    with environment.store.writing() as connection:
-        runs.note_step(connection, run_id, step=STEP)
-    told = _sentence(figures, refused=refused) + _left(waiting) + came.sentence()
+        counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
+        figures |= {name: figures[name] + more for name, more in counted.items()}
+    told = _sentence(figures, refused=refused) + left(waiting) + came.sentence()
     if private:
         told += f" Not archived: {'; '.join(private)}."
+    told += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, told, figures)
-
-
-def _left(waiting: Inbox) -> str:
-    """Which files wait for a partner, in a sentence."""
-    left = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
-    return f" Left for later: {'; '.join(left)}." if left else ""
 
 
 def _ingest_file(
@@ -176,22 +168,7 @@ def _ingest_instructions(
 
 def _refused(path: Path, problem: str, *, run: Run, environment: Environment) -> str:
     """Note a file that could not be read as one rejected row, so that no total forgets it."""
-    status = path.lstat()
-    size = status.st_size
-    # Its bytes are not trusted to be readable: name, size and time tell versions apart.
-    told = f"unreadable\x1f{path.name}\x1f{size}\x1f{status.st_mtime_ns}"
-    source = SourceFile(
-        kind=SourceKind.ORDERS,
-        name=path.name,
-        sha256=hashlib.sha256(told.encode()).hexdigest(),
-        size_bytes=size,
-        rows_read=1,
-        rows_accepted=0,
-        rows_rejected=1,
-        rows_skipped=0,
-        rows_unassigned=1,
-    )
-    reject = Reject(SourceKind.ORDERS, path.name, 0, WHOLE_FILE, problem, "")
+    source, reject = unreadable(path, problem=problem, kind=SourceKind.ORDERS, name=path.name)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if not _is_known(connection, run, source=source):
             order_rows.save_file(

@@ -22,12 +22,14 @@ from recon.rules import Rules
 from recon.steps.arrived_rows import order_steps, with_arrived
 from recon.steps.environment import Environment
 from recon.steps.query import previous_night
+from recon.steps.settled import settled
 from recon.steps.siblings import siblings_of, with_siblings
 from recon.steps.window import (
     ENTRIES,
     in_window,
     ledger_start,
     window_start,
+    with_payouts,
     without_opening_balance,
 )
 from recon.store import (
@@ -64,11 +66,17 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             last_instruction_version=version,
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
+            settlement=_has_settlement(run, environment=environment),
             exported=journal_rows.exported(connection, run),
             agreed_write_offs=resolution_rows.agreed_write_offs(
                 connection, (run.merchant_id, run.account_id)
             ),
         )
+
+
+def _has_settlement(run: Run, *, environment: Environment) -> bool:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.settlement is not None
 
 
 def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
@@ -83,28 +91,43 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         extract = ledger_rows.load(connection, run.run_id)
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])
-        entries = _of_account(extract, run=run)
-        recent = None
+        gateway = answers.gateway_frame(connection, run)
+        lines, days = None, None
+        if inputs.settlement:
+            lines, days = settled(
+                connection, run, asked=asked, gateway=gateway, until=until, rules=rules
+            )
+        instructions = input_rows.instruction_frame(
+            connection, run, until=inputs.last_instruction_version
+        )
+        entries, recent = _of_account(extract, run=run), None
         if entries is not None:
-            recent = in_window(entries, since=ledger_start(run, rules=rules), asked=asked)
+            since_ledger = ledger_start(run, rules=rules)
+            recent = with_payouts(
+                in_window(entries, since=since_ledger, asked=asked),
+                entries=entries,
+                settlement=lines,
+                instructions=instructions,
+                since=since_ledger,
+            )
         orders, older = _orders(connection, run, since=since, asked=asked, until=until)
         steps = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
         )
         own = Sources(
             orders=orders,
-            gateway=answers.gateway_frame(connection, run),
+            gateway=gateway,
             ledger=recent,
             opening_balance=_older(entries, than=recent),
-            instructions=input_rows.instruction_frame(
-                connection, run, until=inputs.last_instruction_version
-            ),
+            instructions=instructions,
             rejects=rejects,
             files=(*files, *((extract[1],) if extract else ())),
             universe=universe,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,
             merged_rows={source.name: counts for source, counts in loaded},
+            settlement=lines,
+            settled=days,
         )
     whole = with_siblings(
         own, run=run, siblings=inputs.siblings, last_file=until, environment=environment

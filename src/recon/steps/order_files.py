@@ -24,13 +24,15 @@ from recon.foreign_bytes.mending import mendable_text
 from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.typed_table import reading_of
-from recon.model import Reject, SourceFile
+from recon.model import EntryType, Reject, SourceFile
 from recon.money import format_minor_units
 from recon.order_file import (
     instruction_file_of,
     is_instruction_file,
     order_file_of,
     refuse_wrong_layouts,
+    refuse_wrong_settlement_layouts,
+    settlement_file_of,
 )
 from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
@@ -49,7 +51,7 @@ class CheckedFile:
     layout: str
     """Pattern of the layout that was used; "" for the columns of the contract."""
     sums: Mapping[str, str]
-    """Currency -> sum of the accepted rows, major units."""
+    """Currency -> sum of the accepted rows, major units; of settled lines the net."""
     actions: Mapping[str, int]
     """Kind of instruction -> rows."""
     rejects: tuple[Reject, ...]
@@ -106,6 +108,31 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
         layout=pattern,
         sums=_sums(pairs),
         actions=Counter(read.actions["action"]),
+        rejects=read.rejects,
+        ignored_columns=read.ignored_columns,
+    )
+
+
+def check_settlement_file(
+    path: Path, *, account: AccountSettings, settings: FileSettings
+) -> CheckedFile:
+    """As `check_file`, of a settlement file; its sums are those of the lines' net amounts.
+
+    Raises:
+        ConfigurationError: a layout names a column that does not exist.
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: a night would refuse it whole.
+    """
+    layouts = account.settlement.layouts if account.settlement else ()
+    refuse_wrong_settlement_layouts(layouts)
+    layout = layout_of(path.name, layouts=layouts)
+    read = settlement_file_of(read_bytes(path), rules=settings.rules, layout=layout)
+    lines = read.lines[read.lines["entry_type"].ne(EntryType.PAYOUT.value)]
+    return CheckedFile(
+        source=read.source_file,
+        layout="" if layout is STANDARD else layout.files,
+        sums=_sums(zip(lines["currency"], lines["net"], strict=True)),
+        actions={},
         rejects=read.rejects,
         ignored_columns=read.ignored_columns,
     )

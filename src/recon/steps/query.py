@@ -1,10 +1,9 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions, orders that verified notifications named, open breaks, and orders that come of an age
-at which they are asked about again. Afterwards every order
-whose money was touched is asked again. A key without a usable answer is `failed`, never "not
-found".
+instructions, orders that verified notifications or settlement files named, open breaks, and orders
+that come of an age at which they are asked about again. Afterwards every order whose money was
+touched is asked again. A key without a usable answer is `failed`, never "not found".
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from recon.gateway_adapter.queries import KeyAnswers, ask
 from recon.model import Answer, StepSummary
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import keep_ledger
+from recon.steps.settled import settled_since
 from recon.steps.siblings import ask_siblings
 from recon.steps.window import in_window, ledger_start, looked_back, window_start
 from recon.store import (
@@ -24,6 +24,7 @@ from recon.store import (
     order_rows,
     results,
     runs,
+    settlement_rows,
 )
 from recon.store.runs import Run
 
@@ -81,6 +82,10 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )
         keys.update(told)
+        account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+        if account.settlement is not None:
+            day = settled_since(run, rules=rules)
+            keys.update(settlement_rows.order_nos_told(connection, run, since=day))
         spans = looked_back(run, before=before)
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
         stored = results.load(connection, before.run_id) if before is not None else None

@@ -26,6 +26,7 @@ RECONCILED = "reconciled"
 """The event that chains the rules and the result of a run."""
 NO_ORDER_FILE = "no order file has arrived for this business date"
 WORST_FIRST = tuple(Verdict)
+_FILE_OF = {SourceKind.ORDERS: "order file", SourceKind.SETTLEMENT: "settlement file"}
 
 
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
@@ -157,7 +158,7 @@ def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconci
 def missing_sources(sources: Sources) -> tuple[str, ...]:
     """Sources that should have been there, each in one sentence."""
     missing = [
-        f"order file {item.source} could not be read: {item.reason}"
+        f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
         for item in sources.rejects
         if item.column == WHOLE_FILE
     ]

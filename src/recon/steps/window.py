@@ -12,13 +12,16 @@ import pandas as pd
 
 from recon.business_date import midnight
 from recon.matching.sources import Sources
-from recon.model import Answer
+from recon.model import REVERSAL_SUFFIX, Answer, EntryType, InstructionKind
 from recon.rules import Rules
 from recon.store.runs import Run
 
 LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
 """Ages at which an order is asked about again, wherever it stood: what changed opens a break."""
 ENTRIES, PAYMENTS = "ledger entries", "payments"
+PAY_OUT_BOOKED_WITHIN = timedelta(days=10)
+"""Pay-outs booked in the first days of the window may be of batches that lie before it."""
+_PAYOUTS = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
 
 
 def window_start(run: Run, *, rules: Rules) -> datetime:
@@ -57,6 +60,49 @@ def in_window(ledger: pd.DataFrame, *, since: datetime, asked: set[str]) -> pd.D
     return ledger[kept].reset_index(drop=True)
 
 
+def with_payouts(
+    recent: pd.DataFrame,
+    *,
+    entries: pd.DataFrame,
+    settlement: pd.DataFrame | None,
+    instructions: pd.DataFrame,
+    since: datetime,
+) -> pd.DataFrame:
+    """The entries of the window, with those that booked a payout which is told here.
+
+    Older entries that name a payout of ours or a batch join; entries of the window's first days
+    that name none are of batches from before it.
+
+    Args:
+        recent: the entries of the window (see `in_window`).
+        entries: all entries of the account.
+        settlement: what was settled; None where no file tells of pay-outs.
+        instructions: those of the account.
+        since: where the window begins.
+    """
+    names = _payout_names(settlement, instructions=instructions)
+    payout = entries["entry_type"].isin(_PAYOUTS)
+    named = entries[["reference_no", "transaction_id", "order_no"]].isin(names).any(axis=1)
+    named |= entries["reverses_entry_id"].isin(entries.loc[payout & named, "entry_id"])
+    joined = entries[payout & named & ~entries["entry_id"].isin(recent["entry_id"])]
+    if settlement is not None:
+        early = recent["booked_at"] < since + PAY_OUT_BOOKED_WITHIN
+        unknown = ~recent["entry_id"].isin(entries.loc[payout & named, "entry_id"])
+        recent = recent[~(recent["entry_type"].isin(_PAYOUTS) & early & unknown)]
+    whole = pd.concat([recent, joined]) if len(joined) else recent
+    return whole.reset_index(drop=True)
+
+
+def _payout_names(settlement: pd.DataFrame | None, *, instructions: pd.DataFrame) -> set[str]:
+    sent = instructions[instructions["kind"].eq(InstructionKind.PAYOUT.value)]
+    words = ("request_id", "transaction_id", "instruction_id", "order_no")
+    names = {name for word in words for name in sent[word]}
+    if settlement is not None:
+        paid = settlement[settlement["entry_type"].eq(EntryType.PAYOUT.value)]
+        names |= {*paid["batch_id"], *(paid["batch_id"] + "/" + paid["currency"])}
+    return names - {""}
+
+
 def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
     """The sources without payments from before the opening date whose orders nobody knows here."""
     start = opening(rules)
@@ -76,6 +122,22 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
         None if frame is None else frame[~frame["order_no"].isin(gone)].reset_index(drop=True)
         for frame in (sources.ledger, sources.universe)
     )
+    sources = _without_settled(sources, order_nos=gone)
     kept = gateway[~gateway["order_no"].isin(gone)].reset_index(drop=True)
     told = {**sources.opening_balance, PAYMENTS: len(gone)}
     return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=told)
+
+
+def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:
+    """The sources without what was settled of these orders; their batches are not whole then."""
+    lines, days = sources.settlement, sources.settled
+    if lines is None or days is None:
+        return sources
+    payments = sources.gateway.loc[sources.gateway["order_no"].isin(order_nos), "transaction_id"]
+    old = lines["order_no"].isin(order_nos) | lines["transaction_id"].isin({*payments} - {""})
+    cut = frozenset(lines.loc[old, "batch_id"])
+    return replace(
+        sources,
+        settlement=lines[~old].reset_index(drop=True),
+        settled=replace(days, batches=days.batches - cut),
+    )

@@ -35,6 +35,8 @@ class Inputs:
     product_version: str
     siblings: tuple[str, ...] = ()
     """The merchant's other accounts, as they were declared."""
+    settlement: bool = False
+    """Whether settlement files were a source of the account."""
     exported: tuple[Exported, ...] = ()
     agreed_write_offs: frozenset[str] = frozenset()
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +93,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
     connection.execute(delete(run_input).where(run_input.c.run_id == run_id))
     told = {
         "siblings": inputs.siblings,
+        "settlement": inputs.settlement,
         "exported": [asdict(one) for one in inputs.exported],
         "agreed_write_offs": sorted(inputs.agreed_write_offs),
         "digests": dict(inputs.digests),
@@ -116,6 +119,7 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
     return replace(
         Inputs(**known),
         siblings=tuple(told["siblings"]),
+        settlement=told.get("settlement", False),
         exported=tuple(Exported(**one) for one in told["exported"]),
         agreed_write_offs=frozenset(told["agreed_write_offs"]),
         digests=told["digests"],

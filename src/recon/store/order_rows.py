@@ -37,6 +37,7 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
         .where(
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
+            order_file.c.kind != SourceKind.SETTLEMENT.value,
         )
         .group_by(order_file.c.name)
     )
@@ -58,8 +59,7 @@ def save_file(
     at: datetime,
 ) -> LoadCounts:
     """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
-    version = _next_version(connection, run, name=source.name)
-    file_id = _insert_file(connection, run, source=source, version=version, at=at)
+    file_id = insert_file(connection, run, source=source, at=at)
     counts = _save_parts(connection, parts, file_id=file_id)
     connection.execute(
         update(order_file)
@@ -80,8 +80,7 @@ def save_instruction_file(
     at: datetime,
 ) -> None:
     """Store one instruction file whole; every accepted row is new, planning knows repeats."""
-    version = _next_version(connection, run, name=source.name)
-    file_id = _insert_file(connection, run, source=source, version=version, at=at)
+    file_id = insert_file(connection, run, source=source, at=at)
     connection.execute(
         update(order_file)
         .where(order_file.c.file_id == file_id)
@@ -257,9 +256,9 @@ def _next_version(connection: Connection, run: Run, *, name: str) -> int:
     return (newest or 0) + 1
 
 
-def _insert_file(
-    connection: Connection, run: Run, *, source: SourceFile, version: int, at: datetime
-) -> int:
+def insert_file(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> int:
+    """Note the next version of a file; its number."""
+    version = _next_version(connection, run, name=source.name)
     inserted = connection.execute(
         insert(order_file)
         .values(

@@ -10,7 +10,15 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, fun
 
 from recon.model import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.runs import Run
-from recon.store.schema import instruction, order_action, order_file, order_row, query_key, reject
+from recon.store.schema import (
+    instruction,
+    order_action,
+    order_file,
+    order_row,
+    query_key,
+    reject,
+    settlement_line,
+)
 
 MAY_HAVE_MOVED = (
     InstructionState.CONFIRMED,
@@ -39,6 +47,7 @@ _TOLD = select(
 ).where(*_MINE)
 _REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
 _ROWS = select(func.count()).where(order_row.c.file_id.in_(_FILES))
+_LINES = select(func.count()).where(settlement_line.c.file_id.in_(_FILES))
 _ACTIONS = (
     select(func.count())
     .select_from(order_action)
@@ -83,7 +92,7 @@ def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     told = connection.execute(_TOLD, place).one()
     read, accepted, skipped, repeat = (int(value) for value in told)
     rejected = _count(connection, _REJECTED, place)
-    stored = _count(connection, _ROWS, place) + _count(connection, _ACTIONS, place)
+    stored = sum(_count(connection, query, place) for query in (_ROWS, _LINES, _ACTIONS))
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
     yield _total("T2", "rows stored", run, left=accepted, right=stored + repeat)
 

@@ -19,6 +19,7 @@ from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
 from recon.store.schema.runs import run, run_source
 from recon.store.schema.sending import dry_batch, sending_switch
+from recon.store.schema.settlement import settlement_line
 from recon.store.schema.sign_off import sign_off
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "run_input",
     "run_source",
     "sending_switch",
+    "settlement_line",
     "sign_off",
     "used_code",
     "verdict",

@@ -1,0 +1,117 @@
+"""Settlement files from their inbox into tables, as strictly as order files.
+
+Each file goes in whole or not at all; the same content again is a no-op. One that cannot be read,
+or that was expected and is not there, stands among the sources of the night as a rejected row: its
+verdict is INCOMPLETE, and until it comes right no payment of its days is called unsettled.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.file_layouts import layout_of
+from recon.foreign_bytes.opening import read_bytes
+from recon.foreign_bytes.raw_table import refuse
+from recon.matching.sources import SETTLEMENT_COLUMNS, frame_of
+from recon.model import Reject, SourceFile, SourceKind
+from recon.order_file import (
+    SettlementFile,
+    inbox,
+    keep,
+    settlement_file_of,
+)
+from recon.settlement_folder import SettlementFolder
+from recon.steps.arrivals import arrivals, left, unreadable
+from recon.steps.environment import Environment
+from recon.steps.settling import still_written
+from recon.store import settlement_rows
+from recon.store.engine import Turn
+from recon.store.runs import Run
+
+
+def ingest_settlement(
+    run: Run,
+    *,
+    figures: dict[str, int],
+    environment: Environment,
+    sleep: Callable[[float], None],
+) -> str:
+    """Read what is new of the account's settlement files; what happened, in sentences.
+
+    Raises:
+        SourceMissingError: the folder of settlement files does not exist.
+    """
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    folder = account.settlement
+    if folder is None:
+        return ""
+    if not folder.inbox.is_dir():
+        msg = f"settlement.inbox {folder.inbox} does not exist; create it or correct merchants.toml"
+        raise SourceMissingError(msg)
+    kind = SourceKind.SETTLEMENT
+    came = arrivals(run, account=folder, kind=kind, environment=environment, sleep=sleep)
+    waiting = inbox(folder.inbox, layouts=folder.layouts)
+    growing = still_written(
+        waiting.files, account=account, layouts=folder.layouts, environment=environment
+    )
+    read = partial(_ingest_file, folder=folder, run=run, environment=environment)
+    new, rows, told = 0, 0, ""
+    for path in waiting.files:
+        source, words = read(path, problem=growing.get(path, ""))
+        new += source is not None
+        rows += source.rows_accepted if source else 0
+        told += words
+    figures["settlement_files"], figures["settlement_lines"] = new, rows
+    known = len(waiting.files) - new
+    what = f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
+    if not waiting.files:
+        what = " No settlement file has arrived."
+    return what + told + left(waiting) + came.sentence()
+
+
+def _ingest_file(
+    path: Path, *, problem: str, folder: SettlementFolder, run: Run, environment: Environment
+) -> tuple[SourceFile | None, str]:
+    """Store one file; nothing when its content was read before, and what is to be told of it."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    layout = layout_of(path.name, layouts=folder.layouts)
+    name, told = f"{settlement_rows.NAME_PREFIX}{path.name}", ""
+    try:
+        if problem:
+            refuse(path.name, problem)
+        file = read_bytes(path)
+        read = settlement_file_of(file, rules=environment.settings.rules, layout=layout)
+    except SourceMissingError:
+        return None, f" {path.name} was gone when it was to be read."
+    except SourceUnreadableError as error:
+        source, reject = unreadable(path, problem=str(error), kind=SourceKind.SETTLEMENT, name=name)
+        nothing = SettlementFile(frame_of([], columns=SETTLEMENT_COLUMNS), (reject,), source)
+        _save(nothing, name=name, run=run, environment=environment)
+        return None, f" {path.name} was refused as a whole and left where it is: {error}."
+    if account.archive is not None and (why := keep(file, archive=account.archive, layout=layout)):
+        told = f" Not archived: {path.name}: {why}."
+    return _save(read, name=name, run=run, environment=environment), told
+
+
+def _save(
+    read: SettlementFile, *, name: str, run: Run, environment: Environment
+) -> SourceFile | None:
+    source = replace(read.source_file, name=name)
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        if settlement_rows.is_known(connection, run, name=name, sha256=source.sha256):
+            return None
+        settlement_rows.save_file(
+            connection,
+            run,
+            lines=read.lines,
+            rejects=[_under(reject, name=name) for reject in read.rejects],
+            source=source,
+            at=environment.clock(),
+        )
+    return source
+
+
+def _under(reject: Reject, *, name: str) -> Reject:
+    return replace(reject, source=name)

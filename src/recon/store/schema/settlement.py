@@ -1,0 +1,35 @@
+"""Lines of the gateway's settlement files."""
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table
+
+from recon.store.columns import (
+    ID_CHARACTERS,
+    account_columns,
+    amount_column,
+    id_column,
+    metadata,
+    text_column,
+)
+
+# One row per accepted line of a version of a settlement file (order_file, kind settlement).
+settlement_line = Table(
+    "settlement_line",
+    metadata,
+    Column("line_id", Integer, primary_key=True),
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=False, index=True),
+    Column("line", Integer, nullable=False),
+    *account_columns(),
+    id_column("batch_id"),
+    Column("settled_on", String(10), nullable=False),
+    Column("entry_type", String(30), nullable=False),
+    text_column("order_no", ID_CHARACTERS),
+    text_column("transaction_id", ID_CHARACTERS),
+    text_column("reference_no", ID_CHARACTERS),
+    text_column("own_reference", ID_CHARACTERS),
+    Column("currency", String(3), nullable=False),
+    amount_column("gross"),
+    amount_column("fee"),
+    amount_column("net"),
+    Index("ix_settlement_line_payment", "merchant_id", "account_id", "transaction_id"),
+    Index("ix_settlement_line_day", "merchant_id", "account_id", "settled_on"),
+)
