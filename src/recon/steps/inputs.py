@@ -100,16 +100,10 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
-        entries, recent = _of_account(extract, run=run), None
-        if entries is not None:
-            since_ledger = ledger_start(run, rules=rules)
-            recent = with_payouts(
-                in_window(entries, since=since_ledger, asked=asked),
-                entries=entries,
-                settlement=lines,
-                instructions=instructions,
-                since=since_ledger,
-            )
+        entries = _of_account(extract, run=run)
+        recent = _in_window(
+            entries, run=run, rules=rules, asked=asked, lines=lines, instructions=instructions
+        )
         orders, older = _orders(connection, run, since=since, asked=asked, until=until)
         steps = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
@@ -134,6 +128,28 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     )
     compared = without_opening_balance(whole, rules=rules)
     return with_arrived(compared, own=own, orders=steps, extract=extract, entries=entries)
+
+
+def _in_window(
+    entries: pd.DataFrame | None,
+    *,
+    run: Run,
+    rules: Rules,
+    asked: set[str],
+    lines: pd.DataFrame | None,
+    instructions: pd.DataFrame,
+) -> pd.DataFrame | None:
+    """The entries of the window, of what is asked about, and of the payouts that are told."""
+    if entries is None:
+        return None
+    since = ledger_start(run, rules=rules)
+    return with_payouts(
+        in_window(entries, since=since, asked=asked),
+        entries=entries,
+        settlement=lines,
+        instructions=instructions,
+        since=since,
+    )
 
 
 def _orders(
