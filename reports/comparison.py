@@ -1,15 +1,18 @@
-"""A workbook held against the database, cell by cell: which cell says something else?
+"""A workbook held against its night, cell by cell: which cell says something else?
 
-The night is drawn again from the tables and both files are read by another library than the one
-that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
+What it should say is the file that the run wrote, as long as it is there with the SHA-256 that the
+database has; else the night drawn again from the tables. Both are read by another library than the
+one that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
 """
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from openpyxl.utils import get_column_letter
 from python_calamine import CalamineError, CalamineWorkbook
@@ -18,10 +21,10 @@ from recon.errors import OutputError, SourceUnreadableError
 from recon.figures import NightFigures
 from recon.foreign_bytes.form_book import refuse_unfit_form
 from reports.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW, VERSION
-from reports.draft import Draft
 from reports.matched_files import MatchedFile, described
 from reports.run_sheet import TITLE as RUN_TITLE
 from reports.run_sheet import beside_of
+from reports.signed_copy import NAMES
 from reports.summary_tonight import SIGNED_FILE, SIGNED_NAMES
 from reports.workbook import SHEETS, drawn
 from reports.workbook_check import workbook_facts
@@ -48,18 +51,18 @@ def run_of(path: Path) -> str:
         return ""
 
 
-def differences(figures: NightFigures, path: Path) -> Iterator[str]:
-    """Every cell that does not say what the night's tables say, named with its sheet.
+def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
+    """Every cell that does not say what the night says, named with its sheet.
+
+    `night` is the file that was written, or the figures to draw it from again.
 
     Raises:
         OutputError: the workbook cannot be read.
     """
     try:
         told = CalamineWorkbook.from_path(str(path))
-        draft = drawn(figures, beside=_beside(workbook_facts(told), path=path))
-        signed = _sign_off_rows(draft)
-        with tempfile.TemporaryFile() as file:
-            draft.write(file)
+        with _true_file(night, beside=_beside(workbook_facts(told), path=path)) as file:
+            signed = _sign_off_rows(file)
             file.seek(0)
             true = CalamineWorkbook.from_filelike(file)
             for title in SHEETS:
@@ -86,11 +89,25 @@ def _rows(workbook: Any, title: str) -> Rows:
     return [[]] * above + [[""] * before + row for row in sheet.iter_rows()]
 
 
-def _sign_off_rows(draft: Draft) -> frozenset[int]:
+@contextmanager
+def _true_file(night: NightFigures | Path, *, beside: Sequence[MatchedFile]) -> Iterator[IO[bytes]]:
+    """The file that the night's workbook should equal."""
+    if isinstance(night, Path):
+        with night.open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        drawn(night, beside=beside).write(file)
+        file.seek(0)
+        yield file
+
+
+def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
     """Rows of page one that a signed copy fills in."""
-    names = draft.workbook.defined_names
+    with zipfile.ZipFile(file) as book:
+        names = book.read(NAMES).decode()
     wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
-    places = [re.search(r"\$(\d+)$", names[name].attr_text) for name in wanted if name in names]
+    places = [re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted]
     return frozenset(int(place[1]) for place in places if place)
 
 

@@ -75,6 +75,14 @@ def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: Night
     assert all(", the database says " in one for one in found)
 
 
+def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: NightFigures) -> None:
+    """Years later the tables went on, the file did not: a copy is held against it, cell by cell."""
+    copy = changed(workbook, cells=PLANTED)
+
+    assert list(differences(workbook, copy)) == list(differences(figures, copy))
+    assert list(differences(workbook, workbook)) == []
+
+
 def test_answers_sorting_and_signatures_are_no_differences(
     workbook: Path, figures: NightFigures
 ) -> None:

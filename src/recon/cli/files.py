@@ -90,6 +90,8 @@ def verify(
         found = check(environment, reading=reading(), workbook=workbook)
     for run in found.unfinished:
         say(f"Not finished: {run}")
+    if found.replaced:
+        say(f"{found.replaced}.")
     for problem in found.problems:
         complain(problem)
     if found.problems:

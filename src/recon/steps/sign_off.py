@@ -100,6 +100,7 @@ def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
     names = sign_off_rows.signatures(connection, found.run_id)
     since = min((one.at for one in names.values()), default=None)
     void = sign_off_rows.replaced_by(connection, found, since=since) if since else ""
+    because = f"run {void} replaced it" if void else _earlier_signed(connection, found)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
     day = date.fromisoformat(found.business_date)
     complete = any(one.role == ROLES[-1] for one in counting)
@@ -111,10 +112,28 @@ def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
         found.run_id,
         standing,
         counting,
-        f"run {void} replaced it" if void else "",
+        because,
         0 if complete else (today - day).days,
         found.workbook,
     )
+
+
+def _earlier_signed(connection: Any, found: NightRun) -> str:
+    """Which signed run of the same night this finished one replaced, and who had signed it."""
+    if found.status != "finished":
+        return ""
+    earlier = sign_off_rows.signed_earlier(connection, found)
+    if earlier is None:
+        return ""
+    told = _told(sign_off_rows.signatures(connection, earlier))
+    return f"run {found.run_id} replaced run {earlier}, which {told} had signed"
+
+
+def later_run(connection: Any, run_id: str) -> str:
+    """The run that replaced a live one; "" when none did, or there is no such run."""
+    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    this = next((one for one in runs if one.run_id == run_id), None)
+    return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
 def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:

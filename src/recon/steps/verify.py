@@ -15,6 +15,7 @@ from recon.figures import NightFigures
 from recon.steps.environment import Environment
 from recon.steps.reconcile import RECONCILED
 from recon.steps.report import figures_of
+from recon.steps.sign_off import later_run
 from recon.store import history, results, runs
 from recon.store.head_file import HeadFile
 from recon.store.runs import FinishedRun
@@ -29,6 +30,8 @@ class Verification:
     problems: tuple[str, ...]
     unfinished: tuple[str, ...]
     """Runs that stopped or still run: listed, not failures."""
+    replaced: str = ""
+    """That the one workbook is of a run which another one replaced: told, no failure."""
 
 
 CELLS_SHOWN_MAX = 20
@@ -43,8 +46,8 @@ class Reading:
     """What is the matter with the files that a workbook names beside itself."""
     run_of: Callable[[Path], str]
     """The run that a workbook says it is of, or ""."""
-    differences: Callable[[NightFigures, Path], Iterable[str]]
-    """Its cells that do not say what the tables say."""
+    differences: Callable[[NightFigures | Path, Path], Iterable[str]]
+    """Its cells that do not say what the night's own workbook says, or its figures."""
 
 
 def verify(
@@ -70,9 +73,25 @@ def verify(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
         )
+    replaced = ""
     if workbook is not None:
         problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
-    return Verification(len(finished), f"{head.sequence}:{head.hash}", tuple(problems), unfinished)
+        replaced = _replaced(environment, workbook, reading=reading)
+    told = f"{head.sequence}:{head.hash}"
+    return Verification(len(finished), told, tuple(problems), unfinished, replaced)
+
+
+def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
+    """Which run came after the one that a workbook is of; "" when it is the newest."""
+    run_id = reading.run_of(workbook)
+    with environment.store.reading() as connection:
+        later = later_run(connection, run_id)
+    if not later:
+        return ""
+    return (
+        f"{workbook} is of run {run_id}, which run {later} replaced: signatures under it count for "
+        "nothing, the newest workbook is the one to sign"
+    )
 
 
 def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
@@ -138,20 +157,27 @@ def _one_workbook(
         return [
             f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"
         ]
-    with environment.store.reading() as connection:
-        run = runs.get(connection, run_id)
-        result = results.load(connection, run_id, with_matches=False)
-    if result is None:
+    night = _night_of(environment, next(run for run in finished if run.run_id == run_id))
+    if night is None:
         return [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
-    found = [
-        *reading.differences(figures_of(run, result=result, environment=environment), workbook)
-    ]
+    found = [*reading.differences(night, workbook)]
     if not found:
         return [*reading.beside(workbook)]
     told = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
     more = len(found) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
     return [told, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+
+
+def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:
+    """The file that the run wrote, if it is still that one; else its figures as of now."""
+    written = Path(finished.workbook)
+    if finished.workbook and written.is_file() and _sha256(written) == finished.workbook_sha256:
+        return written
+    with environment.store.reading() as connection:
+        run = runs.get(connection, finished.run_id)
+        result = results.load(connection, finished.run_id, with_matches=False)
+    return None if result is None else figures_of(run, result=result, environment=environment)
 
 
 def _sha256(path: Path) -> str:

@@ -100,6 +100,23 @@ def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) ->
     return found or ""
 
 
+def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
+    """The newest earlier run of the same night that somebody signed."""
+    return connection.execute(
+        select(run.c.run_id)
+        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        .where(
+            run.c.merchant_id == newest.merchant_id,
+            run.c.account_id == newest.account_id,
+            run.c.business_date == newest.business_date,
+            run.c.mode == "live",
+            run.c.started_at < newest.started_at,
+        )
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
 def last_signed(connection: Connection, before: Run) -> NightRun | None:
     """The newest night before a run's that an approver signed and nothing replaced since."""
     names = NightRun.__dataclass_fields__

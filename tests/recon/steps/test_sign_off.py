@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.cli.workbooks import workbooks
+from recon.cli.workbooks import reading, workbooks
 from recon.errors import UsageError
 from recon.steps.identity import identify
 from recon.steps.report import rebuild
 from recon.steps.sending import stop_sending
 from recon.steps.sign_off import Night, nights, sign
+from recon.steps.verify import verify
 from recon.store import runs
 from recon.store.history import of_entity
 
@@ -136,8 +137,19 @@ def test_a_run_again_voids_the_signatures(proven: Any) -> None:
         signed(proven, first, role="reviewer", name="ben")
     (night,) = listed(proven)
     assert (night.run_id, night.signed) == (newest(proven), ())
+    who = "Dan Orr (reviewer) and Anna Berg (approver)"
+    assert (
+        night.void_because == f"run {newest(proven)} replaced run {first}, which {who} had signed"
+    )
     told = f"Run {first} of this night was signed by Dan Orr (reviewer) and Anna Berg (approver)"
     assert told in page_one_words(proven)
+
+    with proven.environment() as environment:
+        (new, old) = sorted(proven.folder.joinpath("reports").glob("reconciliation-*.xlsx"))
+        found = {path: verify(environment, reading=reading(), workbook=path) for path in (old, new)}
+    assert [one.problems for one in found.values()] == [(), ()]
+    assert f"of run {first}, which run {newest(proven)} replaced" in found[old].replaced
+    assert found[new].replaced == ""
 
 
 def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:
