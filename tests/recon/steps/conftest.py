@@ -31,6 +31,9 @@ from recon.store.roles import Roles, statements
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""
 
+CAMPAIGNS = bool(os.environ.get("KILLED_NIGHTS"))
+"""Set by `make killed-nights`: the tests of it that start a process for each night run too."""
+
 MERCHANT = "100042"
 ACCOUNT = "100042001"
 BUSINESS_DATE = "2026-11-20"
@@ -39,6 +42,14 @@ ORDER_HEADER = (
     *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
 )
 SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What only repeats slowly what other tests of an ordinary run keep waits for its target."""
+    slow = [] if CAMPAIGNS else [one for one in items if one.get_closest_marker("campaign")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [one for one in items if one not in slow]
 
 
 @dataclass(frozen=True)

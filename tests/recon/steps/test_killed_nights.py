@@ -20,7 +20,7 @@ KILLS_MAX = 5
 NIGHTS = int(os.environ.get("KILLED_NIGHTS", "1"))
 """Random kills; the ordinary run plays those of tests/chaos, which start quicker."""
 POINTS = ("after send:3", "before claim:1", "after claim:2", "after reply:3", "after record:2")
-"""The ordinary run takes the first; all of them are also in the grid of tests/model."""
+"""All of them are also in the grid of tests/model, which an ordinary run plays."""
 
 
 def _start(merchant: Any, **variables: str) -> "subprocess.Popen[bytes]":
@@ -77,8 +77,9 @@ def _assert_whole(merchant: Any, *, wanted: set[str]) -> None:
         assert verify(environment, reading=UNREAD).problems == ()
 
 
+@pytest.mark.campaign
 @pytest.mark.process
-@pytest.mark.parametrize("point", POINTS if NIGHTS > 1 else POINTS[:1])
+@pytest.mark.parametrize("point", POINTS)
 def test_a_night_killed_at_each_point_of_a_batch_ends_whole(merchant: Any, point: str) -> None:
     """SIGKILL at any point of the protocol, then a new start: nothing is doubled or lost."""
     wanted = _instruct(merchant)
@@ -108,6 +109,7 @@ def test_an_effect_that_comes_late_is_not_doubled(merchant: Any) -> None:
     _assert_whole(merchant, wanted=wanted)
 
 
+@pytest.mark.campaign
 @pytest.mark.process
 @pytest.mark.parametrize("seed", range(NIGHTS))
 def test_a_night_killed_at_a_random_moment_ends_whole(merchant: Any, seed: int) -> None:
