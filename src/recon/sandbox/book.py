@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ BUSY_MILLISECONDS = 5_000
 KEYS_PER_SELECT = 500
 PAYMENT_COLUMNS = ", ".join(field.name for field in fields(Payment))
 EFFECT_COLUMNS = ", ".join(field.name for field in fields(Effect))
+_PAYMENT_CELLS = attrgetter(*(field.name for field in fields(Payment)))
+_EFFECT_CELLS = attrgetter(*(field.name for field in fields(Effect)))
 _TABLES = (
     *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
@@ -117,7 +120,7 @@ class Book:
         marks = ", ".join("?" * len(fields(Payment)))
         self._connection.executemany(
             f"INSERT OR REPLACE INTO payment ({PAYMENT_COLUMNS}) VALUES ({marks})",  # noqa: S608
-            map(astuple, payments),
+            map(_PAYMENT_CELLS, payments),
         )
 
     def append_effects(self, effects: Iterable[Effect]) -> None:
@@ -125,7 +128,7 @@ class Book:
         marks = ", ".join("?" * len(fields(Effect)))
         self._connection.executemany(
             f"INSERT INTO effect ({EFFECT_COLUMNS}) VALUES ({marks})",  # noqa: S608
-            map(astuple, effects),
+            map(_EFFECT_CELLS, effects),
         )
 
     def effects(self, *, after: int, limit: int) -> list[tuple[int, Effect]]:

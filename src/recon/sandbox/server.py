@@ -42,11 +42,40 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
+        self._over = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept, then say so."""
         await super().startup(sockets=sockets)
+        self._loop = asyncio.get_running_loop()
         self.ready()
+
+    def end_now(self) -> None:
+        """From another thread: end without waiting for the next tick or for open requests."""
+        self.should_exit = self.force_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._over.set)
+
+    async def main_loop(self) -> None:
+        """The ticks of uvicorn, until they or `end_now` say that it is over."""
+        ticks = asyncio.create_task(super().main_loop())
+        over = asyncio.create_task(self._over.wait())
+        await asyncio.wait({ticks, over}, return_when=asyncio.FIRST_COMPLETED)
+        ticks.cancel()
+        over.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open requests end; forced, close their connections under them."""
+        if not self.force_exit:
+            await super().shutdown(sockets)
+            return
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            transport: asyncio.Transport = connection.transport
+            transport.abort()
+        await asyncio.sleep(0)  # the loop tells the connections
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -108,8 +137,7 @@ def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
         try:
             yield RunningSandbox(_base_url(listener), listener.getsockname()[1])
         finally:
-            server.should_exit = True
-            server.force_exit = True
+            server.end_now()
             work.join(STOP_SECONDS_MAX)
 
 
