@@ -14,6 +14,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── StoreLockedError       somebody else holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
     │   └── SpillError             an answer kept in a file does not fit the database
+    ├── ClusterError               work in parts cannot be done on a cluster exit 1
     ├── InputsGoneError            what a night compared is not stored     exit 1
     ├── OutputError                a report cannot be written             exit 1
     │   └── FolderError            a named folder cannot be used at all   exit 2
@@ -75,6 +76,10 @@ class HistoryBrokenError(StoreError):
 
 class SpillError(StoreError):
     """An answer that was kept in a file does not fit the database."""
+
+
+class ClusterError(ReconError):
+    """The cluster that does work in parts cannot do it; nothing but reading was given to it."""
 
 
 class InputsGoneError(ReconError):

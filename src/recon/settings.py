@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from recon.approvers import Approver, approvers_of
+from recon.cluster import ClusterSettings, cluster_of
 from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
@@ -158,6 +159,8 @@ class Settings(BaseModel):
     """By name: who is told when a night has ended."""
     retention: Retention = Field(default_factory=Retention)
     """How long what can be spared is kept."""
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    """Who does what can be done in parts."""
     config_dir: Path | None
 
     def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
@@ -253,6 +256,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
         retention=retention_of(load_tables("retention", config_dir=config_dir)),
         notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
+        cluster=cluster_of(load_tables("cluster", config_dir=config_dir)),
         config_dir=config_dir,
     )
 

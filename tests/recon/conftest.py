@@ -13,6 +13,8 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from recon.cluster import ClusterSettings
+from recon.dask_workers import imported, local_options
 from recon.store.migrate import upgrade
 
 
@@ -78,3 +80,25 @@ def _run(url: str, statement: LiteralString) -> None:
 
 def _at(url: str, database: str) -> str:
     return make_url(url).set(database=database).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSettings]:
+    """How to reach a scheduler with two workers on loopback, by TLS under fresh certificates."""
+    distributed = imported()
+    folder = tmp_path_factory.mktemp("certificates")
+    made = distributed.Security.temporary()
+    files = {}
+    for name, text in (
+        ("ca_file", made.tls_ca_file),
+        ("certificate_file", made.tls_client_cert),
+        ("key_file", made.tls_client_key),
+    ):
+        files[name] = folder / f"{name}.pem"
+        files[name].write_text(text)
+        files[name].chmod(0o600)
+    options = local_options(ClusterSettings(address="local"), variables={}) | {"security": made}
+    with distributed.LocalCluster(**options) as started:
+        yield ClusterSettings(
+            partitions=4, address=started.scheduler_address, connect_seconds=60, **files
+        )

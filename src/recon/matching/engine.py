@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pandas as pd
 
+from recon.cluster import IN_PROCESS, Workers
 from recon.matching.breaks import breaks_of, business_date
 from recon.matching.cause_evidence import Evidence
 from recon.matching.causes import with_causes
@@ -43,7 +44,12 @@ from recon.rules import Rules
 
 
 def reconcile(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+    sources: Sources,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None = None,
+    workers: Workers = IN_PROCESS,
 ) -> Reconciliation:
     """Compare orders, gateway, ledger and instructions as they stood at `as_of`.
 
@@ -52,16 +58,24 @@ def reconcile(
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; the only time this knows.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
+        workers: who looks for the sets that agree in every leg, and in how many partitions.
     """
-    proof = prove(sources, rules=rules, as_of=as_of, previous=previous)
+    proof = prove(sources, rules=rules, as_of=as_of, previous=previous, workers=workers)
     return concluded(proof, as_of=as_of)
 
 
-def prove(sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Proof:
+def prove(
+    sources: Sources,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+    workers: Workers = IN_PROCESS,
+) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
     refuse_beyond_sums(sources)
     sources = _with_judged_payouts(sources)
-    exact = set_aside(sources, rules=rules, previous=previous)
+    exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
 

@@ -13,41 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from recon.business_date import midnight
-from recon.matching.coding import NO_KEY, coded, placed_together
-from recon.matching.exact_legs import Leg, legs_of
-from recon.matching.grace import business_days, microseconds
-from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
+from recon.cluster import IN_PROCESS, Workers
+from recon.matching.exact_legs import belonging, legs_of, marked
+from recon.matching.exact_search import ASKED, Keys, Question, find_exact, keys_of
+from recon.matching.grouping import Ints, Rows, amounts_or
 from recon.matching.loose_words import loose_words
+from recon.matching.partitioned import find_in_partitions
 from recon.matching.settlement_side import of_payments
 from recon.matching.sources import KEY_COLUMNS, Previous, Sources
 from recon.rules import Rules
-
-ACCOUNT = ["merchant_id", "account_id"]
-NAMED = ("transaction_id", "reference_no", "order_no")
-"""Columns by which a row without an order key may mean a set."""
-SPARE_MAX = 4
-"""Numbers of keys for each row, most of them of no row; above it the numbers are drawn together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Merchant, account and order number of every row as one number."""
-
-    of: Mapping[str, Rows]
-    """By source; NO_KEY for a row without an order number, or that stands outside the sets."""
-    account: Rows
-    """By key, the place in `accounts`."""
-    accounts: list[tuple[str, ...]]
-    """Merchant and account."""
-
-    @property
-    def size(self) -> int:
-        """How many keys there are."""
-        return len(self.account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +39,9 @@ class Exact:
     sources: Sources
     """What is left for classification."""
 
+    match_ids: "pd.Series[str] | None" = None
+    """The ids of their matches, where they were made while the sets were found."""
+
     @property
     def size(self) -> int:
         """How many sets were set aside."""
@@ -77,28 +55,34 @@ class Exact:
         return rows
 
 
-def set_aside(sources: Sources, *, rules: Rules, previous: Previous | None) -> Exact:
+def set_aside(
+    sources: Sources, *, rules: Rules, previous: Previous | None, workers: Workers = IN_PROCESS
+) -> Exact:
     """Find the exact sets and what is left of the sources without them."""
-    legs = legs_of(sources, rules=rules)
-    spoken_of = _spoken_of(sources, previous=previous)
-    keys = _keys(legs, others=spoken_of | _asked(sources))
-    single = np.ones(keys.size, dtype=np.bool_)
-    for name in spoken_of:
-        named = keys.of[name]
-        single[named[named != NO_KEY]] = False
-    rows = _alone(legs, keys=keys, single=single)
-    rows = _where(rows, mask=_agreeing(legs, rows=rows))
-    rows = _where(rows, mask=_plain(sources, rows=rows, rules=rules))
-    rows = _where(rows, mask=~_named_elsewhere(sources, legs=legs, rows=rows))
-    amount = legs["orders"].amount[rows["orders"]]
-    left = {name: _others(rows[name], size=len(leg.frame)) for name, leg in legs.items()}
-    return Exact(rows, amount, left, keys, _left_of(sources, rows=rows, left=left, keys=keys))
+    whole = marked(sources)
+    question = Question(
+        whole,
+        _spoken_of(sources, previous=previous) | _asked(sources),
+        frozenset(loose_words(whole, belongs=belonging(whole))),
+        rules,
+    )
+    match_ids = None
+    if workers.partitions == 1:
+        found = find_exact(question)
+    else:
+        found, match_ids = find_in_partitions(question, workers=workers)
+    rows, keys = found.rows, found.keys
+    orders = sources.orders
+    ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
+    left = {name: _others(taken, size=len(getattr(sources, name))) for name, taken in rows.items()}
+    rest = _left_of(sources, rows=rows, left=left, keys=keys)
+    return Exact(rows, ordered[rows["orders"]], left, keys, rest, match_ids)
 
 
 def nothing_aside(sources: Sources, *, rules: Rules) -> Exact:
     """Everything is left for classification: what the exact sets must come to as well."""
-    legs = legs_of(sources, rules=rules)
-    keys = _keys(legs, others=_spoken_of(sources, previous=None) | _asked(sources))
+    legs = legs_of(marked(sources), rules=rules)
+    keys = keys_of(legs, others=_spoken_of(sources, previous=None) | _asked(sources))
     nothing = np.zeros(0, dtype=np.intp)
     left = {name: np.arange(len(leg.frame)) for name, leg in legs.items()}
     rows = dict.fromkeys(legs, nothing)
@@ -117,100 +101,7 @@ def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.D
 
 
 def _asked(sources: Sources) -> dict[str, pd.DataFrame]:
-    return {} if sources.universe is None else {"universe": sources.universe}
-
-
-def _keys(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> Keys:
-    frames = {name: leg.frame for name, leg in legs.items()} | dict(others)
-    accounts, places = placed_together([*frames.values()], by=ACCOUNT)
-    orders, words = coded([frame["order_no"] for frame in frames.values()])
-    size, ends = len(words) * len(places), np.cumsum([len(codes) for codes in orders])[:-1]
-    wide = [place * len(words) + order for place, order in zip(accounts, orders, strict=True)]
-    numbers: list[Rows] = wide
-    if size > SPARE_MAX * sum(len(codes) for codes in orders):
-        every, known = pd.factorize(np.concatenate(wide))
-        numbers, size = np.split(every, ends), len(known)
-    account = np.zeros(size, dtype=np.intp)
-    for number, place in zip(numbers, accounts, strict=True):
-        account[number] = place
-    blank = pc.index(words, "").as_py()
-    if blank != NO_KEY:
-        numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
-    of = dict(zip(frames, numbers, strict=True))
-    for name, leg in legs.items():
-        if not leg.belongs.all():
-            of[name] = np.where(leg.belongs, of[name], NO_KEY)
-    return Keys(of, account, places)
-
-
-def _alone(legs: Mapping[str, Leg], *, keys: Keys, single: Bools) -> dict[str, Rows]:
-    """The rows of the keys that have exactly one row in every leg (row n of each: one key)."""
-    row_of = {}
-    for name in legs:
-        numbers = keys.of[name]
-        inside = np.flatnonzero(numbers != NO_KEY)
-        single = single & (np.bincount(numbers[inside], minlength=keys.size) == 1)
-        row_of[name] = np.full(keys.size, NO_KEY, dtype=np.intp)
-        row_of[name][numbers[inside]] = inside
-    found = np.flatnonzero(single)
-    return {name: rows[found] for name, rows in row_of.items()}
-
-
-def _agreeing(legs: Mapping[str, Leg], *, rows: Mapping[str, Rows]) -> Bools:
-    """Sets whose legs all fit and name the same amount in the same currency."""
-    columns, _ = coded([leg.frame["currency"] for leg in legs.values()])
-    currencies = dict(zip(legs, columns, strict=True))
-    first = rows["orders"]
-    agree = np.ones(len(first), dtype=np.bool_)
-    for name, leg in legs.items():
-        agree &= leg.fits[rows[name]]
-        agree &= leg.amount[rows[name]] == legs["orders"].amount[first]
-        agree &= currencies[name][rows[name]] == currencies["orders"][first]
-    return agree
-
-
-def _plain(sources: Sources, *, rows: Mapping[str, Rows], rules: Rules) -> Bools:
-    """Sets without a flag: one business date, one transaction, not moved by hand in the portal."""
-    calendar = rules.business_calendar
-    sold = instants_of(sources.orders["ordered_at"])[rows["orders"]]
-    paid = instants_of(sources.gateway["transaction_date"])[rows["gateway"]]
-    undated = (sold == NO_INSTANT) | (paid == NO_INSTANT)
-    days = [business_days(instants, calendar=calendar) for instants in (sold, paid)]
-    plain: Bools = undated | (days[0] == days[1])
-    opening = rules.window.opening_date
-    if sources.instructions is not None and rules.account.capture_mode == "manual" and opening:
-        plain &= paid < microseconds(midnight(opening, zone=calendar.zone))
-    ours = _texts(sources.orders["transaction_id"], rows=rows["orders"])
-    if pc.any(pc.not_equal(ours, "")).as_py():
-        theirs = _texts(sources.gateway["transaction_id"], rows=rows["gateway"])
-        silent = pc.or_(pc.equal(ours, ""), pc.equal(theirs, ""))
-        plain &= np.asarray(pc.or_(silent, pc.equal(ours, theirs)), dtype=np.bool_)
-    return plain
-
-
-def _texts(column: "pd.Series[str]", *, rows: Rows) -> pa.ChunkedArray:
-    return pa.chunked_array(pa.array(column)).take(pa.array(rows))
-
-
-def _named_elsewhere(
-    sources: Sources, *, legs: Mapping[str, Leg], rows: Mapping[str, Rows]
-) -> Bools:
-    """Sets that a row without an order key, or a payout, may mean."""
-    named = np.zeros(len(rows["orders"]), dtype=np.bool_)
-    words = loose_words(sources, belongs={name: leg.belongs for name, leg in legs.items()})
-    if not words:
-        return named
-    wanted = pa.array(sorted(words), pa.large_string())
-    for name, leg in legs.items():
-        for column in NAMED:
-            if column in leg.frame.columns:
-                hit: pa.ChunkedArray = pc.is_in(pa.array(leg.frame[column]), value_set=wanted)
-                named |= np.asarray(hit)[rows[name]]
-    return named
-
-
-def _where(rows: Mapping[str, Rows], *, mask: Bools) -> dict[str, Rows]:
-    return {name: numbers[mask] for name, numbers in rows.items()}
+    return {} if sources.universe is None else {ASKED: sources.universe}
 
 
 def _others(rows: Rows, *, size: int) -> Rows:

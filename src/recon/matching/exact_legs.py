@@ -1,6 +1,6 @@
 """What a row of each source must be like to agree with others without any further question."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,11 @@ from recon.matching.sources import Sources
 from recon.matching.total_rows import ACCOUNT
 from recon.model import Answer, EntryType, GatewayState, OrderStatus
 from recon.rules import Rules
+
+ALONE = "entry_id_alone"
+"""No other entry of the whole ledger has its id (boolean)."""
+FIRST_SETTLED = "first_settled"
+"""The line that says where the settled days of its account begin (boolean)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,33 @@ class Leg:
     """What such a row moves, minor units of its `currency`."""
 
 
+def marked(sources: Sources) -> Sources:
+    """The sources with what only all rows of a source can tell of one of them."""
+    ledger, lines = sources.ledger, sources.settlement
+    if ledger is not None:
+        (ids,), words = coded([ledger["entry_id"]])
+        alone = np.bincount(ids, minlength=len(words))[ids] == 1
+        ledger = ledger.assign(**{ALONE: alone})
+    if lines is not None:
+        first = np.zeros(len(lines), dtype=np.bool_)
+        first[_first_days(lines, belongs=of_payments(lines))] = True
+        lines = lines.assign(**{FIRST_SETTLED: first})
+    return replace(sources, ledger=ledger, settlement=lines)
+
+
+def belonging(sources: Sources) -> dict[str, Bools]:
+    """For each leg, the rows that make up sets (see Leg.belongs) of marked sources."""
+    frames = {"orders": sources.orders, "gateway": sources.gateway}
+    belongs = {name: np.ones(len(frame), dtype=np.bool_) for name, frame in frames.items()}
+    if sources.ledger is not None:
+        belongs["ledger"] = _in_sets(sources.ledger)
+    if sources.settlement is not None:
+        belongs["settlement"] = of_payments(sources.settlement)
+    return belongs
+
+
 def legs_of(sources: Sources, *, rules: Rules) -> dict[str, Leg]:
-    """The legs that have a source; a set must agree in each of them."""
+    """The legs of marked sources that are there; a set must agree in each of them."""
     legs = {"orders": _orders(sources.orders), "gateway": _gateway(sources.gateway, rules=rules)}
     if sources.ledger is not None:
         legs["ledger"] = _ledger(sources.ledger)
@@ -62,22 +92,24 @@ def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
 
 def _ledger(ledger: pd.DataFrame) -> Leg:
     """A capture in its own currency, under an id that no other entry has."""
-    (ids,), words = coded([ledger["entry_id"]])
-    alone = np.bincount(ids, minlength=len(words))[ids] == 1
-    belongs = compared(ledger) | ~alone
+    fits = is_word(ledger["entry_type"], EntryType.CAPTURE)
+    fits &= ledger[ALONE].to_numpy(dtype=np.bool_)
+    fits &= ledger["transaction_amount"].isna().to_numpy()
+    return Leg(ledger, _in_sets(ledger), fits, amounts_of(ledger["amount"]))
+
+
+def _in_sets(ledger: pd.DataFrame) -> Bools:
+    belongs: Bools = compared(ledger) | ~ledger[ALONE].to_numpy(dtype=np.bool_)
     if JUDGED in ledger.columns:
         belongs &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
-    fits = is_word(ledger["entry_type"], EntryType.CAPTURE) & alone
-    fits &= ledger["transaction_amount"].isna().to_numpy()
-    return Leg(ledger, belongs, fits, amounts_of(ledger["amount"]))
+    return belongs
 
 
 def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
     """A capture at the agreed fee."""
-    belongs = of_payments(lines)
     fits = is_word(lines["entry_type"], EntryType.CAPTURE) & (fee_gaps(lines, rules=rules) == 0)
-    fits[_first_days(lines, belongs=belongs)] = False
-    return Leg(lines, belongs, fits, amounts_of(lines["gross"]))
+    fits &= ~lines[FIRST_SETTLED].to_numpy(dtype=np.bool_)
+    return Leg(lines, of_payments(lines), fits, amounts_of(lines["gross"]))
 
 
 def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:

@@ -23,7 +23,8 @@ def exact_matches(exact: Exact, *, sources: Sources) -> pd.DataFrame:
     """
     orders = sources.orders.iloc[exact.rows["orders"]].reset_index(drop=True)
     keys = [orders[name] for name in ("merchant_id", "account_id", "order_no")]
-    columns = {"match_id": identity_of(*keys), **{str(key.name): key for key in keys}}
+    ids = identity_of(*keys) if exact.match_ids is None else exact.match_ids
+    columns = {"match_id": ids, **{str(key.name): key for key in keys}}
     columns["transaction_id"] = _transactions(exact, sources=sources)
     columns["entry_id"] = _texts(exact, sources.ledger, name="entry_id", leg="ledger")
     words = {"flags": "", "rule": RULE}

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from recon.dask_workers import DaskWorkers, connected
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
@@ -69,7 +70,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield checked("replies", lambda: settings_told.replies_told(settings))
     yield checked("limits", lambda: settings_told.limits_told(settings))
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
-    yield checked("notices", lambda: told_by_settings(settings, variables=variables))
+    yield from _reached(settings, variables=variables)
     for key, account in sorted(settings.accounts.items()):
         yield from _account_checks(key, account)
         if database.ok:
@@ -124,6 +125,20 @@ def _sending(settings: Settings) -> str:
     if found:
         raise ReconError(str(found))
     return "money may be sent"
+
+
+def _reached(settings: Settings, *, variables: Mapping[str, str]) -> Iterator[Check]:
+    """Whom a night calls beside the gateway."""
+    yield checked("cluster", lambda: _cluster(settings, variables=variables))
+    yield checked("notices", lambda: told_by_settings(settings, variables=variables))
+
+
+def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
+    cluster = settings.cluster
+    if not cluster.address:
+        return f"none: this process does everything, in {cluster.partitions} part(s)"
+    with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
+        return f"{cluster.address}: {workers.told()}; {cluster.partitions} part(s)"
 
 
 def _ledger(source: LedgerSource | None) -> str:

@@ -10,12 +10,14 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from recon.cluster import IN_PROCESS, Workers
+from recon.dask_workers import workers_of
 from recon.ledger import refuse_wrong_mapping
 from recon.model import Clock
 from recon.night_log import open_log
@@ -47,13 +49,21 @@ class Environment:
     """A clock that nobody can set; a replayed night derives it from its own clock."""
     pause: Callable[[timedelta], None] = field(default=lambda much: time.sleep(much / SECOND))
     """Lets time pass."""
+    workers: Workers = IN_PROCESS
+    """Who does what can be done in parts."""
 
 
 @contextmanager
 def environment_of(
-    variables: Mapping[str, str], *, clock: Clock, randomness: random.Random | None = None
+    variables: Mapping[str, str],
+    *,
+    clock: Clock,
+    randomness: random.Random | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[Environment]:
     """Open what the variables describe; closed again at the end of the block.
+
+    `workers` are those of a caller who keeps them; without them the configured ones are used.
 
     Raises:
         ConfigurationError: a variable or file is missing or wrong.
@@ -63,8 +73,13 @@ def environment_of(
     refuse_wrong_files(settings)
     open_log(variables)
     chance = randomness or random.SystemRandom()
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
+    with ExitStack() as opened:
+        url = settings.database_url.get_secret_value()
+        store = opened.enter_context(closing(open_store(url)))
         check_revision(store)
+        if workers is None:
+            configured = workers_of(settings.cluster, variables=variables)
+            workers = opened.enter_context(configured)
         yield Environment(
             settings=settings,
             store=store,
@@ -74,6 +89,7 @@ def environment_of(
             mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
+            workers=workers,
         )
 
 

@@ -37,7 +37,9 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     terms: dict[str, Any] = {"rules": rules, "as_of": run.as_of, "previous": previous}
-    engine, digest = partial(compare, **terms), partial(digest_alone, **terms)
+    engine = partial(compare, **terms, workers=environment.workers)
+    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
+    digest = partial(digest_alone, **terms)
     proven = compared_twice(sources, engine=engine, digest=digest, run=run)
     moved = moved_since_signed(
         run,

@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from recon.cluster import InProcess
 from recon.matching.control_totals import Proof
-from recon.matching.engine import concluded, prove, prove_all_classified
+from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
 from recon.matching.exact import set_aside
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Previous, Sources
@@ -105,8 +107,13 @@ TOGETHER: dict[str, Change] = {
 
 
 def asides(case: Any) -> int:
-    """How many sets of a case are set aside."""
-    return set_aside(case.sources(), rules=case.rules, previous=case.previous).size
+    """How many sets of a case are set aside, of the whole as of partitions."""
+    told = {"rules": case.rules, "previous": case.previous}
+    (size,) = {
+        set_aside(case.sources(), **told, workers=InProcess(partitions)).size
+        for partitions in (1, 3)
+    }
+    return size
 
 
 @pytest.mark.parametrize("name", APART)
@@ -231,3 +238,31 @@ def test_random_nights_come_to_the_same(seed: int) -> None:
 
     assert 0 < fast.exact.size < 60
     assert_same(concluded(fast, as_of=AS_OF), concluded(slow, as_of=AS_OF))
+
+
+@pytest.mark.parametrize(("seed", "partitions"), [(0, 2), (1, 4)])
+def test_random_nights_in_partitions_come_to_the_same(seed: int, partitions: int) -> None:
+    """Repeats, keyless rows, payouts, an earlier night: the same result and the same totals."""
+    night, previous = random_night(seed)
+    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
+
+    whole = prove(night, **told)
+    parts = prove(night, **told, workers=InProcess(partitions))
+
+    assert parts.exact.size == whole.exact.size > 0
+    ends = [concluded(proof, as_of=AS_OF) for proof in (whole, parts)]
+    assert_same(*ends)
+
+
+def test_a_key_torn_apart_is_seen(monkeypatch: pytest.MonkeyPatch, case: Any) -> None:
+    """Keys counted by partition are held against sets made of what is left: T3 fails."""
+    torn: Callable[..., Any] = lambda column, *, partitions: [  # noqa: E731
+        np.flatnonzero(np.arange(len(column)) % partitions == number)
+        for number in range(partitions)
+    ]
+    monkeypatch.setattr("recon.matching.partitioned.rows_by_partition", torn)
+    case.order().payment(order_no="B").payment().entry()
+
+    result = reconcile(case.sources(), rules=case.rules, as_of=AS_OF, workers=InProcess(2))
+
+    assert [total.id for total in result.control_totals if not total.passed] == ["T3"]

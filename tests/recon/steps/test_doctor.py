@@ -20,6 +20,7 @@ def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
         *(
             "limits",
             "approvers",
+            "cluster",
             "notices",
             "clock",
             "disk",
@@ -51,6 +52,24 @@ def test_each_trouble_is_named_with_what_to_do(
 
     assert not check.ok
     assert words in check.sentence
+
+
+def test_a_cluster_that_is_not_there_fails_its_line(merchant: Any) -> None:
+    """A scheduler that does not answer is named, and nothing else suffers."""
+    files = {}
+    for name in ("ca_file", "certificate_file", "key_file"):
+        files[name] = merchant.folder / name
+        files[name].touch(mode=0o600)
+        files[name].write_text("no certificate")
+    lines = [f'{name} = "{path}"' for name, path in files.items()]
+    (merchant.folder / "config" / "cluster.toml").write_text(
+        "\n".join(['address = "tls://127.0.0.1:1"', "connect_seconds = 0.2", *lines])
+    )
+
+    found = _found(merchant)
+
+    assert [name for name, check in found.items() if not check.ok] == ["cluster"]
+    assert "tls://127.0.0.1:1" in found["cluster"].sentence
 
 
 def test_missing_books_fail_their_line_only(merchant: Any) -> None:

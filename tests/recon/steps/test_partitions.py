@@ -1,0 +1,54 @@
+"""One night on two databases, reconciled in one piece, in parts, and on a real Dask cluster."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from recon.cluster import ClusterSettings, InProcess, Workers
+from recon.dask_workers import workers_of
+from recon.model import Mode
+from recon.steps.environment import Environment
+from recon.steps.reconcile import reconcile
+
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
+
+
+def digest_of(environment: Environment, *, workers: Workers) -> str:
+    """What the last run comes to, reconciled again by these workers."""
+    with environment.store.reading() as connection:
+        query = text("SELECT run_id, result_digest FROM run ORDER BY started_at DESC")
+        run_id, before = connection.execute(query).tuples().first() or ("", "")
+    reconcile(run_id, environment=replace(environment, workers=workers))
+    with environment.store.reading() as connection:
+        query = text("SELECT result_digest FROM run WHERE run_id = :run_id")
+        after = str(connection.execute(query, {"run_id": run_id}).scalar_one())
+    assert len(before) == len(after) == 64
+    return after
+
+
+def test_partitions_databases_and_dask_change_no_digest(
+    merchant: Any, dask_cluster: ClusterSettings, migrated_postgresql_url: str
+) -> None:
+    """1, 2 and 4 partitions, SQLite and PostgreSQL, with Dask and without: one digest."""
+    assert merchant.sqlite_path.is_file()
+    orders = [merchant.order(payment) for payment in merchant.payments("captured")[:20]]
+    orders[3]["amount"] = "1"
+    captures = [merchant.order(p, action="capture") for p in merchant.payments("authorised")[:2]]
+    merchant.drop("orders.csv", *orders, *captures)
+    begins, digests = merchant.now, set()
+    for url in (merchant.variables["RECON_DATABASE_URL"], migrated_postgresql_url):
+        merchant.variables["RECON_DATABASE_URL"] = url
+        merchant.now = begins
+        merchant.night(mode=Mode.DRY_RUN)
+        with (
+            merchant.environment() as environment,
+            workers_of(dask_cluster, variables={}) as elsewhere,
+        ):
+            digests |= {
+                digest_of(environment, workers=workers)
+                for workers in (InProcess(1), InProcess(2), InProcess(4), elsewhere)
+            }
+
+    assert len(digests) == 1
