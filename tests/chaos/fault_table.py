@@ -43,9 +43,20 @@ FAULTS: dict[int, Fault] = {
         ),
     ),
     4: Fault(
-        "machine reset", (), "needs a virtual machine or a file system that forgets unsynced pages"
+        "machine reset",
+        (),
+        "a reset is row 1 and the loss of pages that no fsync brought to the disk; our fsyncs stand "
+        "in test_journal::test_nothing_unflushed_is_behind_a_byte_that_leaves, that a disk keeps "
+        "what it acknowledged only a virtual machine or its power switch can show",
     ),
-    5: Fault("out of memory", (), "no test limits the memory of a night"),
+    5: Fault(
+        "out of memory",
+        (
+            # The kernel ends a process by SIGKILL, Python says MemoryError at any point.
+            KILLED,
+            "model/test_starved_nights.py::test_a_night_that_runs_out_of_memory_ends_true",
+        ),
+    ),
     6: Fault(
         "two starts on one host",
         (
@@ -67,7 +78,11 @@ FAULTS: dict[int, Fault] = {
             "tasks/test_running.py::test_money_is_never_sent_again_by_prefect",
         ),
     ),
-    9: Fault("a Dask worker dies", (), "no test kills a worker"),
+    9: Fault(
+        "a Dask worker dies",
+        (),
+        "there is none: every step of a night works in its own process, whose death is row 1",
+    ),
     10: Fault(
         "PostgreSQL killed around T1 and T2",
         (SERVER + "test_a_server_that_dies_in_a_night_loses_and_doubles_nothing",),
@@ -290,8 +305,7 @@ FAULTS: dict[int, Fault] = {
     ),
     47: Fault(
         "Prefect's server away in the night",
-        (),
-        "only artifacts that it refuses are tried, not a server that stops",
+        ("flows/test_troubled_nights.py::test_trouble_with_prefect_moves_no_money_twice",),
     ),
     48: Fault(
         "log sink fails",
@@ -317,5 +331,12 @@ FAULTS: dict[int, Fault] = {
         (),
         "a night reads its key once; no test changes it while it runs",
     ),
-    52: Fault("open files and slow disks", (), "no test lowers the limits of the process"),
+    52: Fault(
+        "open files and slow disks",
+        (
+            "model/test_starved_nights.py::test_a_night_without_open_files_ends_true",
+            # A claim whose commit takes longer than its limit looks the same to the sender.
+            "recon/settlement/test_sender.py::test_a_process_that_slept_after_its_claim_does_not_send",
+        ),
+    ),
 }

@@ -1,5 +1,6 @@
 """Worlds in memory-backed folders, each from the same migrated database."""
 
+import asyncio
 import sqlite3
 import sys
 import tempfile
@@ -22,7 +23,8 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 @pytest.fixture(scope="session")
 def world_of() -> Iterator[Callable[[int], World]]:
     """A maker of worlds; the one before is thrown away."""
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
+    memory = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as name, asyncio.Runner() as runner:
         folder = Path(name)
         template = folder / "template.sqlite"
         upgrade(f"sqlite:///{template}")
@@ -37,6 +39,7 @@ def world_of() -> Iterator[Callable[[int], World]]:
         store = FragileStore(place / "recon.sqlite")
 
         def make(seed: int) -> World:
-            return World.of(store, template=template, settings=settings, seed=seed)
+            return World.of(store, template=template, settings=settings, runner=runner, seed=seed)
 
         yield make
+        store.forget()

@@ -5,12 +5,13 @@ commit and around any effect; the next night opens the same file again. Time is 
 clock on the wall may be set, `elapsed` may not.
 """
 
+import asyncio
 import hashlib
 import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,6 +65,7 @@ class FragileStore(Store):
         self.reach: Callable[[str], None] = str
         self.away = 0
         """How many more transactions find nobody there."""
+        self._looking: sqlite3.Connection | None = None
 
     def close(self) -> None:
         """Keep the connections for the next process: a rollback left nothing behind in them."""
@@ -71,6 +73,16 @@ class FragileStore(Store):
     def forget(self) -> None:
         """Give all connections back, before another world takes the file's place."""
         super().close()
+        if self._looking is not None:
+            self._looking.close()
+            self._looking = None
+
+    @property
+    def looking(self) -> sqlite3.Connection:
+        """A connection past all of the product, by which the checker looks at the file."""
+        if self._looking is None:
+            self._looking = sqlite3.connect(f"{self.path}", isolation_level=None)
+        return self._looking
 
     @contextmanager
     def writing(self, **how: Any) -> Iterator[Connection]:
@@ -120,6 +132,8 @@ class World:
     """Closed between processes; its compiled statements are kept, for speed."""
     settings: Settings
     real: GatewayOfMoney
+    runner: asyncio.Runner
+    """One event loop for all worlds: a night starts four, and each takes a while to make."""
     seed: int = 0
     true_time: timedelta = timedelta(0)
     wall_error: timedelta = timedelta(0)
@@ -140,7 +154,15 @@ class World:
     """The chain as it stood at the last look."""
 
     @classmethod
-    def of(cls, store: FragileStore, *, template: Path, settings: Settings, seed: int = 0) -> Self:
+    def of(
+        cls,
+        store: FragileStore,
+        *,
+        template: Path,
+        settings: Settings,
+        runner: asyncio.Runner,
+        seed: int = 0,
+    ) -> Self:
         """A new world in an empty folder, from a database that has its tables."""
         assert store.path is not None
         store.forget()
@@ -148,7 +170,7 @@ class World:
         store.path.parent.mkdir()
         shutil.copyfile(template, store.path)
         real = GatewayOfMoney.of(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
-        return cls(store, settings, real, seed)
+        return cls(store, settings, real, runner, seed)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -305,8 +327,8 @@ class World:
 
     def states(self) -> dict[str, str]:
         """Every instruction's state."""
-        with closing(sqlite3.connect(self.path)) as journal:
-            return dict(journal.execute("SELECT instruction_id, state FROM instruction").fetchall())
+        found = self.store.looking.execute("SELECT instruction_id, state FROM instruction")
+        return dict(found.fetchall())
 
     def open_states(self) -> set[str]:
         """States in which evidence still has something to decide."""
@@ -317,26 +339,24 @@ class World:
         kept = len(self.states())
         if kept != self.instructed:
             return [f"I6: {self.instructed} were instructed, the journal has {kept}"]
-        with closing(sqlite3.connect(self.path)) as journal:
-            lost = shrunk(self.seen, journal)
-            self.seen = hashes(journal)
-            return [*lost, *violations(journal, self.gateway.effects(), ended=ended)]
+        journal = self.store.looking
+        lost = shrunk(self.seen, journal)
+        self.seen = hashes(journal)
+        return [*lost, *violations(journal, self.gateway.effects(), ended=ended)]
 
     def history_hash(self) -> str:
         """One value of the whole history and everything that happened."""
-        with closing(sqlite3.connect(self.path)) as journal:
-            told = "".join(hashes(journal)) + repr(self.gateway.happened)
+        told = "".join(hashes(self.store.looking)) + repr(self.gateway.happened)
         return hashlib.sha256(told.encode()).hexdigest()
 
     def _alive(self, crash_at: int = 0) -> None:
         self.points, self.crash_at = [], crash_at
 
     def _effects_of_instructions(self) -> list[tuple[str, int]]:
-        with closing(sqlite3.connect(self.path)) as journal:
-            found = journal.execute(
-                "SELECT a.instruction_id, b.body_sha256, a.position FROM attempt a "
-                "JOIN batch b ON b.batch_id = a.batch_id"
-            ).fetchall()
+        found = self.store.looking.execute(
+            "SELECT a.instruction_id, b.body_sha256, a.position FROM attempt a "
+            "JOIN batch b ON b.batch_id = a.batch_id"
+        ).fetchall()
         happened = {(one.body_sha256, one.position) for one in self.gateway.happened}
         return [(wanted, 1) for wanted, sha256, place in found if (sha256, place) in happened]
 
@@ -359,6 +379,7 @@ class World:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
             patch.setattr(query_step, "ask", self.gateway.ask)
+            patch.setattr(asyncio, "run", self.runner.run)
             patch.setattr(runs, "this_process", lambda: "a played process")
             yield
 

@@ -14,7 +14,7 @@ from scripted_gateway import SCRIPTS
 
 from recon.model import InstructionKind
 
-EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "200"))
 STEPS = int(os.environ.get("CHAOS_STEPS", "12"))
 SECONDS_A_STEP_MAX = 0.1
 """About six times what a step takes on a busy core."""

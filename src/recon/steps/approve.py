@@ -154,6 +154,8 @@ def lapse(environment: Environment) -> int:
     now = environment.clock()
     with environment.store.writing() as connection:
         ended = approval_rows.lapsed(connection, at=now)
+        if not ended:
+            return 0
         approved = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
         items = [item for item in approved if item.instruction_id in ended]
         hold = "its approval ran out before it was sent; approve it again"

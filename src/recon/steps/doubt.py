@@ -106,14 +106,18 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     """
     if run.mode is Mode.DRY_RUN:
         return {}
-    note_doubts(run, environment=environment)
+    doubts = note_doubts(run, environment=environment)
     _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
+    is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
     with environment.store.writing() as connection:
         for item in instruction_rows.of_account(connection, run, states=UNDECIDED):
             resolution = _settled(connection, item, run=run)
             if resolution is None and item.state is InstructionState.IN_DOUBT:
-                resolution = _resolution_of(connection, item, run=run, environment=environment)
+                signed = _signed(connection, item, environment=environment) if is_signed else []
+                resolution = _resolution_of(
+                    connection, item, run=run, signed=signed, environment=environment
+                )
             if resolution is None or resolution.state is item.state:
                 continue
             values: dict[str, Any] = {"message": resolution.evidence[:400]}
@@ -125,14 +129,18 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     return ended
 
 
-def note_doubts(run: Run, *, environment: Environment) -> None:
-    """Start the clock that nobody can set for every doubt of the account that has none."""
+def note_doubts(run: Run, *, environment: Environment) -> int:
+    """Start the clock that nobody can set for every doubt of the account that has none.
+
+    Returns how many doubts there are.
+    """
     with environment.store.writing() as connection:
         doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
         ids = [item.instruction_id for item in doubtful]
         evidence_rows.note_clocks(
             connection, ids, uptime=environment.uptime(), at=environment.clock()
         )
+    return len(ids)
 
 
 def _search_refunds(run: Run, *, environment: Environment) -> None:
@@ -192,7 +200,12 @@ def _settled(connection: Any, item: Instruction, *, run: Run) -> Resolution | No
 
 
 def _resolution_of(
-    connection: Any, item: Instruction, *, run: Run, environment: Environment
+    connection: Any,
+    item: Instruction,
+    *,
+    run: Run,
+    signed: Sequence[Seen],
+    environment: Environment,
 ) -> Resolution | None:
     since = item.in_doubt_since
     if since is None:
@@ -208,7 +221,7 @@ def _resolution_of(
             seen=seen,
             refunds=_steadily_dated(searches, now=now),
             told=_told(connection, item, run=run),
-            signed=_signed(connection, item, run=run, environment=environment),
+            signed=signed,
             waited=evidence_rows.waited(
                 connection, item.instruction_id, uptime=environment.uptime()
             ),
@@ -278,15 +291,22 @@ def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
     return tuple(filter(None, (skipped, *named)))
 
 
-def _signed(
-    connection: Any, item: Instruction, *, run: Run, environment: Environment
-) -> list[Seen]:
-    """States of exactly this payment in messages, where our signature rules cover all of it."""
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-    account = gateway_account(environment.settings, **place)
-    if not account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS):
-        return []
-    found = notification_rows.signed_states(connection, transaction_id=item.transaction_id, **place)
+def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
+    """Whether a message's signature covers all that it says of a payment."""
+    account = gateway_account(
+        environment.settings, merchant_id=run.merchant_id, account_id=run.account_id
+    )
+    return account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
+
+
+def _signed(connection: Any, item: Instruction, *, environment: Environment) -> list[Seen]:
+    """States of exactly this payment in messages whose signature covers all of it."""
+    found = notification_rows.signed_states(
+        connection,
+        merchant_id=item.merchant_id,
+        account_id=item.account_id,
+        transaction_id=item.transaction_id,
+    )
     rules = environment.settings.rules
     return [
         Seen(rules.state_of(one.order_status), one.observed_at)

@@ -4,6 +4,7 @@ A code counts once, also within its thirty seconds; after some wrong ones the pe
 come from the environment or a file of mode 0600 and are never stored, printed or logged.
 """
 
+import hmac
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
     Raises:
         UsageError: nobody of that name, no code or a wrong, used or late one, or too many wrong
             ones.
-        ConfigurationError: the person's secret is named but not there.
+        ConfigurationError: the person's secret is named but not there, or also another person's.
     """
     declared = environment.settings.approvers.get(short)
     if declared is None:
@@ -50,6 +51,7 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
         raise UsageError(msg)
     secret = _secret_of(declared, short=short, environment=environment)
     if secret is not None:
+        _refuse_shared(secret, short=short, environment=environment)
         _check_code(short, secret=secret, code=code, environment=environment)
     word = Word(declared.name, authenticated=secret is not None, at=environment.clock())
     return Person(short, declared, word)
@@ -87,6 +89,30 @@ def _secret_of(declared: Approver, *, short: str, environment: Environment) -> S
         )
         raise ConfigurationError(msg)
     return SecretStr(found)
+
+
+def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -> None:
+    """One secret under two names would let one person be two, wherever it is written."""
+    mine = _bare(secret)
+    for other, declared in environment.settings.approvers.items():
+        if other == short:
+            continue
+        try:
+            theirs = _secret_of(declared, short=other, environment=environment)
+        except ConfigurationError:
+            # Missing here or not readable by this login: then it proves nobody here either.
+            continue
+        if theirs is not None and hmac.compare_digest(_bare(theirs), mine):
+            msg = (
+                f"{short} and {other} have the same secret of one-time codes: each person needs "
+                "their own (`recon approver enrol`); nothing was changed"
+            )
+            raise ConfigurationError(msg)
+
+
+def _bare(secret: SecretStr) -> bytes:
+    """The secret as codes are made of it: base32 knows no case, blanks or padding."""
+    return "".join(secret.get_secret_value().split()).rstrip("=").casefold().encode()
 
 
 def _check_code(

@@ -37,27 +37,30 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     unkept = keep_ledger(run, environment=environment) if phase == answers.BASELINE else ""
+    # Read before the turn of a writer begins: others write meanwhile.
+    keys = _keys_of(run, phase=phase, environment=environment)
     with environment.store.writing() as connection:
-        keys = (
-            _universe(run, environment=environment)
-            if phase == answers.BASELINE
-            else instruction_rows.touched(connection, run)
-        )
         answers.open_phase(connection, run_id, phase=phase, keys=keys)
         waiting = answers.unanswered(connection, run_id, phase=phase)
     _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == answers.BASELINE:
-        since = window_start(run, rules=environment.settings.rules)
-        with environment.store.reading() as connection:
-            orders = set(order_rows.current_orders(connection, run, since=since)["order_no"])
-        ask_siblings(run, orders=orders, environment=environment)
+        ask_siblings(run, environment=environment)
     step = "query" if phase == answers.BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
         counts = answers.counts(connection, run_id, phase=phase)
-        failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
+        failures: list[str] = []
+        if counts.get(Answer.FAILED):
+            failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
     figures = {name.value: counts.get(name.value, 0) for name in Answer}
     return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
+
+
+def _keys_of(run: Run, *, phase: str, environment: Environment) -> Iterable[str]:
+    if phase == answers.BASELINE:
+        return _universe(run, environment=environment)
+    with environment.store.reading() as connection:
+        return instruction_rows.touched(connection, run)
 
 
 def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
@@ -66,7 +69,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
     before = previous_night(run, environment=environment)
     keys: set[str] = set()
     with environment.store.reading() as connection:
-        keys.update(order_rows.current_orders(connection, run, since=since)["order_no"])
+        keys.update(order_rows.ordered_since(connection, run, since=since))
         extract = ledger_rows.load(connection, run.run_id)
         if extract is not None:
             entries = in_window(extract[0], since=ledger_start(run, rules=rules), asked=set(keys))

@@ -6,15 +6,17 @@ files of those days ask for again is approved by nobody but people.
 """
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from recon.business_date import BusinessCalendar
+from recon.errors import HistoryBrokenError
 from recon.model import InstructionState
 from recon.steps.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
-from recon.store import history, instruction_rows
+from recon.store import history, instruction_rows, runs
 from recon.store.head_file import HeadFile
 from recon.store.history import Event
 from recon.store.journal import move
@@ -73,20 +75,29 @@ def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]
     return mark
 
 
-def accepted_on(connection: Any) -> date | None:
-    """The day of the newest accepted restore; None when there never was one."""
-    days = [
+def accepted_at(connection: Any) -> datetime | None:
+    """When the newest restore was accepted; None when there never was one."""
+    moments = [
         row["at"]
         for row in history.of_entity(connection, ENTITY)
         if row["event"] == ACCEPTED and isinstance(row["at"], datetime)
     ]
-    return max(days).date() if days else None
+    return max(moments, default=None)
 
 
-def by_people_only(connection: Any, run: Run) -> bool:
-    """Whether the run's date lies in what a restored database cannot know."""
-    day = accepted_on(connection)
-    return day is not None and run.business_date <= day.isoformat()
+def by_people_only(connection: Any, run: Run, *, calendar: BusinessCalendar) -> bool:
+    """Whether the run may find files that the restored database once knew and has forgotten.
+
+    So it is for every business date up to the one that was open when people accepted, and for the
+    account's first whole night after that, whatever its date: it reads what lay there by then.
+    """
+    moment = accepted_at(connection)
+    if moment is None:
+        return False
+    open_then = calendar.business_date_of(moment).isoformat()
+    return run.business_date <= open_then or not runs.any_finished_since(
+        connection, merchant_id=run.merchant_id, account_id=run.account_id, since=moment
+    )
 
 
 def accept_restore(*, person: Person, reason: str, environment: Environment) -> int | None:
@@ -101,6 +112,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     """
     now = environment.clock()
     with environment.store.writing() as connection:
+        _refuse_broken(connection)
         both = agreed(
             connection,
             ACCEPT_RESTORE,
@@ -126,3 +138,14 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     for account in environment.settings.accounts.values():
         HeadFile(account.reports).note(head, run_id=ACCEPTED, at=now)
     return len(waiting)
+
+
+def _refuse_broken(connection: Any) -> None:
+    """Nobody's word makes a history whole that does not close."""
+    _, problem = history.verify(connection)
+    if problem := problem or history.strayed_instruction(connection):
+        msg = (
+            f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
+            "restore another backup, and run `recon verify` on that one"
+        )
+        raise HistoryBrokenError(msg)

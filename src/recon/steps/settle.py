@@ -137,7 +137,9 @@ def _plan(run: Run, *, environment: Environment) -> int:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
         allowance = rule_allowance(connection, run, environment=environment)
-        by_rule = account.auto_approve and not by_people_only(connection, run)
+        by_rule = account.auto_approve and not by_people_only(
+            connection, run, calendar=environment.settings.rules.business_calendar
+        )
         made = plan(
             instruction_rows.unplanned_actions(connection, run),
             known=instruction_rows.known(connection, run),
@@ -178,6 +180,8 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             )
             if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
         ]
+        if not approved:
+            return _Waiting((), ())
         orders = [item.order_no for item in approved]
         baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
         others = instruction_rows.of_payments(

@@ -7,7 +7,6 @@ WRONG_ACCOUNT once instead of telling of two unrelated breaks.
 """
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pandas as pd
@@ -17,6 +16,7 @@ from recon.gateway_adapter.queries import ask
 from recon.matching.sources import Sources
 from recon.model import Answer
 from recon.steps.environment import Environment
+from recon.steps.window import window_start
 from recon.store import answers, order_rows
 from recon.store.runs import Run
 
@@ -36,20 +36,21 @@ def siblings_of(run: Run, *, environment: Environment) -> tuple[str, ...]:
     )
 
 
-def ask_siblings(run: Run, *, orders: Iterable[str], environment: Environment) -> int:
-    """Look for lonely keys in the merchant's other accounts; returns how many were found there.
-
-    `orders` are the order numbers of the account's own orders in the window.
-    """
+def ask_siblings(run: Run, *, environment: Environment) -> int:
+    """Look for lonely keys in the merchant's other accounts; returns how many were found there."""
+    siblings = siblings_of(run, environment=environment)
+    if not siblings:
+        return 0
+    since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
         lonely = _lonely(
             answers.phase_answers(connection, run.run_id, phase=answers.BASELINE),
-            orders=set(orders),
+            orders=order_rows.ordered_since(connection, run, since=since),
         )
     if not lonely or len(lonely) > SIBLING_KEYS_MAX:
         return 0
     found = 0
-    for account_id in siblings_of(run, environment=environment):
+    for account_id in siblings:
         try:
             told = asyncio.run(
                 ask(

@@ -24,6 +24,7 @@ _PHASE = (
     query_key.c.phase == bindparam("of_phase"),
 )
 _KEYS = select(query_key.c.order_no).where(*_PHASE)
+_ASK = insert(query_key)
 _UNANSWERED = _KEYS.where(query_key.c.answer == "").order_by(query_key.c.order_no)
 _ANSWERS = select(query_key.c.answer).where(*_PHASE)
 _ANSWERED = select(query_key.c.order_no, query_key.c.answer).where(
@@ -78,7 +79,7 @@ def open_phase(connection: Connection, run_id: str, *, phase: str, keys: Iterabl
         {"run_id": run_id, "phase": phase, "order_no": key} for key in sorted(set(keys) - known)
     ]
     if rows:
-        connection.execute(insert(query_key), rows)
+        connection.execute(_ASK, rows)
 
 
 def unanswered(connection: Connection, run_id: str, *, phase: str) -> list[str]:

@@ -13,6 +13,10 @@ from recon.store.schema import approval, release, used_code, verdict, wrong_code
 
 FIRST, COMPLETE, VOID = "first", "complete", "void"
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
+_COMPLETE = select(approval.c.instruction_ids, approval.c.valid_until).where(
+    approval.c.state == COMPLETE
+)
+_RELEASED = select(release.c.run_id).where(release.c.second_by != "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,7 @@ def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime
 
 def lapsed(connection: Connection, *, at: datetime) -> set[str]:
     """Instructions whose complete approval has run out by now, and no newer one stands."""
-    rows = connection.execute(
-        select(approval.c.instruction_ids, approval.c.valid_until).where(
-            approval.c.state == COMPLETE
-        )
-    ).all()
+    rows = connection.execute(_COMPLETE).all()
     standing: set[str] = set()
     ended: set[str] = set()
     for row in rows:
@@ -200,8 +200,7 @@ def release_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
 
 def released(connection: Connection) -> frozenset[str]:
     """Runs whose hold two people lifted."""
-    found = connection.execute(select(release.c.run_id).where(release.c.second_by != ""))
-    return frozenset(found.scalars())
+    return frozenset(connection.execute(_RELEASED).scalars())
 
 
 def save_release(connection: Connection, run_id: str, *, reason: str, word: Word) -> None:

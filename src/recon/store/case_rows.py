@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.contradiction import Ended
@@ -22,28 +22,36 @@ FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
 
+_OF_ACCOUNT = (
+    contradiction.c.merchant_id == bindparam("of_merchant"),
+    contradiction.c.account_id == bindparam("of_account"),
+)
+_CASES = select(contradiction).where(*_OF_ACCOUNT)
+_SHOWN_ENDED = (
+    select(instruction, observation.c.payment_status.label("shown"))
+    .join(
+        observation,
+        (observation.c.run_id == bindparam("of_run"))
+        & (observation.c.phase == BASELINE)
+        & (observation.c.account_id == instruction.c.account_id)
+        & (observation.c.transaction_id == instruction.c.transaction_id),
+    )
+    .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.account_id == bindparam("of_account"),
+        instruction.c.state.in_([state.value for state in FINAL]),
+        instruction.c.kind.in_([kind.value for kind in KINDS]),
+        instruction.c.outcome_at.is_not(None),
+        contradiction.c.instruction_id.is_(None),
+    )
+    .order_by(instruction.c.sent_at, instruction.c.instruction_id)
+)
+
+
 def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
     """Final instructions without a case whose payment this run asked for, with its status."""
-    found = connection.execute(
-        select(instruction, observation.c.payment_status.label("shown"))
-        .join(
-            observation,
-            (observation.c.run_id == run.run_id)
-            & (observation.c.phase == BASELINE)
-            & (observation.c.account_id == instruction.c.account_id)
-            & (observation.c.transaction_id == instruction.c.transaction_id),
-        )
-        .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
-        .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
-            instruction.c.state.in_([state.value for state in FINAL]),
-            instruction.c.kind.in_([kind.value for kind in KINDS]),
-            instruction.c.outcome_at.is_not(None),
-            contradiction.c.instruction_id.is_(None),
-        )
-        .order_by(instruction.c.sent_at, instruction.c.instruction_id)
-    ).mappings()
+    found = connection.execute(_SHOWN_ENDED, _place(run) | {"of_run": run.run_id}).mappings()
     return [
         (
             Ended(
@@ -99,16 +107,16 @@ def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
             *(instruction.c[name] for name in ("kind", "order_no", "currency", "amount")),
         )
         .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
-        .where(*_of(run), contradiction.c.closed_at.is_(None))
-        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
+        .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
+        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id),
+        _place(run),
     ).mappings()
     return [dict(row) for row in found]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
     """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong."""
-    found = connection.execute(select(contradiction).where(*_of(run)))
-    return dict(_reasons(found.mappings()))
+    return dict(_reasons(connection.execute(_CASES, _place(run)).mappings()))
 
 
 def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
@@ -122,8 +130,5 @@ def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
             yield row["transaction_id"], f"{told}{row['verdict']}: go on in the portal"
 
 
-def _of(run: Run) -> tuple[Any, ...]:
-    return (
-        contradiction.c.merchant_id == run.merchant_id,
-        contradiction.c.account_id == run.account_id,
-    )
+def _place(run: Run) -> dict[str, str]:
+    return {"of_merchant": run.merchant_id, "of_account": run.account_id}

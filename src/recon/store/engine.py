@@ -207,7 +207,12 @@ def _check_postgresql(connection: Connection) -> None:
 def _sqlite_engine(
     url: URL, *, begin: str, pragmas: Mapping[str, object] = SQLITE_PRAGMAS
 ) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    engine = create_engine(
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+        # `writing` and `reading` end every transaction themselves: there is nothing to reset.
+        pool_reset_on_return=None,
+    )
 
     @event.listens_for(engine, "connect")
     def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
@@ -216,10 +221,11 @@ def _sqlite_engine(
         for pragma, value in pragmas.items():
             dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+    def do_begin(dbapi_connection: Any) -> None:
+        dbapi_connection.dbapi_connection.execute(begin)
 
+    # Not by a listener: while there is one, every statement asks for listeners of its own.
+    setattr(engine.dialect, "do_begin", do_begin)  # noqa: B010 - mypy refuses the assignment
     return engine
 
 

@@ -16,6 +16,14 @@ from recon.uptime import Uptime
 _CLOCK = select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
     doubt_clock.c.instruction_id == bindparam("of_instruction")
 )
+_CLOCKED = select(doubt_clock.c.instruction_id)
+_START_CLOCK = insert(doubt_clock)
+_OWN_REFUNDS = select(instruction.c.refund_reference_id).where(
+    instruction.c.merchant_id == bindparam("of_merchant"),
+    instruction.c.account_id == bindparam("of_account"),
+    instruction.c.transaction_id == bindparam("of_payment"),
+    instruction.c.refund_reference_id != "",
+)
 _SEARCHES = (
     select(refund_search)
     .where(refund_search.c.instruction_id == bindparam("of_instruction"))
@@ -49,7 +57,10 @@ def note_clocks(
     connection: Connection, instruction_ids: Iterable[str], *, uptime: Uptime, at: datetime
 ) -> None:
     """Start the clock of every doubt that has none yet."""
-    known = set(connection.execute(select(doubt_clock.c.instruction_id)).scalars())
+    wanted_ids = list(instruction_ids)
+    if not wanted_ids:
+        return
+    known = set(connection.execute(_CLOCKED).scalars())
     rows = [
         {
             "instruction_id": wanted,
@@ -57,11 +68,11 @@ def note_clocks(
             "uptime_ms": uptime.milliseconds,
             "noted_at": at,
         }
-        for wanted in instruction_ids
+        for wanted in wanted_ids
         if wanted not in known
     ]
     if rows:
-        connection.execute(insert(doubt_clock), rows)
+        connection.execute(_START_CLOCK, rows)
 
 
 def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
@@ -111,14 +122,8 @@ def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
     """The gateway's ids of all refunds of ours of one payment."""
-    found = connection.execute(
-        select(instruction.c.refund_reference_id).where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
-            instruction.c.transaction_id == transaction_id,
-            instruction.c.refund_reference_id != "",
-        )
-    )
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    found = connection.execute(_OWN_REFUNDS, place | {"of_payment": transaction_id})
     return list(found.scalars())
 
 

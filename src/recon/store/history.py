@@ -27,6 +27,24 @@ _LINKS = (
     .order_by(history.c.sequence)
     .execution_options(yield_per=LINKS_AT_ONCE)
 )
+_OF_ENTITY = (
+    select(history).where(history.c.entity_id == bindparam("wanted")).order_by(history.c.sequence)
+)
+_LAST_EVENTS = (
+    select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
+    .where(history.c.entity == "instruction")
+    .group_by(history.c.entity_id)
+    .subquery()
+)
+_STRAYED = (
+    select(instruction.c.instruction_id, instruction.c.state, history.c.event)
+    .select_from(instruction)
+    .outerjoin(_LAST_EVENTS, _LAST_EVENTS.c.entity_id == instruction.c.instruction_id)
+    .outerjoin(history, history.c.sequence == _LAST_EVENTS.c.sequence)
+    .where(or_(history.c.event.is_(None), history.c.event != instruction.c.state))
+    .order_by(instruction.c.instruction_id)
+    .limit(1)
+)
 _HASH = select(history.c.hash).where(history.c.sequence == bindparam("wanted"))
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
@@ -85,22 +103,7 @@ def has_link(connection: Connection, claimed: Head) -> bool:
 
 def strayed_instruction(connection: Connection) -> str:
     """An instruction whose state is not what its last event says, in words; "" when none."""
-    mine = history.c.entity == "instruction"
-    last = (
-        select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
-        .where(mine)
-        .group_by(history.c.entity_id)
-        .subquery()
-    )
-    found = connection.execute(
-        select(instruction.c.instruction_id, instruction.c.state, history.c.event)
-        .select_from(instruction)
-        .outerjoin(last, last.c.entity_id == instruction.c.instruction_id)
-        .outerjoin(history, history.c.sequence == last.c.sequence)
-        .where(or_(history.c.event.is_(None), history.c.event != instruction.c.state))
-        .order_by(instruction.c.instruction_id)
-        .limit(1)
-    ).one_or_none()
+    found = connection.execute(_STRAYED).one_or_none()
     if found is None:
         return ""
     told = f"its last event is {found.event!r}" if found.event else "the history never heard of it"
@@ -139,9 +142,7 @@ def _broken(row: Mapping[Any, Any]) -> str:
 
 def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, object]]:
     """All events of one entity, oldest first."""
-    found = connection.execute(
-        select(history).where(history.c.entity_id == entity_id).order_by(history.c.sequence)
-    )
+    found = connection.execute(_OF_ENTITY, {"wanted": entity_id})
     return [dict(row) for row in found.mappings()]
 
 

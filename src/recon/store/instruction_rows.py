@@ -46,20 +46,85 @@ _CARRIED = (
 )
 
 
+_OF = (
+    instruction.c.merchant_id == bindparam("of_merchant"),
+    instruction.c.account_id == bindparam("of_account"),
+)
+_UNPLANNED = (
+    select(order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind"))
+    .join(order_file, order_file.c.file_id == order_action.c.file_id)
+    .where(
+        order_action.c.merchant_id == bindparam("of_merchant"),
+        order_action.c.account_id == bindparam("of_account"),
+        order_action.c.instruction_id == "",
+    )
+    .order_by(order_action.c.action_id)
+)
+_KNOWN = (
+    select(instruction.c.natural_key, instruction.c.instruction_id, order_file.c.name)
+    .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
+    # A second capture is never what an order file means: its file knows the first.
+    .where(*_OF, instruction.c.again_for == "")
+    .order_by(instruction.c.planned_at, instruction.c.natural_key)
+)
+_INSERT = insert(instruction)
+_SECOND_KEYS = select(instruction.c.natural_key).where(*_OF, instruction.c.again_for != "")
+_HOLD = (
+    update(instruction)
+    .where(instruction.c.instruction_id == bindparam("wanted"))
+    .values(hold=bindparam("because"))
+)
+_OPEN_BATCHES = (
+    select(batch)
+    .where(
+        batch.c.merchant_id == bindparam("of_merchant"),
+        batch.c.account_id == bindparam("of_account"),
+        batch.c.state != "closed",
+    )
+    .order_by(batch.c.claimed_at)
+)
+_SENT_ORDERS = (
+    select(instruction.c.order_no)
+    .join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
+    .join(batch, batch.c.batch_id == attempt.c.batch_id)
+    .where(*_OF, batch.c.run_id == bindparam("of_run"))
+    .distinct()
+)
+_NEWEST_FILE = (
+    select(func.max(order_file.c.file_id))
+    .where(
+        order_file.c.merchant_id == origin.c.merchant_id,
+        order_file.c.account_id == origin.c.account_id,
+        order_file.c.name == origin.c.name,
+    )
+    .scalar_subquery()
+)
+_STILL_ASKED = (
+    select(order_action.c.action_id)
+    .where(
+        order_action.c.file_id == _NEWEST_FILE,
+        or_(
+            order_action.c.instruction_id == instruction.c.instruction_id,
+            order_action.c.instruction_id == func.nullif(instruction.c.again_for, ""),
+        ),
+    )
+    .exists()
+)
+_REPLACED = (
+    select(instruction.c.instruction_id)
+    .join(origin, origin.c.file_id == instruction.c.file_id)
+    .where(
+        *_OF,
+        instruction.c.state.in_(bindparam("wanted", expanding=True)),
+        origin.c.file_id != _NEWEST_FILE,
+        ~_STILL_ASKED,
+    )
+)
+
+
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     """Actions of the account's order files that have no instruction yet, oldest first."""
-    found = connection.execute(
-        select(
-            order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind")
-        )
-        .join(order_file, order_file.c.file_id == order_action.c.file_id)
-        .where(
-            order_action.c.merchant_id == run.merchant_id,
-            order_action.c.account_id == run.account_id,
-            order_action.c.instruction_id == "",
-        )
-        .order_by(order_action.c.action_id)
-    ).mappings()
+    found = connection.execute(_UNPLANNED, _place(run)).mappings()
     return [
         Action(
             action_id=row["action_id"],
@@ -86,19 +151,8 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
 
 def known(connection: Connection, run: Run) -> Known:
     """What the journal already has of the account, for planning."""
-    found = connection.execute(
-        select(
-            instruction.c.natural_key,
-            instruction.c.instruction_id,
-            order_file.c.name,
-        )
-        .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
-        # A second capture is never what an order file means: its file knows the first.
-        .where(*_of(run), instruction.c.again_for == "")
-        .order_by(instruction.c.planned_at, instruction.c.natural_key)
-    )
     result = Known()
-    for row in found:
+    for row in connection.execute(_KNOWN, _place(run)):
         result.note(
             Key(row.natural_key), file_name=row.name or "", instruction_id=row.instruction_id
         )
@@ -107,6 +161,8 @@ def known(connection: Connection, run: Run) -> Known:
 
 def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> None:
     """Store new instructions and link every action to its instruction."""
+    if not plan.new and not plan.links:
+        return
     rows = [
         {
             **asdict(item),
@@ -119,7 +175,7 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
         for item in plan.new
     ]
     if rows:
-        connection.execute(insert(instruction), rows)
+        connection.execute(_INSERT, rows)
     for action_id, instruction_id in plan.links:
         connection.execute(
             update(order_action)
@@ -140,23 +196,15 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     append(connection, events, at=at)
 
 
-_OF_ACCOUNT = INSTRUCTIONS.where(
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
-    instruction.c.state.in_(bindparam("wanted", expanding=True)),
-)
+_OF_ACCOUNT = INSTRUCTIONS.where(*_OF, instruction.c.state.in_(bindparam("wanted", expanding=True)))
 
 
 def of_account(
     connection: Connection, run: Run, *, states: Iterable[InstructionState]
 ) -> list[Instruction]:
     """Instructions of the run's account in these states, oldest first."""
-    values = {
-        "of_merchant": run.merchant_id,
-        "of_account": run.account_id,
-        "wanted": [state.value for state in states],
-    }
-    return read_instructions(connection, _OF_ACCOUNT, values)
+    wanted = {"wanted": [state.value for state in states]}
+    return read_instructions(connection, _OF_ACCOUNT, _place(run) | wanted)
 
 
 def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> list[Instruction]:
@@ -219,37 +267,8 @@ def replaced(
     states: Iterable[InstructionState] = (InstructionState.APPROVED,),
 ) -> set[str]:
     """Instructions in `states` that the newest version of their file no longer asks for."""
-    newest = (
-        select(func.max(order_file.c.file_id))
-        .where(
-            order_file.c.merchant_id == origin.c.merchant_id,
-            order_file.c.account_id == origin.c.account_id,
-            order_file.c.name == origin.c.name,
-        )
-        .scalar_subquery()
-    )
-    still_asked = (
-        select(order_action.c.action_id)
-        .where(
-            order_action.c.file_id == newest,
-            or_(
-                order_action.c.instruction_id == instruction.c.instruction_id,
-                order_action.c.instruction_id == func.nullif(instruction.c.again_for, ""),
-            ),
-        )
-        .exists()
-    )
-    found = connection.execute(
-        select(instruction.c.instruction_id)
-        .join(origin, origin.c.file_id == instruction.c.file_id)
-        .where(
-            *_of(run),
-            instruction.c.state.in_([state.value for state in states]),
-            origin.c.file_id != newest,
-            ~still_asked,
-        )
-    )
-    return set(found.scalars())
+    wanted = {"wanted": [state.value for state in states]}
+    return set(connection.execute(_REPLACED, _place(run) | wanted).scalars())
 
 
 def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
@@ -266,33 +285,17 @@ def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
 
 def second_keys(connection: Connection, run: Run) -> set[str]:
     """Natural keys of captures that were planned a second time."""
-    found = connection.execute(
-        select(instruction.c.natural_key).where(*_of(run), instruction.c.again_for != "")
-    )
-    return set(found.scalars())
+    return set(connection.execute(_SECOND_KEYS, _place(run)).scalars())
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
     """Keep in words why an approved instruction was not sent tonight."""
-    connection.execute(
-        update(instruction)
-        .where(instruction.c.instruction_id == instruction_id)
-        .values(hold=hold[:400])
-    )
+    connection.execute(_HOLD, {"wanted": instruction_id, "because": hold[:400]})
 
 
 def open_batches(connection: Connection, run: Run) -> list[dict[str, Any]]:
     """Batches of the account that were claimed but not closed: their sender is gone."""
-    found = connection.execute(
-        select(batch)
-        .where(
-            batch.c.merchant_id == run.merchant_id,
-            batch.c.account_id == run.account_id,
-            batch.c.state != "closed",
-        )
-        .order_by(batch.c.claimed_at)
-    ).mappings()
-    return [dict(row) for row in found]
+    return [dict(row) for row in connection.execute(_OPEN_BATCHES, _place(run)).mappings()]
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
@@ -320,17 +323,15 @@ def unfinished_rows(connection: Connection, run: Run) -> list[dict[str, Any]]:
 
 def touched(connection: Connection, run: Run) -> list[str]:
     """Orders of the account whose instructions this run sent, resolved or left in doubt."""
-    found = connection.execute(
-        select(instruction.c.order_no)
-        .join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
-        .join(batch, batch.c.batch_id == attempt.c.batch_id)
-        .where(*_of(run), batch.c.run_id == run.run_id)
-        .distinct()
-    ).scalars()
+    found = connection.execute(_SENT_ORDERS, _place(run) | {"of_run": run.run_id}).scalars()
     doubtful = of_account(
         connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
     return sorted((set(found) | {item.order_no for item in doubtful}) - {""})
+
+
+def _place(run: Run) -> dict[str, str]:
+    return {"of_merchant": run.merchant_id, "of_account": run.account_id}
 
 
 def _of(run: Run) -> tuple[ColumnElement[bool], ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, update
+from sqlalchemy import Connection, Select, bindparam, select, update
 
 from recon.errors import Defect, NightHeldError
 from recon.model import InstructionKind, InstructionState, Outcome
@@ -127,6 +127,7 @@ class StoredJournal:
     def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
         with self._store.writing(flushed=False) as connection:
+            self._refuse_foreign(connection, batch_id)
             ids = rows_in_flight(connection, batch_id)
             if len(ids) != len(result.rows):
                 msg = f"batch {batch_id} has {len(ids)} rows, its result {len(result.rows)}"
@@ -148,6 +149,7 @@ class StoredJournal:
             if state_of(connection, batch_id) == CLOSED:
                 # Another run took the account over and decided these rows; they stay as they are.
                 raise NightHeldError(_taken_over(batch_id))
+            self._refuse_foreign(connection, batch_id)
             ids = rows_in_flight(connection, batch_id)
             results = [result] * len(ids)
             events = settle_rows(connection, batch_id, ids=ids, results=results, at=at)
@@ -155,7 +157,17 @@ class StoredJournal:
             close_batch(connection, batch_id, return_status="", message=result.message, at=at)
             append(connection, events, at=at)
 
+    def _refuse_foreign(self, connection: Connection, batch_id: str) -> None:
+        """A run that lost its place may bring its own batch to an end, and nobody else's.
 
+        It slept before its sweep: what it finds open then may be on the wire for another.
+        """
+        owner = connection.execute(_OWNER, {"of_batch": batch_id}).scalar()
+        if owner != self._run_id and (lost := self._lost_place(connection)):
+            raise NightHeldError(lost)
+
+
+_OWNER = select(batch.c.run_id).where(batch.c.batch_id == bindparam("of_batch"))
 _PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}
 INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
     instruction.c.planned_at, instruction.c.file_id, instruction.c.line

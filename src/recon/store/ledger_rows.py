@@ -2,13 +2,17 @@
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from recon.matching.sources import LEDGER_COLUMNS
 from recon.model import SourceFile, SourceKind
 from recon.store.bulk_rows import arrow_rows, insert_rows, with_constant
 from recon.store.frames import frame_of_select
 from recon.store.schema import ledger_entry, reject, run_source
+
+_SOURCE = select(run_source).where(
+    run_source.c.run_id == bindparam("of_run"), run_source.c.kind == SourceKind.LEDGER.value
+)
 
 
 def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: SourceFile) -> None:
@@ -29,15 +33,7 @@ def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: 
 
 def load(connection: Connection, run_id: str) -> tuple[pd.DataFrame, SourceFile] | None:
     """The extract of a run (LEDGER_COLUMNS) and where it came from; None when none was read."""
-    found = (
-        connection.execute(
-            select(run_source).where(
-                run_source.c.run_id == run_id, run_source.c.kind == SourceKind.LEDGER.value
-            )
-        )
-        .mappings()
-        .one_or_none()
-    )
+    found = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
     if found is None:
         return None
     names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")

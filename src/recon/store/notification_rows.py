@@ -140,23 +140,34 @@ def order_nos_told(
     connection: Connection, *, merchant_id: str, account_id: str, since: datetime
 ) -> set[str]:
     """Orders that verified messages named since an instant; they join the night's questions."""
-    found = connection.execute(
-        select(notification.c.order_no)
-        .where(
-            notification.c.merchant_id == merchant_id,
-            notification.c.account_id == account_id,
-            notification.c.order_no != "",
-            func.coalesce(notification.c.repeated_at, notification.c.received_at) >= since,
-        )
-        .distinct()
-    )
-    return set(found.scalars())
+    place = {"of_merchant": merchant_id, "of_account": account_id}
+    return set(connection.execute(_TOLD, place | {"since": since}).scalars())
 
 
-_OF_PAYMENTS = select(notification).where(
+_OF_ACCOUNT = (
     notification.c.merchant_id == bindparam("of_merchant"),
     notification.c.account_id == bindparam("of_account"),
-    notification.c.transaction_id.in_(bindparam("wanted", expanding=True)),
+)
+_TOLD = (
+    select(notification.c.order_no)
+    .where(
+        *_OF_ACCOUNT,
+        notification.c.order_no != "",
+        func.coalesce(notification.c.repeated_at, notification.c.received_at) >= bindparam("since"),
+    )
+    .distinct()
+)
+_OF_PAYMENTS = select(notification).where(
+    *_OF_ACCOUNT, notification.c.transaction_id.in_(bindparam("wanted", expanding=True))
+)
+_SIGNED = (
+    select(notification)
+    .where(
+        *_OF_ACCOUNT,
+        notification.c.transaction_id == bindparam("of_payment"),
+        notification.c.kind == "payment",
+    )
+    .order_by(notification.c.received_at, notification.c.notification_id)
 )
 
 
@@ -208,18 +219,10 @@ def signed_states(
     connection: Connection, *, merchant_id: str, account_id: str, transaction_id: str
 ) -> list[SignedState]:
     """What messages about a payment say under their signature, oldest first."""
-    found = connection.execute(
-        select(notification)
-        .where(
-            notification.c.merchant_id == merchant_id,
-            notification.c.account_id == account_id,
-            notification.c.transaction_id == transaction_id,
-            notification.c.kind == "payment",
-        )
-        .order_by(notification.c.received_at, notification.c.notification_id)
-    ).mappings()
+    place = {"of_merchant": merchant_id, "of_account": account_id}
+    found = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
     states = []
-    for row in found:
+    for row in found.mappings():
         fields = json.loads(row["fields"])
         told = {name: fields.get(name, "") for name in SIGNED_FIELDS}
         states.append(SignedState(**told, observed_at=row["received_at"]))

@@ -8,10 +8,22 @@ engine calls it a duplicate: nothing is chosen silently.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
@@ -24,6 +36,12 @@ from recon.store.schema import order_action, order_file, order_row, reject
 KEYS_AT_ONCE = 10_000
 """Keys of one statement; SQLite takes 32,766 values."""
 Key = tuple[str, str, str]
+_STANDING = select(order_row.c.order_no).where(
+    order_row.c.merchant_id == bindparam("of_merchant"),
+    order_row.c.account_id == bindparam("of_account"),
+    order_row.c.superseded_in.is_(None),
+)
+_SINCE = _STANDING.where(order_row.c.ordered_at >= bindparam("since"))
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -107,23 +125,32 @@ def current_orders(
     return frame_of_select(connection, query, columns=ORDER_COLUMNS)
 
 
+def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[str]:
+    """Order numbers of the account's rows without a successor, ordered since an instant."""
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    return set(connection.execute(_SINCE, place | {"since": since}).scalars())
+
+
 def ordered_between(
     connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
 ) -> set[str]:
     """Order numbers of the account whose orders are of one of these spans (after, up to)."""
-    found: set[str] = set()
-    for after, until in spans:
-        rows = connection.execute(
-            select(order_row.c.order_no).where(
-                order_row.c.merchant_id == run.merchant_id,
-                order_row.c.account_id == run.account_id,
-                order_row.c.superseded_in.is_(None),
-                order_row.c.ordered_at > after,
-                order_row.c.ordered_at <= until,
-            )
-        )
-        found.update(rows.scalars())
-    return found
+    values: dict[str, Any] = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    count = 0
+    for count, (after, until) in enumerate(spans, start=1):
+        values |= {f"after_{count}": after, f"until_{count}": until}
+    return set(connection.execute(_within(count), values).scalars())
+
+
+@cache
+def _within(spans: int) -> Select[tuple[str]]:
+    """The statement for so many spans; a night asks for the same number every time."""
+    parts = (
+        (order_row.c.ordered_at > bindparam(f"after_{number}"))
+        & (order_row.c.ordered_at <= bindparam(f"until_{number}"))
+        for number in range(1, spans + 1)
+    )
+    return _STANDING.where(or_(false(), *parts))
 
 
 def orders_of_keys(

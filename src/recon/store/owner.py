@@ -46,7 +46,8 @@ class Owner:
     def is_alive_here(self, *, proc: Path = PROC) -> bool:
         """Whether this very process lives on this machine, also when it is stopped.
 
-        False for the process that asks, and for every process that cannot be seen from here.
+        False for the process that asks, and for every process of another machine or namespace.
+        Where the system does not say, it lives: a wrong "gone" would let two send.
         """
         here = type(self).this(proc=proc)
         told = {self.boot_id, self.namespace}
@@ -54,14 +55,25 @@ class Owner:
             return False
         try:
             descriptor = os.pidfd_open(self.pid)
-        except OSError:
+        except ProcessLookupError:
             return False
+        except OSError:
+            # An old kernel, a filter of calls, too many open files: no handle, so by /proc alone.
+            return self._may_be(proc)
         try:
             # The handle names one process: what is read now is of it, or it has ended.
-            same = _started_ticks(proc, self.pid) == self.started_ticks
-            return same and not _has_ended(descriptor)
+            return self._may_be(proc) and not _has_ended(descriptor)
         finally:
             os.close(descriptor)
+
+    def _may_be(self, proc: Path) -> bool:
+        """Whether the process of this number, if there is one, began when this one did."""
+        try:
+            return _start_of(proc, self.pid) == self.started_ticks
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        except OSError:
+            return True
 
 
 def _has_ended(descriptor: int) -> bool:
@@ -72,11 +84,15 @@ def _has_ended(descriptor: int) -> bool:
 
 
 def _started_ticks(proc: Path, pid: int) -> int:
-    """-1 when there is no such process."""
+    """-1 when nobody says."""
     try:
-        told = (proc / str(pid) / "stat").read_text()
+        return _start_of(proc, pid)
     except OSError:
         return -1
+
+
+def _start_of(proc: Path, pid: int) -> int:
+    told = (proc / str(pid) / "stat").read_text()
     return int(told.rpartition(")")[2].split()[START_FIELD])
 
 

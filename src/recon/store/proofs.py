@@ -6,7 +6,7 @@ The engine computes its own totals from frames; these are the ones the gate asks
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, case, func, or_, select
 
 from recon.model import ControlTotal, InstructionKind, InstructionState, SourceKind
 from recon.store.runs import Run
@@ -33,18 +33,16 @@ def _sum(column: Column[int]) -> ColumnElement[int]:
     return func.coalesce(func.sum(column), 0)
 
 
+def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
+    return func.sum(case((instruction.c.kind == kind.value, instruction.c.amount), else_=0))
+
+
 _MINE = (
     order_file.c.merchant_id == bindparam("of_merchant"),
     order_file.c.account_id == bindparam("of_account"),
     order_file.c.business_date == bindparam("of_date"),
 )
 _FILES = select(order_file.c.file_id).where(*_MINE)
-_TOLD = select(
-    _sum(order_file.c.rows_read),
-    _sum(order_file.c.rows_accepted),
-    _sum(order_file.c.rows_skipped),
-    _sum(order_file.c.rows_repeat),
-).where(*_MINE)
 _REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
 _ROWS = select(func.count()).where(order_row.c.file_id.in_(_FILES))
 _LINES = select(func.count()).where(settlement_line.c.file_id.in_(_FILES))
@@ -54,11 +52,22 @@ _ACTIONS = (
     .join(order_file, order_file.c.file_id == order_action.c.file_id)
     .where(*_MINE, order_file.c.kind == SourceKind.INSTRUCTIONS.value)
 )
+_TOLD = select(
+    _sum(order_file.c.rows_read),
+    _sum(order_file.c.rows_accepted),
+    _sum(order_file.c.rows_skipped),
+    _sum(order_file.c.rows_repeat),
+    _REJECTED.scalar_subquery(),
+    *(query.scalar_subquery() for query in (_ROWS, _LINES, _ACTIONS)),
+).where(*_MINE)
 _ANSWERED = select(func.count()).where(
     query_key.c.run_id == bindparam("of_run"),
     query_key.c.phase == bindparam("of_phase"),
     query_key.c.answer != "",
 )
+_PAYMENT = func.max(instruction.c.payment_amount)
+_CAPTURED = _amounts_of(InstructionKind.CAPTURE)
+_REFUNDED = _amounts_of(InstructionKind.REFUND)
 _BEYOND = select(func.count()).select_from(
     select(instruction.c.transaction_id)
     .where(
@@ -69,8 +78,14 @@ _BEYOND = select(func.count()).select_from(
         instruction.c.transaction_id != "",
         instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
     )
-    .group_by(instruction.c.transaction_id, instruction.c.kind)
-    .having(func.sum(instruction.c.amount) > func.max(instruction.c.payment_amount))
+    .group_by(instruction.c.transaction_id)
+    .having(
+        or_(
+            _CAPTURED > _PAYMENT,
+            # Captured in part: only that can be given back. No capture of ours: by somebody else.
+            case((_CAPTURED > 0, _CAPTURED), else_=_PAYMENT) < _REFUNDED,
+        )
+    )
     .subquery()
 )
 
@@ -90,11 +105,9 @@ def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
     place = _place(run) | {"of_date": run.business_date}
     told = connection.execute(_TOLD, place).one()
-    read, accepted, skipped, repeat = (int(value) for value in told)
-    rejected = _count(connection, _REJECTED, place)
-    stored = sum(_count(connection, query, place) for query in (_ROWS, _LINES, _ACTIONS))
+    read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in told)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
-    yield _total("T2", "rows stored", run, left=accepted, right=stored + repeat)
+    yield _total("T2", "rows stored", run, left=accepted, right=sum(stored) + repeat)
 
 
 def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:
@@ -104,7 +117,7 @@ def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> Co
 
 
 def _bounds(connection: Connection, run: Run) -> ControlTotal:
-    """T9: payments whose captures or refunds, in doubt counted, exceed the payment."""
+    """T9: payments whose captures exceed it, or refunds what was captured; doubts count."""
     beyond = _count(connection, _BEYOND, _place(run))
     return _total("T9", "payments out of bounds", run, left=beyond, right=0)
 

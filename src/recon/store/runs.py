@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from recon.errors import Defect
+from recon.errors import Defect, NightHeldError
 from recon.model import Mode, NightRequest, Part, Verdict
 from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
@@ -49,6 +49,12 @@ PART_ENDED = "part"
 RESUMED = "resumed"
 """The event of a stopped run that goes on as itself."""
 
+_INSERT = insert(run)
+_ACTIVE = select(run).where(
+    run.c.merchant_id == bindparam("of_merchant"),
+    run.c.account_id == bindparam("of_account"),
+    run.c.status == "active",
+)
 _BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
 _STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
 _STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindparam("done"))
@@ -89,26 +95,25 @@ def start(
     whose process is gone, or lost its lock on another machine: it is closed as stopped, and what it
     left in flight goes to doubt. Returns the ids of those runs.
     """
-    dead = connection.execute(
-        select(run.c.run_id, run.c.owner).where(*_of(request), run.c.status == "active")
-    ).all()
+    dead = connection.execute(_ACTIVE, _place(request.merchant_id, request.account_id)).all()
     for row in dead:
         connection.execute(
             update(run).where(run.c.run_id == row.run_id).values(status="stopped", finished_at=now)
         )
     connection.execute(
-        insert(run).values(
-            run_id=run_id,
-            merchant_id=request.merchant_id,
-            account_id=request.account_id,
-            business_date=request.business_date,
-            mode=request.mode.value,
-            status="active",
-            part=part or "",
-            started_at=now,
-            as_of=as_of,
+        _INSERT,
+        {
+            "run_id": run_id,
+            "merchant_id": request.merchant_id,
+            "account_id": request.account_id,
+            "business_date": request.business_date,
+            "mode": request.mode.value,
+            "status": "active",
+            "part": part or "",
+            "started_at": now,
+            "as_of": as_of,
             **_owner(),
-        )
+        },
     )
     events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
     began = {"business_date": request.business_date, "mode": request.mode.value}
@@ -130,24 +135,14 @@ def _owner() -> dict[str, str]:
 
 def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
     """The active run of an account, for the sentence that names the holder."""
-    found = connection.execute(
-        select(run)
-        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
-        .where(run.c.status == "active")
-        .order_by(run.c.started_at.desc())
-    ).mappings()
-    first = found.first()
+    newest_first = _ACTIVE.order_by(run.c.started_at.desc())
+    first = connection.execute(newest_first, _place(merchant_id, account_id)).mappings().first()
     return None if first is None else _run_of(first)
 
 
 def living(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
     """An active run of the account whose process lives on this machine, and is not this one."""
-    rows = connection.execute(
-        select(run)
-        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
-        .where(run.c.status == "active")
-    ).mappings()
-    for row in rows:
+    for row in connection.execute(_ACTIVE, _place(merchant_id, account_id)).mappings():
         owner = Owner.parsed(row["owner_process"])
         if owner is not None and owner.is_alive_here():
             return _run_of(row)
@@ -195,18 +190,26 @@ def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
 def finish(
     connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
 ) -> None:
-    """Close a run as finished (a part: PART_ENDED), or as stopped with the problem in words."""
+    """Close a run as finished (a part: PART_ENDED), or as stopped with the problem in words.
+
+    Raises:
+        NightHeldError: another run took its account over and closed it; it stays as that one said.
+    """
     told = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
-    connection.execute(
-        update(run).where(run.c.run_id == run_id).values(status=status, finished_at=now, **told)
+    closed = connection.execute(
+        update(run)
+        .where(run.c.run_id == run_id, run.c.status == "active")
+        .values(status=status, finished_at=now, **told)
     )
+    if closed.rowcount != 1:
+        msg = f"run {run_id} was closed: another run took the account over, and tells what became"
+        raise NightHeldError(f"{msg} of it")
     append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
 
 
 def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
-    place = {"of_merchant": merchant_id, "of_account": account_id}
-    found = connection.execute(_JUDGED, place).mappings()
+    found = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
     return {row["business_date"]: _run_of(row) for row in found}
 
 
@@ -214,7 +217,8 @@ def of_night(connection: Connection, request: NightRequest) -> Run | None:
     """The newest live run of a whole night; None when it never ran."""
     found = connection.execute(
         select(run)
-        .where(*_of(request), run.c.business_date == request.business_date)
+        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+        .where(run.c.business_date == request.business_date)
         .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
         .order_by(run.c.started_at.desc())
         .limit(1)
@@ -232,6 +236,14 @@ def later(connection: Connection, earlier: Run) -> str:
         .limit(1)
     )
     return found.scalar_one_or_none() or ""
+
+
+def any_finished_since(
+    connection: Connection, *, merchant_id: str, account_id: str, since: datetime
+) -> bool:
+    """Whether a whole live night of the account that began after an instant came to its end."""
+    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    return any(one.mode is Mode.LIVE and one.started_at > since for one in nights.values())
 
 
 def newest_start(connection: Connection) -> datetime | None:
@@ -302,8 +314,8 @@ def not_proven(connection: Connection, *, merchant_id: str, account_id: str) -> 
     )
 
 
-def _of(request: NightRequest) -> tuple[Any, ...]:
-    return (run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+def _place(merchant_id: str, account_id: str) -> dict[str, str]:
+    return {"of_merchant": merchant_id, "of_account": account_id}
 
 
 def _run_of(row: Mapping[Any, Any]) -> Run:

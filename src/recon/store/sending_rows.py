@@ -22,6 +22,15 @@ SWITCH = "sending"
 """Entity of the switch in the history."""
 _NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
 
+_PAID = (
+    select(instruction.c.payee_digest)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.kind == InstructionKind.PAYOUT.value,
+        instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
+    )
+    .distinct()
+)
 _RUNS_OF_NIGHT = select(runs.c.run_id).where(
     runs.c.merchant_id == bindparam("of_merchant"),
     runs.c.account_id == bindparam("of_account"),
@@ -123,16 +132,7 @@ def sent_outside(connection: Connection, run: Run) -> str:
 
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
     """Digests of the payees to whom a payout of the merchant took effect."""
-    found = connection.execute(
-        select(instruction.c.payee_digest)
-        .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.kind == InstructionKind.PAYOUT.value,
-            instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
-        )
-        .distinct()
-    )
-    return frozenset(found.scalars())
+    return frozenset(connection.execute(_PAID, {"of_merchant": run.merchant_id}).scalars())
 
 
 def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:

@@ -68,3 +68,21 @@ def test_the_sandbox_is_on_this_machine(merchant: Any) -> None:
     assert stat.S_ISREG((merchant.folder / "anna.secret").stat().st_mode)
     with merchant.environment() as environment:
         assert plays_on_this_machine(environment)
+
+
+def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
+    """In a file of one and a variable of the other, written differently: one person is not two."""
+    declare(merchant)
+    people = merchant.folder / "config" / "approvers.toml"
+    other = '\n[approvers.ben]\nname = "Ben Roth"\ncode_secret_env = "BENS"\n'
+    people.write_text(people.read_text() + other)
+    merchant.variables["BENS"] = f" {SECRET[:16].lower()} {SECRET[16:]}="
+    with merchant.environment() as environment:
+        for name in ("anna", "ben"):
+            with pytest.raises(ConfigurationError, match="have the same secret"):
+                identify(name, code=code_of(merchant), environment=environment)
+    merchant.variables["BENS"] = pyotp.random_base32()
+    with merchant.environment() as environment:
+        person = identify("anna", code=code_of(merchant), environment=environment)
+
+    assert person.word.authenticated

@@ -2,18 +2,22 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from recon.errors import UsageError
-from recon.steps import doctor
+from recon.business_date import BusinessCalendar
+from recon.errors import HistoryBrokenError, UsageError
+from recon.steps import doctor, restore
 from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.steps.restore import accept_restore
 from recon.steps.verify import Reading, verify
+from recon.store.history import Event, append
 
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
@@ -134,6 +138,58 @@ def test_after_acceptance_people_decide_what_was_sent(merchant: Any) -> None:
     assert first + second == [None, 3]
     assert merchant.instruction_states() == {"needs_human": 3}
     assert len(merchant.effects()) == 3
+
+
+@pytest.mark.usefixtures("backup")
+def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(merchant: Any) -> None:
+    """Nights that nobody started meanwhile: the files of the lost days still lie there."""
+    with merchant.environment() as environment:
+        accept(environment, "jo", "kim")
+    merchant.now += timedelta(days=3)
+    merchant.night(date="2026-11-23")
+
+    assert merchant.instruction_states() == {"planned": 3}
+    assert len(merchant.effects()) == 3
+
+
+@pytest.mark.parametrize(
+    ("zone", "date", "expected"),
+    [
+        ("Asia/Tokyo", "2026-11-21", True),
+        ("Asia/Tokyo", "2026-11-22", True),
+        ("Asia/Tokyo", "2026-11-23", False),
+        ("America/New_York", "2026-11-21", True),
+        ("America/New_York", "2026-11-22", False),
+    ],
+)
+def test_the_days_for_people_end_with_the_one_that_was_open(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch, zone: str, date: str, *, expected: bool
+) -> None:
+    """Accepted at 20:00 UTC, it is the next day in Tokyo already, and not yet in New York."""
+    at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+    run = SimpleNamespace(business_date=date, merchant_id="100042", account_id="100042001")
+    monkeypatch.setattr(restore.runs, "any_finished_since", lambda *_, **__: True)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        event = Event(restore.ENTITY, restore.ENTITY, restore.ACCEPTED, {})
+        append(connection, [event], at=at)
+        calendar = BusinessCalendar.of(timezone=zone)
+        found = restore.by_people_only(connection, run, calendar=calendar)
+
+    assert found is expected
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_history_that_does_not_close_is_not_accepted(merchant: Any) -> None:
+    """Two people cannot make whole what was changed by hand besides being restored."""
+    with closing(sqlite3.connect(database(merchant))) as connection:
+        connection.executescript(
+            "DROP TRIGGER history_no_update; UPDATE history SET data = '{}' WHERE sequence = 2"
+        )
+    with (
+        merchant.environment() as environment,
+        pytest.raises(HistoryBrokenError, match=r"history 2 .*nothing was accepted"),
+    ):
+        accept(environment, "jo")
 
 
 @pytest.mark.usefixtures("backup")

@@ -9,7 +9,15 @@ from sqlalchemy import Connection, select
 from recon.errors import Defect, NightHeldError
 from recon.model import Mode, NightRequest, Outcome
 from recon.settlement.eligibility import Cleared
-from recon.settlement.sender import NoReply, Reply, Sender, Sent, SurelyNotSent
+from recon.settlement.sender import (
+    BatchResult,
+    NoReply,
+    Reply,
+    RowResult,
+    Sender,
+    Sent,
+    SurelyNotSent,
+)
 from recon.store import history, runs
 from recon.store.engine import Store
 from recon.store.journal import StoredJournal
@@ -229,3 +237,35 @@ def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store: Store, run:
         kept = connection.execute(select(batch.c.state, batch.c.reply)).one()
     assert states_of(store) == ["in_doubt", "in_doubt"]
     assert tuple(kept) == ("closed", b"DONE")
+
+
+def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(store: Store, run: Run) -> None:
+    """What a run finds open after it was taken over may be on the wire for its successor."""
+    late = _journal(store, run, run_id=run.run_id)
+    ready = cleared_captures(store, run, orders=1)
+    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    _taken_over(store, run)
+    _journal(store, run, run_id="r2").claim("b2", prepared, at=AT)
+
+    with pytest.raises(NightHeldError, match="another run took the account over"):
+        late.doubt("b2", reason="its sender is gone", at=AT)
+    with pytest.raises(NightHeldError, match="another run took the account over"):
+        late.record("b2", BatchResult((RowResult(Outcome.DONE),), "1", "", ""), at=AT)
+    assert states_of(store) == ["in_flight"]
+
+
+def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run) -> None:
+    """Its process wakes and comes to its end: neither finished nor a newer reason."""
+    _taken_over(store, run)
+    for status in ("finished", "stopped"):
+        with (
+            pytest.raises(NightHeldError, match="another run took the account over"),
+            store.writing() as connection,
+        ):
+            runs.finish(connection, run.run_id, status=status, problem="", now=AT)
+    with store.reading() as connection:
+        states = {one: runs.get(connection, one).status for one in (run.run_id, "r2")}
+        told = [row["event"] for row in history.of_entity(connection, run.run_id)]
+
+    assert states == {run.run_id: "stopped", "r2": "active"}
+    assert told == ["started", "taken over"]

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -65,3 +66,35 @@ def test_an_owner_is_read_as_it_was_written() -> None:
     assert Owner.parsed(str(owner)) == owner
     assert Owner.parsed("") is None
     assert Owner.parsed("process 12 on host, started") is None
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EMFILE])
+def test_a_process_that_no_handle_is_had_of_is_not_called_gone(
+    child: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A kernel or a limit that gives no handle says nothing of the process; /proc does."""
+    owner = owner_of(child)
+
+    def refused(_: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    alive = owner.is_alive_here()
+    another = replace(owner, started_ticks=owner.started_ticks - 1).is_alive_here()
+    child.kill()
+    child.wait()
+
+    assert (alive, another, owner.is_alive_here()) == (True, False, False)
+
+
+def test_a_process_of_which_nothing_can_be_read_is_not_called_gone(
+    child: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    """Too many open files keep /proc from being read as well: who cannot be seen may live."""
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text(owner_of(child).boot_id)
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to(Path("/proc/self/ns/pid").readlink())
+    (tmp_path / f"{child.pid}/stat").mkdir(parents=True)
+
+    assert owner_of(child).is_alive_here(proc=tmp_path)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -67,32 +66,54 @@ def test_each_total_before_money_sees_its_loss(
     assert _failed(store, run) == failed
 
 
-def test_refunds_beyond_the_payment_fail_t9(store: Store, run: Run) -> None:
-    """Refunds that may have happened and exceed their payment close the gate."""
-    refund = Action(
-        action_id=1,
-        file_id=1,
-        file_name="orders.csv",
-        line=2,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        order_no="A",
-        transaction_id="T1",
-        kind=InstructionKind.REFUND,
-        currency="EUR",
-        order_amount=1_000,
-        action_amount=700,
-        reason="",
-        request_id="R-1",
-        occurrence=1,
-    )
-    second = replace(refund, request_id="R-2")
+CAPTURE, REFUND = InstructionKind.CAPTURE, InstructionKind.REFUND
+DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
+
+
+@pytest.mark.parametrize(
+    ("moved", "failed"),
+    [
+        ([(REFUND, 700), (REFUND, 300)], []),
+        ([(REFUND, 700), (REFUND, 700)], ["T9"]),
+        ([(CAPTURE, 600), (CAPTURE, 600)], ["T9"]),
+        ([(CAPTURE, 600), (REFUND, 600)], []),
+        ([(CAPTURE, 600), (REFUND, 700)], ["T9"]),
+    ],
+)
+def test_money_beyond_what_a_payment_holds_fails_t9(
+    store: Store, run: Run, moved: list[tuple[InstructionKind, int]], failed: list[str]
+) -> None:
+    """What may have moved: captures up to the payment, refunds up to what was captured of it."""
+    rows = [
+        Action(
+            action_id=number,
+            file_id=1,
+            file_name="orders.csv",
+            line=2,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            order_no="A",
+            transaction_id="T1",
+            kind=kind,
+            currency="EUR",
+            order_amount=1_000,
+            action_amount=amount,
+            reason="",
+            request_id=f"R-{number}",
+            occurrence=1,
+        )
+        for number, (kind, amount) in enumerate(moved, start=1)
+    ]
     ids = iter(["i1", "i2"])
-    made = plan([refund, second], known=Known(), new_id=lambda: next(ids), auto_approve=True)
+    made = plan(rows, known=Known(), new_id=lambda: next(ids), auto_approve=True)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=made, at=AT)
-    waiting = _failed(store, run)
-    with store.writing() as connection:
-        connection.execute(update(instruction).values(state=InstructionState.IN_DOUBT.value))
+    told = []
+    for state in (None, DOUBT, NOT_DONE):
+        with store.writing() as connection:
+            if state is not None:
+                values = {"state": state.value, "payment_amount": 1_000}
+                connection.execute(update(instruction).values(values))
+        told.append(_failed(store, run))
 
-    assert (waiting, _failed(store, run)) == ([], ["T9"])
+    assert told == [[], failed, []]
