@@ -45,9 +45,9 @@ FAULTS: dict[int, Fault] = {
     4: Fault(
         "machine reset",
         (),
-        "a reset is row 1 and the loss of pages that no fsync brought to the disk; our fsyncs stand "
-        "in test_journal::test_nothing_unflushed_is_behind_a_byte_that_leaves, that a disk keeps "
-        "what it acknowledged only a virtual machine or its power switch can show",
+        "it is row 1 and the loss of what no fsync brought to the disk; that our fsyncs come first "
+        "holds test_journal::test_nothing_unflushed_is_behind_a_byte_that_leaves, that a disk "
+        "keeps what it acknowledged only a virtual machine or its power switch can show",
     ),
     5: Fault(
         "out of memory",
