@@ -128,6 +128,7 @@ def resolve(
         or _missing_refund(searched)
         or _by_state(instruction, seen=seen, refund_visible_until=refund_visible_until)
         or _unseen(seen, since=ripe, now=now)
+        or _divided(seen)
     )
 
 
@@ -137,6 +138,18 @@ def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resoluti
     if now - last < UNSEEN_MAX:
         return None
     told = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
+    return Resolution(InstructionState.NEEDS_HUMAN, told)
+
+
+def _divided(seen: Sequence[Seen]) -> Resolution | None:
+    """Answers that say this and that, and never the same twice: nobody waits for ever."""
+    if not seen or seen[-1].queried_at - seen[0].queried_at < UNSEEN_MAX or _agreed(seen):
+        return None
+    states = ", ".join(sorted({one.state.value for one in seen}))
+    told = (
+        f"the gateway's {len(seen)} answers since {seen[0].queried_at:%Y-%m-%d %H:%M} UTC do not "
+        f"agree ({states})"
+    )
     return Resolution(InstructionState.NEEDS_HUMAN, told)
 
 

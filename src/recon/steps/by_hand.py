@@ -120,8 +120,10 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
         environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
     )
     with environment.store.reading() as connection:
-        others = instruction_rows.of_orders(connection, run, order_nos=[request.order_no])
-    judged = clear(instruction, baseline=baseline, others=others.get(request.order_no, []))
+        # Under whatever order they were sent, as a night looks at them.
+        wanted = payment.transaction_id
+        others = instruction_rows.of_payments(connection, run, transaction_ids=[wanted])
+    judged = clear(instruction, baseline=baseline, others=others.get(wanted, []))
     reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
     reason = reason or _hold(instruction, run=run, environment=environment)
     if isinstance(judged, Refused) or reason:

@@ -220,16 +220,6 @@ def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
     return found[0] if found else None
 
 
-def of_orders(
-    connection: Connection, run: Run, *, order_nos: Sequence[str]
-) -> dict[str, list[Instruction]]:
-    """All instructions of some orders, by order."""
-    by_order: dict[str, list[Instruction]] = {}
-    for item in _where_in(connection, run, column=instruction.c.order_no, values=order_nos):
-        by_order.setdefault(item.order_no, []).append(item)
-    return by_order
-
-
 def of_payments(
     connection: Connection, run: Run, *, transaction_ids: Iterable[str]
 ) -> dict[str, list[Instruction]]:

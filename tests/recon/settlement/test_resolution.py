@@ -85,6 +85,21 @@ def test_answers_that_differ_decide_nothing() -> None:
     assert _state(CAPTURE, (1, S.PAID), (16, S.AUTHORISED), (30, S.PAID)) == ""
 
 
+@pytest.mark.parametrize("kind", [InstructionKind.CAPTURE, InstructionKind.REFUND])
+def test_answers_that_never_agree_go_to_people_after_a_bound(kind: InstructionKind) -> None:
+    """A gateway that says this and that every night keeps no doubt for ever."""
+    day = 24 * 60
+    changing = [
+        (number * day + minutes, state)
+        for number, state in enumerate((S.PAID, S.AUTHORISED) * 2, start=1)
+        for minutes in (0, 1)
+    ]
+
+    assert _state(replace(CAPTURE, kind=kind), *changing[:-2]) == ""
+    assert _state(replace(CAPTURE, kind=kind), *changing) == "needs_human"
+    assert _state(CAPTURE, *changing, (5 * day, S.AUTHORISED)) == "resolved_not_applied"
+
+
 def test_a_refund_that_never_shows_goes_to_a_person() -> None:
     """A refund still not visible after its time is a person's to decide, never resent."""
     days = 8 * 24 * 60

@@ -2,6 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from recon.errors import NightHeldError, UsageError
 from recon.model import InstructionKind, InstructionState
@@ -59,6 +60,18 @@ def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> No
     assert meant.state is InstructionState.CONFIRMED
     assert len(merchant.effects()) == 2
     assert merchant.invariants()["over_refunded"] == 0
+
+
+def test_a_movement_of_the_same_payment_under_another_order_counts(merchant: Any) -> None:
+    """A refund that is in doubt holds its payment, whichever order it was filed under."""
+    payment = merchant.payments("captured")[0]
+    _ask(merchant, "refund", payment, amount=_part(payment))
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(text("UPDATE instruction SET order_no = 'O-2', state = 'in_doubt'"))
+
+    with pytest.raises(UsageError, match="of the same payment is not settled yet"):
+        _ask(merchant, "refund", payment, amount=_part(payment), request_id="second")
+    assert len(merchant.effects()) == 1
 
 
 def _part(payment: Any) -> str:
