@@ -81,7 +81,8 @@ FAULTS: dict[int, Fault] = {
     9: Fault(
         "a Dask worker dies",
         (),
-        "there is none: every step of a night works in its own process, whose death is row 1",
+        "workers only look for what agrees, move no money and write nothing: one that dies ends the "
+        "comparison in an error, and the night is row 1",
     ),
     10: Fault(
         "PostgreSQL killed around T1 and T2",
