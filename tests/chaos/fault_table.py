@@ -81,8 +81,7 @@ FAULTS: dict[int, Fault] = {
     9: Fault(
         "a Dask worker dies",
         (),
-        "workers only look for what agrees, move no money and write nothing: one that dies ends the "
-        "comparison in an error, and the night is row 1",
+        "a worker moves no money and writes nothing; a part is done again, with the same result",
     ),
     10: Fault(
         "PostgreSQL killed around T1 and T2",
