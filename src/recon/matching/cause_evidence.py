@@ -3,21 +3,24 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from recon.matching.coding import placed
 from recon.matching.exact import Exact
 from recon.matching.grace import business_days
-from recon.matching.grouping import Rows, instants_of
+from recon.matching.grouping import NO_INSTANT, Rows, instants_of
 from recon.matching.joined_sets import Joined
 from recon.matching.sources import Sources
-from recon.matching.total_rows import ACCOUNT, sizes
 from recon.rules import Rules
 
 BREAKS_MIN = 3
 """Fewer breaks are looked at one by one."""
 SHARE_MIN = 0.8
 """A cause holds for at least this share of what it could have held for."""
+
+MINUTE_MICROSECONDS = 60_000_000
+"""No business date ends within a minute."""
 
 Breaks = pd.DataFrame
 """Breaks, each with its set."""
@@ -42,19 +45,22 @@ class Evidence:
 
     def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
         """How many exact sets the orders of each combination of columns have."""
-        orders = self.whole.orders[[*columns]].iloc[self.exact.rows["orders"]]
-        return sizes(orders, by=[*columns])
+        numbers, places = placed(self.whole.orders, by=columns)
+        counts = np.bincount(numbers[self.exact.rows["orders"]], minlength=len(places))
+        return dict(zip(places, counts.tolist(), strict=True))
 
     def agreeing_days(self) -> set[tuple[str, str, int]]:
         """Merchants, accounts and business dates on which an exact set was paid."""
-        rows, gateway = self.exact.rows["gateway"], self.whole.gateway
-        instants = instants_of(gateway["transaction_date"])[rows]
-        days = business_days(instants, calendar=self.rules.business_calendar)
-        numbers, known = pd.factorize(days)
-        accounts, words = placed(gateway[ACCOUNT], by=ACCOUNT)
-        _, pairs = pd.factorize(accounts[rows] * max(len(known), 1) + numbers)
-        found = (divmod(pair, max(len(known), 1)) for pair in pairs.tolist())
-        return {(words[place][0], words[place][1], int(known[day])) for place, day in found}
+        keys, rows = self.exact.keys, self.exact.rows["gateway"]
+        instants = instants_of(self.whole.gateway["transaction_date"])[rows]
+        known = instants != NO_INSTANT
+        account = keys.account[keys.of["gateway"][rows]][known]
+        size = max(len(keys.accounts), 1)
+        minutes = instants[known] // MINUTE_MICROSECONDS
+        minute, place = np.divmod(pd.unique(minutes * size + account), size)
+        days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)
+        found = {*zip(place.tolist(), days.tolist(), strict=True)}
+        return {(keys.accounts[one][0], keys.accounts[one][1], day) for one, day in found}
 
     def file_of_sets(self, source: str) -> "pd.Series[str]":
         """The file of the first row of every set that has one (index: set)."""

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.coding import by_word, coded, is_word, placed
+from recon.matching.fingerprints import are_distinct
 from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, amounts_or
 from recon.matching.ledger_side import JUDGED, compared
@@ -38,9 +39,7 @@ def marked(sources: Sources) -> Sources:
     """The sources with what only all rows of a source can tell of one of them."""
     ledger, lines = sources.ledger, sources.settlement
     if ledger is not None:
-        (ids,), words = coded([ledger["entry_id"]])
-        alone = np.bincount(ids, minlength=len(words))[ids] == 1
-        ledger = ledger.assign(**{ALONE: alone})
+        ledger = ledger.assign(**{ALONE: _alone(ledger["entry_id"])})
     if lines is not None:
         first = np.zeros(len(lines), dtype=np.bool_)
         first[_first_days(lines, belongs=of_payments(lines))] = True
@@ -103,6 +102,15 @@ def _in_sets(ledger: pd.DataFrame) -> Bools:
     if JUDGED in ledger.columns:
         belongs &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
     return belongs
+
+
+def _alone(ids: "pd.Series[str]") -> Bools:
+    """The rows whose id no other row has."""
+    if are_distinct(ids):
+        return np.ones(len(ids), dtype=np.bool_)
+    (codes,), words = coded([ids])
+    alone: Bools = np.bincount(codes, minlength=len(words))[codes] == 1
+    return alone
 
 
 def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:

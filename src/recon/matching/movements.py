@@ -188,14 +188,16 @@ def _staying(was: Mapping[str, Any], *, now: Mapping[str, Any]) -> str:
     return STAYS if same else REVALUED
 
 
+_PLACE = ("merchant_id", "account_id", "order_no", "transaction_id")
+
+
 def _row(
     one: str, *, movement: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
     place = now or before
-    named = ("merchant_id", "account_id", "order_no", "transaction_id")
     return {
         "break_id": one,
-        **{name: place.get(name, "") for name in named},
+        **{name: place.get(name, "") for name in _PLACE},
         "movement": movement,
         "code_before": before.get("code", ""),
         "code": now.get("code", ""),
@@ -207,6 +209,6 @@ def _row(
 
 
 def _by_id(breaks: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    named = ["break_id", "merchant_id", "account_id", "order_no", "transaction_id", "code"]
-    rows = breaks[[*named, "currency", "exposure"]].to_dict("records")
-    return {str(row["break_id"]): {str(name): cell for name, cell in row.items()} for row in rows}
+    named = ["break_id", *_PLACE, "code", "currency", "exposure"]
+    cells = zip(*(breaks[name].tolist() for name in named), strict=True)
+    return {str(row[0]): dict(zip(named, row, strict=True)) for row in cells}

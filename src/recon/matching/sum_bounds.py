@@ -1,6 +1,5 @@
 """What all amounts of a night may come to: no sum of them may leave int64 and come back wrong."""
 
-import numpy as np
 import pandas as pd
 
 from recon.errors import SourceUnreadableError
@@ -40,6 +39,5 @@ def refuse_beyond_sums(sources: Sources) -> None:
 
 
 def _is_beyond(amounts: Ints) -> bool:
-    sizes = np.abs(amounts)
-    greatest = int(sizes.max())
-    return len(sizes) * greatest > SUM_MAX and sum(sizes.tolist()) > SUM_MAX
+    greatest = max(int(amounts.max()), -int(amounts.min()))
+    return len(amounts) * greatest > SUM_MAX and sum(map(abs, amounts.tolist())) > SUM_MAX

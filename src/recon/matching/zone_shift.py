@@ -6,7 +6,7 @@ alone, whose date the shift changes, at an end of a date where nearly no record 
 The shift itself is read from the sets that have both sides.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,10 @@ STEP_MICROSECONDS = HOUR_MICROSECONDS // 2
 """Zones differ by whole or half hours; a payment follows its order sooner than half a step."""
 STEPS_MIN, STEPS_MAX = 2, 28
 """Less than an hour is a delay; no zone is more than 14 hours away from UTC."""
+WIDTH = 2 * STEPS_MAX + 3
+"""So many steps are told apart, beyond all zones on either side counted as one."""
 NO_EDGE = NO_INSTANT
+NOTHING = np.zeros(1, dtype=np.intp)
 
 PAID_AT = "transaction_date"
 DATED = {"orders": "ordered_at", "ledger": "booked_at"}
@@ -48,7 +51,7 @@ class _Pairs:
     account: Rows
     """By number, as Keys.accounts counts."""
     times: Mapping[str, Ints]
-    """The two times, by the name of their column."""
+    """The source's time and the gateway's, by the name of their column."""
 
 
 def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
@@ -56,7 +59,7 @@ def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
     alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
     if alone.sum() < BREAKS_MIN:
         return
-    pairs = {source: _pairs(source, evidence=evidence) for source in DATED}
+    pairs = {source: [*_pairs(source, evidence=evidence)] for source in DATED}
     shifts = {source: _common_shifts(one) for source, one in pairs.items()}
     for account in sorted({*shifts["orders"], *shifts["ledger"]}):
         place = evidence.exact.keys.accounts[account]
@@ -93,42 +96,68 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
     )
 
 
-def _pairs(source: str, *, evidence: Evidence) -> _Pairs:
-    """Exact sets and sets that were classified, as far as both times are known."""
+def _pairs(source: str, *, evidence: Evidence) -> Iterator[_Pairs]:
+    """Sets that were classified, then exact sets, as far as both times are known."""
     sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
     number = {place: at for at, place in enumerate(exact.keys.accounts)}
-    places = zip(*(sets[name] for name in ACCOUNT), strict=True)
+    places = zip(*(sets[name].tolist() for name in ACCOUNT), strict=True)
     account = np.array([number.get(place, -1) for place in places], dtype=np.intp)
-    ours, paid = (sets[name].to_numpy(dtype=np.int64) for name in (dated, PAID_AT))
+    times = {name: sets[name].to_numpy(dtype=np.int64) for name in (dated, PAID_AT)}
+    yield _known(account, times=times)
     frame = getattr(evidence.whole, source)
     if frame is not None and exact.size:
-        keys = exact.keys.of["orders"][exact.rows["orders"]]
-        account = np.append(account, exact.keys.account[keys])
-        ours = np.append(ours, instants_of(frame[dated])[exact.rows[source]])
-        gateway = instants_of(evidence.whole.gateway[PAID_AT])
-        paid = np.append(paid, gateway[exact.rows["gateway"]])
-    both = (account >= 0) & (ours != NO_INSTANT) & (paid != NO_INSTANT)
-    return _Pairs(account[both], {dated: ours[both], PAID_AT: paid[both]})
+        account = exact.keys.account[exact.keys.of["orders"][exact.rows["orders"]]]
+        ours = instants_of(frame[dated])[exact.rows[source]]
+        paid = instants_of(evidence.whole.gateway[PAID_AT])[exact.rows["gateway"]]
+        yield _known(account, times={dated: ours, PAID_AT: paid})
 
 
-def _common_shifts(pairs: _Pairs) -> dict[int, int]:
+def _known(account: Rows, *, times: Mapping[str, Ints]) -> _Pairs:
+    known: Bools = account >= 0
+    for at in times.values():
+        known &= at != NO_INSTANT
+    if known.all():
+        return _Pairs(account, times)
+    return _Pairs(account[known], {name: at[known] for name, at in times.items()})
+
+
+def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
     """By account, how many steps nearly all times of the source are ahead of the gateway's."""
-    dated = next(name for name in pairs.times if name != PAID_AT)
-    apart = np.rint((pairs.times[dated] - pairs.times[PAID_AT]) / STEP_MICROSECONDS)
-    steps = np.clip(apart, -STEPS_MAX - 1, STEPS_MAX + 1).astype(np.intp)
-    width = 2 * STEPS_MAX + 3
-    counts = np.bincount(pairs.account * width + steps + STEPS_MAX + 1)
-    sums = np.bincount(pairs.account)
+    size = max((int(one.account.max(initial=-1)) for one in pairs), default=-1) + 1
+    sums = sum((np.bincount(one.account, minlength=size) for one in pairs), start=NOTHING)
+    alike = sum((_alike(one, size=size) for one in pairs), start=NOTHING)
+    if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
+        return {}
+    counts = sum((_by_steps(one, size=size) for one in pairs), start=NOTHING)
+    found = (
+        (spot // WIDTH, spot % WIDTH - STEPS_MAX - 1, count)
+        for spot, count in enumerate(counts.tolist())
+    )
     return {
-        spot // width: step
-        for spot in np.flatnonzero(counts).tolist()
-        if STEPS_MIN <= abs(step := spot % width - STEPS_MAX - 1) <= STEPS_MAX
-        and counts[spot] >= max(BREAKS_MIN, SHARE_MIN * sums[spot // width])
+        account: steps
+        for account, steps, count in found
+        if STEPS_MIN <= abs(steps) <= STEPS_MAX
+        and count >= max(BREAKS_MIN, SHARE_MIN * sums[account])
     }
 
 
+def _alike(pairs: _Pairs, *, size: int) -> Rows:
+    """By account, the pairs that are no step apart: a few of them rule a shift out."""
+    one, other = pairs.times.values()
+    near = np.abs(one - other) < STEP_MICROSECONDS
+    return np.bincount(pairs.account[near], minlength=size)
+
+
+def _by_steps(pairs: _Pairs, *, size: int) -> Rows:
+    """How many pairs are so many steps apart, by account and steps."""
+    ours, paid = pairs.times.values()
+    steps = np.rint((ours - paid) / STEP_MICROSECONDS)
+    spots = np.clip(steps, -STEPS_MAX - 1, STEPS_MAX + 1).astype(np.intp) + STEPS_MAX + 1
+    return np.bincount(pairs.account * WIDTH + spots, minlength=size * WIDTH)
+
+
 def _kept_apart(
-    breaks: Breaks, *, source: str, steps: int, pairs: _Pairs, evidence: Evidence
+    breaks: Breaks, *, source: str, steps: int, pairs: Sequence[_Pairs], evidence: Evidence
 ) -> pd.Index:
     """The breaks of one account that the shift of this source explains."""
     rows: list[pd.Index] = [
@@ -146,7 +175,7 @@ def _kept_apart(
 
 
 def _at_bare_edges(
-    breaks: Breaks, *, clock: str, shift: int, pairs: _Pairs, evidence: Evidence
+    breaks: Breaks, *, clock: str, shift: int, pairs: Sequence[_Pairs], evidence: Evidence
 ) -> Iterator[pd.Index]:
     """By end of a business date, breaks beside which nearly no record has its other side."""
     if breaks.empty:
@@ -154,7 +183,8 @@ def _at_bare_edges(
     times = evidence.joined.sets[clock].to_numpy(dtype=np.int64)[breaks["set"].to_numpy()]
     edges = _edges(times, shift=shift, evidence=evidence)
     account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
-    whole = _edges(pairs.times[clock][pairs.account == account], shift=shift, evidence=evidence)
+    beside = np.concatenate([one.times[clock][one.account == account] for one in pairs])
+    whole = _edges(beside, shift=shift, evidence=evidence)
     for edge in np.unique(edges[edges != NO_EDGE]):
         apart: Bools = edges == edge
         if apart.sum() >= SHARE_MIN * (apart.sum() + (whole == edge).sum()):
