@@ -5,12 +5,15 @@ from urllib.parse import urlsplit
 
 from recon.gateway_client.errors import AddressError
 
+VERSION_OF_EVERY_CALL = "/v1"
+
 
 def checked_base_url(base_url: str) -> str:
     """The base URL without a trailing slash.
 
     Raises:
-        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1].
+        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1]; or
+            with the version that every call adds.
     """
     try:
         parts = urlsplit(base_url)
@@ -27,7 +30,14 @@ def checked_base_url(base_url: str) -> str:
             f" not {parts.scheme or 'nothing'} to {host}"
         )
         raise AddressError(msg)
-    return base_url.rstrip("/")
+    kept = base_url.rstrip("/")
+    if parts.path.rstrip("/").endswith(VERSION_OF_EVERY_CALL):
+        msg = (
+            f"the gateway's base URL ends in {VERSION_OF_EVERY_CALL}, which every call adds by "
+            f"itself: set it to {kept.removesuffix(VERSION_OF_EVERY_CALL)}"
+        )
+        raise AddressError(msg)
+    return kept
 
 
 def is_private_way(url: str) -> bool:

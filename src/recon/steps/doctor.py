@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from recon.steps.environment import refuse_wrong_files
 from recon.steps.notices import told_by_settings
 from recon.steps.restore import link_missing
 from recon.store import sending_rows
-from recon.store.engine import open_store
+from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
 
 NEEDED_VARIABLES = (
@@ -56,25 +56,14 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
         return
-    database = checked("database", lambda: _database(settings))
-    yield database
-    if database.ok:
-        yield checked("clock", lambda: machine.clock_told(settings, now=clock()))
-        yield checked("disk", lambda: _disk(settings))
-        yield checked(
-            "permissions", lambda: machine.permissions_told(settings, variables=variables)
-        )
-        yield checked("sending", lambda: _sending(settings))
-        yield checked("codes", lambda: settings_told.codes_told(settings))
-        yield checked("notifications", lambda: settings_told.notifications_told(settings))
+    with ExitStack() as stack:
+        yield from _of_database(settings, stack=stack, clock=clock, variables=variables)
     yield checked("replies", lambda: settings_told.replies_told(settings))
     yield checked("limits", lambda: settings_told.limits_told(settings))
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
     yield from _reached(settings, variables=variables)
     for key, account in sorted(settings.accounts.items()):
         yield from _account_checks(key, account)
-        if database.ok:
-            yield checked(f"history {key}", partial(_history, settings, account.reports))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)
@@ -87,6 +76,32 @@ def _account_checks(key: str, account: AccountSettings) -> Iterator[Check]:
         yield checked(f"settlement {key}", partial(_folder, folder.inbox, os.R_OK))
     yield checked(f"reports {key}", partial(_writable, account.reports))
     yield checked(f"ledger {key}", partial(_ledger, account.ledger))
+
+
+def _of_database(
+    settings: Settings, *, stack: ExitStack, clock: Clock, variables: Mapping[str, str]
+) -> Iterator[Check]:
+    """What needs the database, which is opened once."""
+    opened: list[Store] = []
+    yield (first := checked("database", lambda: _database(settings, stack=stack, opened=opened)))
+    if not first.ok:
+        return
+    (store,) = opened
+    zone, config_dir = settings.rules.calendar.timezone, settings.config_dir
+    looks: dict[str, Callable[[], str]] = {
+        "clock": lambda: machine.clock_told(store, zone=zone, now=clock()),
+        "disk": lambda: _disk(store),
+        "permissions": lambda: machine.permissions_told(
+            store, config_dir=config_dir, variables=variables
+        ),
+        "sending": lambda: _sending(store),
+        "codes": lambda: settings_told.codes_told(settings, store=store),
+        "notifications": lambda: settings_told.notifications_told(store),
+    }
+    for key, account in sorted(settings.accounts.items()):
+        looks[f"history {key}"] = partial(_history, store, account.reports)
+    for name, look in looks.items():
+        yield checked(name, look)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
@@ -104,23 +119,21 @@ def checked(name: str, look: Callable[[], str]) -> Check:
         return Check(name, ok=False, sentence=str(error))
 
 
-def _database(settings: Settings) -> str:
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
-        check_revision(store)
-        with store.writing():
-            # Only a writer meets another writer's lock.
-            pass
-        where = store.path
+def _database(settings: Settings, *, stack: ExitStack, opened: list[Store]) -> str:
+    store = stack.enter_context(closing(open_store(settings.database_url.get_secret_value())))
+    opened.append(store)
+    check_revision(store)
+    with store.writing():
+        # Only a writer meets another writer's lock.
+        pass
+    where = store.path
     return "reachable, safe for money, at the version this program needs" + (
         f" ({where})" if where else ""
     )
 
 
-def _sending(settings: Settings) -> str:
-    with (
-        closing(open_store(settings.database_url.get_secret_value())) as store,
-        store.reading() as connection,
-    ):
+def _sending(store: Store) -> str:
+    with store.reading() as connection:
         found = sending_rows.stopped(connection)
     if found:
         raise ReconError(str(found))
@@ -152,11 +165,8 @@ def _ledger(source: LedgerSource | None) -> str:
     return str(source.path)
 
 
-def _history(settings: Settings, reports: Path) -> str:
-    with (
-        closing(open_store(settings.database_url.get_secret_value())) as store,
-        store.reading() as connection,
-    ):
+def _history(store: Store, reports: Path) -> str:
+    with store.reading() as connection:
         missing = link_missing(connection, reports=reports)
     if missing:
         raise ReconError(missing)
@@ -179,9 +189,9 @@ def _writable(path: Path) -> str:
     return machine.room_told(existing)
 
 
-def _disk(settings: Settings) -> str:
-    folder = machine.database_folder(settings)
-    return machine.room_told(folder) if folder else "the database has its own on its server"
+def _disk(store: Store) -> str:
+    path = store.path
+    return machine.room_told(path.parent) if path else "the database has its own on its server"
 
 
 def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) -> str:

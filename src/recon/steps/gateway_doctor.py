@@ -6,6 +6,7 @@ is one line with what to do; nothing is stored and no setting is changed.
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,6 +21,8 @@ from recon.settings import Settings
 from recon.steps.doctor import Check
 from recon.steps.settings_told import unmapped_codes
 from recon.store.code_rows import SeenCode
+from recon.store.engine import open_store
+from recon.store.migrate import check_revision
 
 CERTIFICATE_DAYS_MIN = 14
 """A certificate that ends sooner is a fault of tomorrow."""
@@ -178,7 +181,9 @@ async def _replies(place: GatewayAccount, *, accepted: Accepted, clock: Clock) -
 
 def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
     try:
-        unmapped = unmapped_codes(settings, account=account)
+        with closing(open_store(settings.database_url.get_secret_value())) as store:
+            check_revision(store)
+            unmapped = unmapped_codes(store, rules=settings.rules, account=account)
     except ReconError as error:
         return Check("codes", ok=False, sentence=str(error))
     if not unmapped:

@@ -4,32 +4,26 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from recon.errors import ReconError
 from recon.night_log import LOG_VARIABLE, open_log
-from recon.settings import Settings
 from recon.store import runs
-from recon.store.engine import Store, open_store
+from recon.store.engine import Store
 
 CLOCK_BACK_MAX = timedelta(minutes=1)
 DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
 
 
-def clock_told(settings: Settings, *, now: datetime) -> str:
+def clock_told(store: Store, *, zone: str, now: datetime) -> str:
     """Our clock beside the newest thing the database has seen, and the time zone of nights.
 
     Raises:
         ReconError: the database has a run from our future: this clock was set back.
     """
-    with (
-        closing(open_store(settings.database_url.get_secret_value())) as store,
-        store.reading() as connection,
-    ):
+    with store.reading() as connection:
         newest = runs.newest_start(connection)
-    zone = settings.rules.calendar.timezone
     told = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
     if newest is not None and newest - now > CLOCK_BACK_MAX:
         msg = (
@@ -58,15 +52,14 @@ def room_told(path: Path) -> str:
     return f"{path}, {free // 1024**3} GB free"
 
 
-def permissions_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
+def permissions_told(store: Store, *, config_dir: Path | None, variables: Mapping[str, str]) -> str:
     """That nobody else can change the configuration or read and change the database's file.
 
     Raises:
         ReconError: naming what is open to others, and the command that closes it.
     """
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
-        database = _database_file(store)
-    config = tuple(_with_files(settings.config_dir)) if settings.config_dir else ()
+    database = _database_file(store)
+    config = tuple(_with_files(config_dir)) if config_dir else ()
     found = [
         *(f"chmod o-w {path}" for path in _open_to_others(config, mode=stat.S_IWOTH)),
         *(f"chmod o-rwx {path}" for path in _open_to_others(database, mode=stat.S_IRWXO)),
@@ -87,13 +80,6 @@ def _database_file(store: Store) -> tuple[Path, ...]:
     if path is None or not path.parent.stat().st_mode & stat.S_IXOTH:
         return ()
     return (path,)
-
-
-def database_folder(settings: Settings) -> Path | None:
-    """Where the file of a SQLite database lies; None for a server."""
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
-        path = store.path
-    return path.parent if path else None
 
 
 def _with_files(folder: Path) -> Iterator[Path]:

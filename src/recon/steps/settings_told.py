@@ -4,16 +4,15 @@ Each function gives a sentence, or raises when a night would stumble over what i
 """
 
 from collections.abc import Mapping
-from contextlib import closing
 
 from recon.approvers import Approver
 from recon.errors import ConfigurationError, ReconError
 from recon.model import Answer, GatewayState
+from recon.rules import Rules
 from recon.settings import Settings, key_of_file
 from recon.store import notification_rows
 from recon.store.code_rows import SeenCode, codes_seen
-from recon.store.engine import open_store
-from recon.store.migrate import check_revision
+from recon.store.engine import Store
 
 
 def replies_told(settings: Settings) -> str:
@@ -73,7 +72,7 @@ def _has_lost_secret(one: Approver, *, variables: Mapping[str, str]) -> bool:
     return bool(one.code_secret_env) and not variables.get(one.code_secret_env, "").strip()
 
 
-def codes_told(settings: Settings) -> str:
+def codes_told(settings: Settings, *, store: Store) -> str:
     """How many codes of stored answers nobody has mapped, over all accounts.
 
     Raises:
@@ -82,7 +81,7 @@ def codes_told(settings: Settings) -> str:
     unmapped = {
         f"{seen.field} {seen.code}"
         for key in settings.accounts
-        for seen in unmapped_codes(settings, account=_pair(key))
+        for seen in unmapped_codes(store, rules=settings.rules, account=_pair(key))
     }
     if not unmapped:
         return "every code seen so far is mapped"
@@ -90,32 +89,27 @@ def codes_told(settings: Settings) -> str:
     return f"not mapped: {named}; `recon gateway doctor` prints the lines for rules.toml"
 
 
-def notifications_told(settings: Settings) -> str:
+def notifications_told(store: Store) -> str:
     """How many messages of the gateway were kept and refused.
 
     Raises:
         StoreError: the database cannot be read.
     """
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
-        check_revision(store)
-        with store.reading() as connection:
-            counts = notification_rows.counts(connection)
+    with store.reading() as connection:
+        counts = notification_rows.counts(connection)
     kept = counts.pop("kept")
     refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
     return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
 
 
-def unmapped_codes(settings: Settings, *, account: tuple[str, str]) -> list[SeenCode]:
+def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> list[SeenCode]:
     """Codes of an account's stored answers that rules.toml does not have.
 
     Raises:
         StoreError: the database cannot be read.
     """
-    with closing(open_store(settings.database_url.get_secret_value())) as store:
-        check_revision(store)
-        with store.reading() as connection:
-            seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
-    rules = settings.rules
+    with store.reading() as connection:
+        seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
         "query_result": lambda code: rules.answer_of(code) is Answer.UNMAPPED,

@@ -181,6 +181,7 @@ def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(
         "https://gateway.example:99999",
         "gateway.example",
         "https://",
+        "https://gateway.example/api/v1/",
         "",
     ],
 )

@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
+from recon.steps import doctor
 from recon.steps.doctor import Check, checks
+from recon.store.engine import open_store
 
 
 def _found(merchant: Any, **variables: str) -> dict[str, Check]:
@@ -11,9 +13,15 @@ def _found(merchant: Any, **variables: str) -> dict[str, Check]:
     return {check.name.split()[0]: check for check in told}
 
 
-def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
-    """With everything in place each line says so."""
+def test_a_healthy_merchant_passes_every_check(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With everything in place each line says so, and the database is opened once."""
+    opened: list[str] = []
+    monkeypatch.setattr(doctor, "open_store", lambda url: (opened.append(url), open_store(url))[1])
     found = _found(merchant)
+
+    assert len(opened) == 1
 
     assert set(found) == {
         *("configuration", "database", "sending", "codes", "notifications", "replies"),
@@ -42,6 +50,7 @@ def test_a_healthy_merchant_passes_every_check(merchant: Any) -> None:
         ({"RECON_DATABASE_URL": "sqlite:////nowhere/r.sqlite"}, "database", "does not exist"),
         ({"RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9"}, "gateway", "could not be reached"),
         ({"RECON_SIGN_KEY": "wrong"}, "gateway", "sign key"),
+        ({"RECON_GATEWAY_BASE_URL": "https://127.0.0.1:9/v1"}, "gateway", "ends in /v1"),
     ],
 )
 def test_each_trouble_is_named_with_what_to_do(
