@@ -14,7 +14,7 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
 
-.PHONY: help troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
+.PHONY: help prefect-forms prefect-postgresql troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -58,6 +58,12 @@ test-postgresql: $(READY) ## every test of a night on PostgreSQL, by a login wit
 
 troubled-nights: $(READY) ## real nights while Prefect cancels, pauses, retries, crashes or goes away around them
 	@CHAOS=1 $(BIN)/pytest -n 1 --dist loadgroup tests/flows/test_troubled_nights.py
+
+prefect-postgresql: $(READY) ## a night while Prefect keeps its own state on Debian's PostgreSQL (package postgresql)
+	@PREFECT_ON=postgresql $(BIN)/pytest -n 0 tests/flows/test_prefect_on_postgresql.py
+
+prefect-forms: $(READY) ## Prefect's pages in a real browser: a night, refunds approved by two people, its workbook found; pictures in out/pages
+	@PREFECT_FORMS=1 $(BIN)/pytest -n 0 tests/browser/test_prefect_forms.py
 
 conformance: $(READY) ## the gateway's contracts against our sandbox, or reading only against BASE_URL=… (RECON_SIGN_KEY, RECON_MERCHANT, RECON_ACCOUNT, CONFORMANCE_ORDERS)
 ifdef BASE_URL

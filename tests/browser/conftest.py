@@ -1,5 +1,6 @@
 """A real Chromium on real pages of a sandbox gateway; skipped with a reason where there is none."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
+
+collect_ignore = [] if os.environ.get("PREFECT_FORMS") else ["test_prefect_forms.py"]
+"""It starts a server, a worker and some interpreters: `make prefect-forms` only."""
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [

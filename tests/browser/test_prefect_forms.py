@@ -1,0 +1,192 @@
+"""Prefect's own pages in a real browser, on what `make serve` starts: `make prefect-forms`.
+
+A night by its form, its refunds approved by two people with codes, the night that sends them, and
+the workbook found from its artifact. Pictures of it are left in out/pages.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+import pyotp
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from flows import serve
+from flows.prefect_server import free_port
+
+PICTURES = Path(__file__).parents[2] / "out" / "pages"
+NIGHT = "100042-100042001"
+PEOPLE = {"anna": "Anna Berg", "ben": "Ben Roy"}
+CURRENCIES = ("EUR", "GBP", "USD", "JPY", "KWD")
+RUN_SECONDS_MAX = 400
+"""A worker starts an interpreter with all of Prefect for each run."""
+PAGE_MILLISECONDS = 60_000
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
+
+
+@dataclass
+class Desk:
+    """Prefect's pages of one machine, and what lies behind them."""
+
+    folder: Path
+    url: str
+    page: Page
+
+    def form(self, name: str, **given: str) -> Page:
+        """The form of a deployment; `given` as a link to it would have it."""
+        link = f"{self.url}/deployments/deployment/{self.deployment(name)}/run"
+        self.page.goto(f"{link}?parameters={quote(json.dumps(given))}")
+        self.page.get_by_role("button", name="Submit").wait_for()
+        return self.page
+
+    def field(self, name: str) -> Locator:
+        """The part of a form that asks for one parameter."""
+        title = self.page.get_by_text(re.compile(rf"^{name}( |$)"))
+        return self.page.locator(".p-label", has=title).last
+
+    def choose(self, name: str, word: str) -> None:
+        """Open a list by the keyboard and take a word of it."""
+        self.field(name).locator(".p-label__body button").first.focus()
+        self.page.keyboard.press("ArrowDown")
+        self.page.locator("[role=option], .p-select-option").get_by_text(word, exact=True).click()
+
+    def write(self, name: str, text: str) -> None:
+        """Type into a field."""
+        self.field(name).locator("textarea, input").first.fill(text)
+
+    def submitted(self, name: str) -> dict[str, Any]:
+        """The run that pressing Submit made, when it has ended."""
+        before = {run["id"] for run in self.runs(name)}
+        self.page.get_by_role("button", name="Submit").click()
+        give_up_at = time.monotonic() + RUN_SECONDS_MAX
+        while time.monotonic() < give_up_at:
+            for run in self.runs(name):
+                if run["id"] not in before and run["state"]["type"] in ENDED:
+                    return run
+            time.sleep(1)
+        pytest.fail(f"the run of {name} did not end in {RUN_SECONDS_MAX} s")
+
+    def decided(self, digest: str, *, by: str) -> dict[str, Any]:
+        """The run of the form by which a person says yes to the list."""
+        self.form("approve")
+        self.choose("decision", "approve")
+        self.write("list_digest", digest)
+        self.write("name", by)
+        self.page.get_by_role("button", name="password", exact=True).click()
+        self.write("code", pyotp.TOTP(secret_of(self.folder, by).read_text()).now())
+        self.picture(f"approve-{by}")
+        return self.submitted("approve")
+
+    def deployment(self, name: str) -> str:
+        """The id of a deployment."""
+        found = self._asked("deployments/filter", {})
+        return next(str(one["id"]) for one in found if one["name"] == name)
+
+    def runs(self, name: str) -> list[dict[str, Any]]:
+        """The newest runs of a deployment that somebody started."""
+        wanted = {"deployments": {"id": {"any_": [self.deployment(name)]}}, "limit": 50}
+        found = self._asked("flow_runs/filter", wanted | {"sort": "START_TIME_DESC"})
+        return [run for run in found if not run["auto_scheduled"]]
+
+    def moved(self, kind: str) -> int:
+        """How often the gateway did something for us."""
+        address = serve.read_env(self.folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"]
+        lines = httpx.get(f"{address}/_sandbox/effects").raise_for_status().text.splitlines()
+        done = [json.loads(line) for line in lines]
+        return sum(one["origin"] == "api" and one["operation"] == kind for one in done)
+
+    def picture(self, name: str) -> None:
+        """Keep what the page looks like."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=PICTURES / f"prefect-{name}.png")
+
+    def _asked(self, path: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            httpx.post(f"{self.url}/api/{path}", json=wanted).raise_for_status().json()
+        )
+        return found
+
+
+def secret_of(folder: Path, name: str) -> Path:
+    """Where the secret of somebody's codes lies."""
+    return folder / "demo" / "config" / f"{name}.secret"
+
+
+def declare_people(folder: Path) -> None:
+    """Two approvers with codes, and instructions that wait for them."""
+    limit = ", ".join(f"{currency} = 100000000" for currency in CURRENCIES)
+    tables = []
+    for short, name in PEOPLE.items():
+        secret = secret_of(folder, short)
+        secret.touch(mode=0o600)
+        secret.write_text(pyotp.random_base32())
+        tables.append(
+            f'[approvers.{short}]\nname = "{name}"\nlimit = {{ {limit} }}\n'
+            f'code_secret_file = "{secret}"\n'
+        )
+    config = folder / "demo" / "config"
+    (config / "approvers.toml").write_text("\n".join(tables))
+    merchants = config / "merchants.toml"
+    merchants.write_text(
+        merchants.read_text().replace("schedule =", "auto_approve = false\nschedule =")
+    )
+
+
+@pytest.fixture
+def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
+    """All programs of one machine, and a window on Prefect's pages."""
+    port = free_port()
+    folder, command = tmp_path / "serve", [sys.executable, "-m", "flows.serve"]
+    try:
+        subprocess.run([*command, "start", "--dir", folder, "--port", str(port)], check=True)
+        declare_people(folder)
+        page = chromium.new_page(viewport={"width": 1300, "height": 1100})
+        page.set_default_timeout(PAGE_MILLISECONDS)
+        yield Desk(folder, f"http://127.0.0.1:{port}", page)
+    finally:
+        subprocess.run([*command, "stop", "--dir", folder], check=True)
+
+
+@pytest.mark.flow
+@pytest.mark.timeout(1_800)
+def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk) -> None:
+    """Nothing moves before the second person's code; then it does, once, and the file is there."""
+    place = {"merchant_id": "100042", "account_id": "100042001", "business_date": "2026-11-20"}
+    desk.form(NIGHT, **place)
+    desk.choose("mode", "live")
+    first = desk.submitted(NIGHT)
+    desk.form("approve")
+    shown = desk.submitted("approve")
+    digest = re.search(r"list ([0-9a-f]{16})", shown["state"]["message"])
+    assert digest is not None, shown["state"]["message"]
+    noted = desk.decided(digest[1], by="anna")
+    moved_before = (desk.moved("refund"), desk.moved("capture"))
+    approved = desk.decided(digest[1], by="ben")
+    desk.form(NIGHT, **place)
+    desk.choose("mode", "live")
+    second = desk.submitted(NIGHT)
+    desk.page.goto(f"{desk.url}/runs")
+    desk.page.get_by_text(second["name"]).first.wait_for()
+    desk.picture("runs")
+    desk.page.goto(f"{desk.url}/artifacts/key/workbook-100042001")
+    link = desk.page.get_by_role("link", name=re.compile(r"reconciliation-.*\.xlsx")).first
+    link.wait_for()
+    desk.picture("workbook")
+    workbook = Path(unquote(urlsplit(link.get_attribute("href") or "").path))
+
+    assert (first["state"]["name"], second["state"]["name"]) == ("BREAKS OPEN", "BREAKS OPEN")
+    assert " live · BREAKS OPEN, " in second["name"]
+    assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved")
+    assert moved_before == (0, 0)
+    assert desk.moved("refund") > 0
+    assert workbook.is_file()
+    assert workbook.parent == desk.folder / "demo" / "reports"
