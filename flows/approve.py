@@ -32,7 +32,7 @@ class Decision(StrEnum):
     REJECT = "reject"
 
 
-@flow(name="approve", retries=0, persist_result=False)
+@flow(name="approve", flow_run_name="approve: {decision} {name}", retries=0, persist_result=False)
 def approve(  # noqa: PLR0917 - the fields of a form
     decision: Decision = Decision.SHOW,
     list_digest: Digest = "",

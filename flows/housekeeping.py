@@ -13,7 +13,12 @@ from tasks.running import opened_environment, say, sentences_only
 PersonName = Annotated[str, Field(max_length=100)]
 
 
-@flow(name="housekeeping", retries=0, persist_result=False)
+@flow(
+    name="housekeeping",
+    flow_run_name="housekeeping, delete: {delete}",
+    retries=0,
+    persist_result=False,
+)
 def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """Show what is older than retention.toml keeps; delete it where that is asked for.
 

@@ -24,7 +24,12 @@ PersonName = Annotated[str, Field(min_length=1, max_length=100)]
 REFUSALS_SHOWN_MAX = 20
 
 
-@flow(name="import-resolutions", retries=0, persist_result=False)
+@flow(
+    name="import-resolutions",
+    flow_run_name="answers of {answered_by}",
+    retries=0,
+    persist_result=False,
+)
 def import_resolutions(workbook: Path, answered_by: PersonName) -> State[Any]:
     """Take in the answers of a filled-in workbook; the same file again changes nothing.
 

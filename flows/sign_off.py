@@ -34,7 +34,12 @@ class Signing(StrEnum):
     APPROVER = "approver"
 
 
-@flow(name="sign-off", retries=0, persist_result=False)
+@flow(
+    name="sign-off",
+    flow_run_name="sign-off: {sign_as} {run_id} {name}",
+    retries=0,
+    persist_result=False,
+)
 def sign_off(
     sign_as: Signing = Signing.SHOW,
     run_id: RunId = "",
