@@ -6,13 +6,15 @@ that come of an age at which they are asked about again. Afterwards every order 
 touched is asked again. A key without a usable answer is `failed`, never "not found".
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
 
-from recon.gateway_adapter.queries import KeyAnswers, ask
+from recon.gateway_adapter.queries import KeyAnswers
 from recon.model import Answer, StepSummary
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import keep_ledger
+from recon.steps.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
 from recon.steps.settled import settled_since
 from recon.steps.siblings import ask_siblings
 from recon.steps.window import in_window, ledger_start, looked_back, window_start
@@ -27,9 +29,6 @@ from recon.store import (
     settlement_rows,
 )
 from recon.store.runs import Run
-
-KEYS_PER_SAVE_MAX = 1_000
-"""Keys asked for between two commits; a restart asks at most these again."""
 
 
 def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
@@ -108,34 +107,32 @@ def previous_night(run: Run, *, environment: Environment) -> Run | None:
 
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
-    silent_after = 0
-    for start in range(0, len(keys), KEYS_PER_SAVE_MAX):
-        part = keys[start : start + KEYS_PER_SAVE_MAX]
-        # An answer without a payment has no time of its own: not later than this is sure.
-        asked_at = environment.clock()
-        if silent_after:
-            found = _not_asked(part, asked=silent_after)
-        else:
-            found = asyncio.run(
-                ask(
-                    part,
-                    account=(run.merchant_id, run.account_id),
-                    settings=environment.settings,
-                    clock=environment.clock,
-                    randomness=environment.randomness,
-                )
-            )
-        if part and all(answer is Answer.FAILED for answer, _ in found.answers.values()):
-            silent_after = silent_after or start + len(part)
-        with environment.store.writing() as connection:
-            answers.save(
-                connection,
-                run,
-                phase=phase,
-                answers=found.answers,
-                observations=found.observations,
-                at=asked_at,
-            )
+    """Ask about the keys and store each shard's answers; a silent gateway is asked no further."""
+    save = partial(_save, run=run, phase=phase, environment=environment)
+    done = 0
+    account = (run.merchant_id, run.account_id)
+    for asked in asked_in_shards(keys, account=account, environment=environment):
+        save(asked.found, at=asked.at)
+        done += len(asked.keys)
+        if all(answer is Answer.FAILED for answer, _ in asked.found.answers.values()):
+            break
+    for start in range(done, len(keys), KEYS_PER_SHARD_MAX):
+        at = environment.clock()
+        save(_not_asked(keys[start : start + KEYS_PER_SHARD_MAX], asked=done), at=at)
+
+
+def _save(
+    found: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
+) -> None:
+    with environment.store.writing() as connection:
+        answers.save(
+            connection,
+            run,
+            phase=phase,
+            answers=found.answers,
+            observations=found.observations,
+            at=at,
+        )
 
 
 def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
