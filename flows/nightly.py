@@ -19,6 +19,7 @@ from flows.approve import waiting_for_people
 from flows.artifacts import Artifacts
 from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
+from flows.night_workers import night_workers
 from flows.outcome import state_of, state_of_held, verdict_of
 from recon.errors import NightHeldError
 from recon.model import Mode, NightRequest, StepSummary
@@ -63,7 +64,7 @@ def nightly(
         request = NightRequest(merchant_id, account_id, day.isoformat(), Mode(mode))
         artifacts = Artifacts(request)
         try:
-            with _held(request) as run_id:
+            with _held(request) as run_id, night_workers():
                 summaries = _walk(run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)

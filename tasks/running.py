@@ -10,6 +10,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.logging.loggers import PrefectLogAdapter
 
+from recon.cluster import Workers
 from recon.errors import Defect, ReconError, StoreLockedError
 from recon.model import StepSummary
 
@@ -31,6 +33,8 @@ RETRY_DELAYS_SECONDS = [2.0, 10.0]
 
 NIGHT_LOG = "night"
 """Child of Prefect's run loggers that carries the sentences for people."""
+
+_KEPT: ContextVar[Workers | None] = ContextVar("workers of the flow", default=None)
 
 Step = Callable[..., StepSummary]
 """`(run_id, *, environment, ...) -> StepSummary`."""
@@ -58,8 +62,18 @@ def opened_environment() -> Iterator["Environment"]:
     """The environment of this process: settings, store, clock and gateway, closed at the end."""
     from recon.steps.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with environment_of(os.environ, clock=system_clock, workers=_KEPT.get()) as environment:
         yield environment
+
+
+@contextmanager
+def keeping_workers(workers: Workers) -> Iterator[None]:
+    """Let every environment that is opened in the block use these workers."""
+    token = _KEPT.set(workers)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
 
 
 @contextmanager

@@ -1,0 +1,59 @@
+"""The workers of a flow's night: one real cluster on this machine, held by prefect-dask."""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.night_workers import night_workers
+from tasks.running import opened_environment
+
+CLUSTER = 'address = "local"\nlocal_workers = 1\npartitions = 2\nconnect_seconds = 120\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of configuration, and an environment whose workers are all that is looked at."""
+    given: list[Any] = []
+
+    @contextmanager
+    def opened(_: Any, *, clock: Any, workers: Any) -> Any:
+        assert clock
+        given.append(workers)
+        yield workers
+
+    monkeypatch.setattr("recon.steps.environment.environment_of", opened)
+    for name in ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_SIGN_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_the_steps_of_a_flow_share_one_cluster(config: Path) -> None:
+    """Each step opens its environment and finds the workers of the one before; then they end."""
+    (config / "cluster.toml").write_text(CLUSTER)
+
+    def work(item: int) -> tuple[int, int, str]:
+        return item, os.getpid(), os.environ["RECON_CONFIG_DIR"]
+
+    done = []
+    with night_workers():
+        for _ in range(2):
+            with opened_environment() as workers:
+                done += workers.each(work, [1, 2])  # type: ignore[attr-defined] - as given above
+
+    assert [item for item, _, _ in done] == [1, 2, 1, 2]
+    (pid,) = {pid for _, pid, _ in done}
+    assert pid != os.getpid()
+    assert {folder for _, _, folder in done} == {str(config)}
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_without_an_address_each_environment_does_as_configured(config: Path) -> None:
+    """Nothing is shared, and no cluster is begun."""
+    assert not [*config.iterdir()]
+    with night_workers(), opened_environment() as workers:
+        assert workers is None
