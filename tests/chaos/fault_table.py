@@ -80,8 +80,10 @@ FAULTS: dict[int, Fault] = {
     ),
     9: Fault(
         "a Dask worker dies",
-        (),
-        "a worker moves no money and writes nothing; a part is done again, with the same result",
+        (
+            "recon/test_dask_workers.py::test_a_killed_worker_changes_nothing",
+            "recon/test_dask_workers.py::test_a_scheduler_that_goes_away_ends_the_step",
+        ),
     ),
     10: Fault(
         "PostgreSQL killed around T1 and T2",
