@@ -45,6 +45,13 @@ _STRAYED = (
     .order_by(instruction.c.instruction_id)
     .limit(1)
 )
+_VANISHED = (
+    select(history.c.entity_id)
+    .outerjoin(instruction, instruction.c.instruction_id == history.c.entity_id)
+    .where(history.c.entity == "instruction", instruction.c.instruction_id.is_(None))
+    .order_by(history.c.sequence)
+    .limit(1)
+)
 _HASH = select(history.c.hash).where(history.c.sequence == bindparam("wanted"))
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
@@ -102,10 +109,15 @@ def has_link(connection: Connection, claimed: Head) -> bool:
 
 
 def strayed_instruction(connection: Connection) -> str:
-    """An instruction whose state is not what its last event says, in words; "" when none."""
+    """An instruction that is not what its last event says, or is gone, in words; "" when none.
+
+    Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.
+    """
     found = connection.execute(_STRAYED).one_or_none()
     if found is None:
-        return ""
+        gone = connection.execute(_VANISHED).scalar_one_or_none()
+        told = "the history knows it, the journal does not: it was removed past the journal"
+        return f"instruction {gone} is gone: {told}" if gone else ""
     told = f"its last event is {found.event!r}" if found.event else "the history never heard of it"
     return (
         f"instruction {found.instruction_id} is {found.state}, but {told}: it was changed past "

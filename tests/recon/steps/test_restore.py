@@ -12,6 +12,7 @@ import pytest
 
 from recon.business_date import BusinessCalendar
 from recon.errors import HistoryBrokenError, UsageError
+from recon.model import Mode
 from recon.steps import doctor, restore
 from recon.steps.environment import Environment
 from recon.steps.identity import identify
@@ -236,6 +237,22 @@ def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) 
 
     assert "changed past the journal" in str(told.figures["stopped"])
     assert len(merchant.effects()) == 1
+
+
+def test_an_instruction_removed_past_the_journal_closes_the_gate(merchant: Any) -> None:
+    """What was approved is never forgotten: its events are there without it, so nothing is sent."""
+    one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    merchant.drop("first.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.night(mode=Mode.DRY_RUN)
+    with closing(sqlite3.connect(database(merchant))) as connection:
+        connection.execute("DELETE FROM instruction")
+        connection.commit()
+    merchant.drop("second.csv", merchant.order(other, status="refunded", action="refund"))
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "it was removed past the journal" in str(told.figures["stopped"])
+    assert merchant.effects() == []
 
 
 def test_files_that_claim_a_link_without_a_hash_hide_nothing(merchant: Any) -> None:
