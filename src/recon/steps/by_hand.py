@@ -18,14 +18,13 @@ from recon.gateway_client.addresses import is_loopback
 from recon.model import Answer, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
 from recon.settings import Settings
-from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.eligibility import Baseline, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
-from recon.settlement.sender import Sender
 from recon.steps.environment import Environment
-from recon.steps.restore import note_head, noting_marks, restored_since
+from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
-from recon.steps.spilled import lasting
+from recon.steps.settle import send
 from recon.store import answers, case_rows, instruction_rows, runs
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
@@ -116,9 +115,9 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
     baseline = _ask(request, run=run, environment=environment)
     payment = _payment(request, baseline=baseline)
     instruction = _planned(request, payment=payment, run=run, environment=environment)
-    gateway = GatewayOfMoney.of(
-        environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
-    )
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    account = (run.merchant_id, run.account_id)
+    gateway = GatewayOfMoney.of(environment.settings, account=account, clock=environment.clock)
     with environment.store.reading() as connection:
         # Under whatever order they were sent, as a night looks at them.
         wanted = payment.transaction_id
@@ -134,7 +133,8 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
     if instruction.state is InstructionState.APPROVED:
-        _send(judged, gateway=gateway, run=run, environment=environment)
+        journal = StoredJournal(environment.store, run_id=run.run_id, **place)
+        send([judged], run=run, sending=(gateway, journal), environment=environment)
     return _result(instruction, environment=environment)
 
 
@@ -289,25 +289,6 @@ def _as_asked(
         approved_by="",
         hold=f"asked for by hand by {by}: another person approves it, the next night sends it",
     )
-
-
-def _send(cleared: Cleared, *, gateway: GatewayOfMoney, run: Run, environment: Environment) -> None:
-    journal = StoredJournal(
-        environment.store,
-        run_id=run.run_id,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-    )
-    with lasting(journal, run=run, environment=environment) as journal_to_send_by:
-        sender = Sender(
-            gateway=gateway,
-            journal=journal_to_send_by,
-            clock=environment.clock,
-            new_id=environment.new_id,
-            mark=noting_marks(run, environment=environment),
-        )
-        asyncio.run(sender.send_all([cleared]))
-    note_head(run, environment=environment)
 
 
 def _result(instruction: Instruction, *, environment: Environment) -> HandResult:

@@ -76,7 +76,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
     sent = Sent()
     if run.mode is Mode.LIVE and waiting.cleared:
-        sent = _send(waiting.cleared, run=run, sending=(gateway, journal), environment=environment)
+        sending = (gateway, journal)
+        sent = send(waiting.cleared, run=run, sending=sending, environment=environment)
     with environment.store.writing() as connection:
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
@@ -94,7 +95,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
 
 
-def _send(
+def send(
     cleared: Sequence[Cleared],
     *,
     run: Run,

@@ -1,3 +1,4 @@
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +108,22 @@ def test_an_unknown_order_is_named(merchant: Any) -> None:
 
     with pytest.raises(UsageError, match="does not know it; nothing was stored"):
         _ask(merchant, "capture", payment)
+
+
+def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
+    """Told to end while it is on its way: the answer is kept first, then the signal comes."""
+    payment = merchant.payments("authorised")[0]
+
+    def told_to_end(point: str) -> None:
+        if point == "after claim":
+            signal.raise_signal(signal.SIGINT)
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
+        carry_out(request, environment=replace(environment, mark=told_to_end))
+
+    assert merchant.instruction_states() == {"confirmed": 1}
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
 
 def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
