@@ -290,7 +290,7 @@ def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
 
 
 class Killed(BaseException):
-    """The process is gone. Not KeyboardInterrupt, which asyncio lets out past what it still holds."""
+    """The process is gone; a KeyboardInterrupt would leave asyncio with what it still holds."""
 
 
 def _crash(*_: object, **__: object) -> None:
