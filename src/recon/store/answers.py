@@ -42,6 +42,9 @@ _ANSWER = (
     .values(answer=bindparam("told"), reason=bindparam("because"), answered_at=bindparam("at"))
 )
 _FORGET = delete(observation).where(
+    # By the index of keys: that of runs would look at all that the run has seen, for each key.
+    observation.c.merchant_id == bindparam("of_merchant"),
+    observation.c.account_id == bindparam("of_account"),
     observation.c.run_id == bindparam("of_run"),
     observation.c.phase == bindparam("of_phase"),
     observation.c.order_no == bindparam("of_order"),
@@ -99,7 +102,8 @@ def save(
     """Store final answers (key -> answer and reason) with the payments they showed."""
     place = _of(run.run_id, phase)
     if answers:
-        connection.execute(_FORGET, [place | {"of_order": key} for key in answers])
+        owner = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+        connection.execute(_FORGET, [place | owner | {"of_order": key} for key in answers])
         told = [
             {
                 "of_order": key,

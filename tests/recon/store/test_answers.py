@@ -1,10 +1,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy import create_engine
+
 from recon.model import Answer, ControlTotal
 from recon.store import answers, proofs
+from recon.store.columns import metadata
 from recon.store.engine import Store
 from recon.store.runs import Run
+from recon.store.schema import observation
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 FOUND = (Answer.FOUND, "")
@@ -113,3 +117,13 @@ def test_an_unanswered_key_fails_t3(store: Store, run: Run) -> None:
         after = proofs.before_money(connection, run, universe=2, phase=answers.BASELINE)
 
     assert (_failed(before), _failed(after)) == (["T3"], [])
+
+
+def test_an_answer_takes_the_place_of_an_earlier_one_by_its_key() -> None:
+    """Replacing one answer does not look at all that the run has seen: nights would grow squared."""
+    engine = create_engine("sqlite://")
+    statement = str(answers._FORGET.compile(dialect=engine.dialect))
+    with engine.connect() as connection:
+        metadata.create_all(connection, tables=[observation])
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple("marpo")).all()
+    assert "ix_observation_key" in str(plan)

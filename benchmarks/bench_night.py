@@ -1,0 +1,176 @@
+"""What every stage of a night costs: files, questions, money, comparison, workbook.
+
+Run by `make bench-night` (NIGHT_ORDERS, a million without it). A whole night of the real command
+against a sandbox in a process of its own: one order file of all payments, captures asked for of one
+in twenty, a ledger file of all that happened. The figures are those that every night writes; read
+the CPU, which other work on the machine hardly changes.
+"""
+
+import argparse
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bench_journal import PLACE, variables
+
+from recon.money import format_minor_units, parse_minor_units
+from recon.steps import stages
+from recon.steps.environment import system_clock
+
+ORDERS = 1_000_000
+CAPTURED_ONE_IN = 20
+ENDINGS = {0, 3, 4}
+"""Exit codes of a night that came to its end, whatever it found."""
+STATUS = {"chargeback": "paid", "in_review": "pending", "expired": "authorised"}
+"""A gateway's state -> the order's, where they differ."""
+HEADER = (
+    *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
+    *("transaction_id", "refund_amount", "action", "request_id"),
+)
+LEDGER_HEADER = (
+    *("entry_id", "merchant_id", "account_id", "order_no", "entry_type", "currency", "amount"),
+    *("booked_at", "transaction_id"),
+)
+BOOKED = {"capture", "refund", "chargeback"}
+WINDOW = "[window]\norders_days = 60\nledger_days = 60\n"
+
+
+@contextmanager
+def sandbox(orders: int) -> Iterator[str]:
+    """A gateway with so many payments, in a process of its own."""
+    code = (
+        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
+        f"serve(SandboxOptions(orders={orders}))"
+    )
+    with subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.terminate()
+
+
+def lines_of(base_url: str, what: str) -> Iterator[dict[str, str]]:
+    """Everything of one kind that the sandbox knows of the account."""
+    with urllib.request.urlopen(f"{base_url}/_sandbox/{what}") as reply:  # noqa: S310 - loopback
+        for line in reply:
+            row = json.loads(line)
+            if row["account_id"] == PLACE["account_id"]:
+                yield row
+
+
+def write_ledger(path: Path, base_url: str) -> tuple[dict[str, str], Counter[str]]:
+    """The books; when each payment was authorised, and the minor units refunded of each."""
+    authorised: dict[str, str] = {}
+    refunded: Counter[str] = Counter()
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=LEDGER_HEADER, extrasaction="ignore")
+        writer.writeheader()
+        for number, effect in enumerate(lines_of(base_url, "effects")):
+            if effect["operation"].startswith("authorise"):
+                authorised[effect["transaction_id"]] = effect["committed_at"]
+            if effect["operation"] == "refund":
+                refunded[effect["transaction_id"]] += units_of(effect)
+            if effect["operation"] in BOOKED:
+                writer.writerow(
+                    effect
+                    | {
+                        "entry_id": f"E{number}",
+                        "entry_type": effect["operation"],
+                        "amount": format_minor_units(units_of(effect), currency=effect["currency"]),
+                        "booked_at": effect["committed_at"],
+                    }
+                )
+    return authorised, refunded
+
+
+def units_of(row: dict[str, str]) -> int:
+    """The amount of a line of the sandbox."""
+    return parse_minor_units(row["amount"], currency=row["currency"])
+
+
+def write_orders(path: Path, base_url: str, *, ledger: Path) -> None:
+    """The shop's file of every payment, with some captures."""
+    authorised, refunded = write_ledger(ledger, base_url)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=HEADER, restval="", extrasaction="ignore")
+        writer.writeheader()
+        for number, payment in enumerate(lines_of(base_url, "payments")):
+            told: dict[str, Any] = {
+                "amount": format_minor_units(units_of(payment), currency=payment["currency"]),
+                "status": STATUS.get(payment["state"], payment["state"]),
+                "ordered_at": authorised.get(payment["transaction_id"], ""),
+            }
+            if not told["ordered_at"]:
+                continue  # a payment that failed: the shop has no order of it
+            if payment["state"] == "partially_refunded":
+                part = refunded[payment["transaction_id"]]
+                told["refund_amount"] = format_minor_units(part, currency=payment["currency"])
+            if payment["state"] == "authorised" and number % CAPTURED_ONE_IN == 0:
+                told |= {"action": "capture", "request_id": f"C{number}"}
+            writer.writerow(payment | told)
+
+
+def one_night(folder: Path, base_url: str) -> dict[str, Any]:
+    """The figures that the night wrote, and its whole CPU."""
+    environment = os.environ | variables(folder, base_url)
+    inbox, ledger = folder / "inbox", folder / "ledger.csv"
+    inbox.mkdir()
+    merchants, rules = folder / "merchants.toml", folder / "rules.toml"
+    told = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
+    merchants.write_text(f'{told}archive = "{folder / "kept"}"\nledger = {{ path = "{ledger}" }}\n')
+    rules.write_text(f"{rules.read_text()}\n{WINDOW}")
+    write_orders(inbox / "orders.csv", base_url, ledger=ledger)
+    date = (system_clock() - timedelta(days=1)).date().isoformat()
+    place = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
+    night = "from recon.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", night, "nightly", *place, "--business-date", date]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    if ran.returncode not in ENDINGS:
+        sys.exit(f"the night ended with {ran.returncode}: {ran.stderr[-2000:]}")
+    (metrics,) = (folder / stages.FOLDER).glob("*.json")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(ran.stdout.strip()[-1500:], file=sys.stderr)
+    return json.loads(metrics.read_text()) | {"cpu_seconds": used.ru_utime + used.ru_stime}
+
+
+def tell(found: dict[str, Any], *, orders: int) -> None:
+    """A table in Markdown: CPU of every stage and its share of the night."""
+    whole = found["cpu_seconds"]
+    measured = [*found["stages"]]
+    rest = whole - sum(one["cpu_seconds"] for one in measured)
+    print(f"\nA night of {orders:,} payments: {whole:.1f} s of CPU\n")
+    print("| stage | CPU s | share | peak MiB | wall s |\n|---|---|---|---|---|")
+    for one in measured:
+        cpu = one["cpu_seconds"]
+        peak = one["peak_rss_bytes"] / 2**20
+        print(
+            f"| {one['stage']} | {cpu:.1f} | {cpu / whole:.0%} | {peak:,.0f} "
+            f"| {one['seconds']:.0f} |"
+        )
+    print(f"| start, end and between | {rest:.1f} | {rest / whole:.0%} | | |")
+
+
+def main() -> None:
+    """One night, and where its CPU went."""
+    options = argparse.ArgumentParser(description="CPU of every stage of a night.")
+    options.add_argument("--orders", type=int, default=ORDERS)
+    orders = options.parse_args().orders
+    with sandbox(orders) as base_url, tempfile.TemporaryDirectory() as name:
+        tell(one_night(Path(name), base_url), orders=orders)
+
+
+if __name__ == "__main__":
+    main()
