@@ -18,13 +18,11 @@ from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.csv_block import Block, Dialect, read_block
 from recon.foreign_bytes.csv_scanner import Record, scanned, text_of
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
-from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import (
     BadRow,
     Declared,
     RawTable,
     checked_header,
-    joined,
     refuse,
     refuse_too_many_rows,
     trimmed,
@@ -39,20 +37,6 @@ _BOMS = {
 }
 
 
-def read_csv(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
-    """The wanted columns of a CSV file.
-
-    Raises:
-        SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
-    """
-    pieces = (
-        file.content[start : start + PART_BYTES]
-        for start in range(0, len(file.content), PART_BYTES)
-    )
-    parts = list(csv_parts(pieces, name=file.path.name, wanted=wanted, layout=layout))
-    return joined(parts, sha256=file.sha256, size_bytes=len(file.content))
-
-
 def csv_parts(
     pieces: Iterable[bytes],
     *,
@@ -60,7 +44,7 @@ def csv_parts(
     wanted: Container[str],
     layout: FileLayout = STANDARD,
 ) -> Iterator[RawTable]:
-    """The same, from the bytes of a file in pieces: one table for some rows at a time.
+    """The wanted columns of a CSV file from its bytes in pieces, some rows at a time.
 
     What a file declares of itself, and whether its last line is open, stands in the last one.
 

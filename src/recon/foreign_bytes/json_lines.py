@@ -7,27 +7,13 @@ row is bad too.
 
 import json
 import re
-from collections.abc import Container, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from codecs import BOM_UTF8
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
 
-import numpy as np
-import pyarrow as pa
-
-from recon.foreign_bytes.limits import (
-    CELL_CHARACTERS_MAX,
-    COLUMNS_MAX,
-    JSON_DEPTH_MAX,
-    JSON_LINE_BYTES_MAX,
-)
-from recon.foreign_bytes.opening import FileBytes
-from recon.foreign_bytes.raw_table import (
-    BadRow,
-    RawTable,
-    checked_header,
-    refuse,
-    refuse_too_many_rows,
-    trimmed,
-)
+from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, JSON_DEPTH_MAX, JSON_LINE_BYTES_MAX
+from recon.foreign_bytes.raw_table import RawTable
+from recon.foreign_bytes.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
 
 _NUMBER_KEPT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,80 +26,55 @@ class _Number(str):
     __slots__ = ()
 
 
-class _Cell(NamedTuple):
-    text: str
-    is_number: bool
-
-
-def read_json_lines(file: FileBytes, *, wanted: Container[str]) -> RawTable:
-    """The wanted columns of a JSON lines file in UTF-8.
+def json_parts(
+    pieces: Iterable[bytes],
+    *,
+    name: str,
+    wanted: Container[str],
+    needed: Collection[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[RawTable]:
+    """The wanted columns of a JSON lines file in UTF-8, from its bytes in pieces.
 
     Raises:
         SourceUnreadableError: it is not UTF-8, or no line of it is an object.
     """
-    name = file.path.name
-    content = file.content.removeprefix(b"\xef\xbb\xbf")
-    lines: list[int] = []
-    rows: list[dict[str, _Cell]] = []
-    bad: list[BadRow] = []
-    header: dict[str, None] = {}
-    for number, line in _lines(content):
-        read = _read_row(line)
-        if isinstance(read, str):
-            shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
-            bad.append(BadRow(number, read, shown))
-        else:
-            header |= dict.fromkeys(read)
-            if len(header) > COLUMNS_MAX:
-                refuse(
-                    name, f"has more than {COLUMNS_MAX} different keys; at most so many are read"
-                )
-            lines.append(number)
-            rows.append({key: cell for key, cell in read.items() if key in wanted})
-        refuse_too_many_rows(len(lines) + len(bad), name=name)
-    if not rows:
-        first = f": line {bad[0].line} {bad[0].reason}" if bad else ""
-        refuse(name, f"has no line that is a JSON object{first}")
-    columns, numbers = _columns(rows, header=header, wanted=wanted)
-    return RawTable(
+    return tables_of(
+        (_record(number, line) for number, line in _lines(pieces)),
         name=name,
-        sha256=file.sha256,
-        size_bytes=len(file.content),
-        header=checked_header(list(header), name=name),
-        columns=columns,
-        lines=np.array(lines, dtype=np.int64),
-        bad_rows=tuple(bad),
-        numbers=numbers,
+        wanted=wanted,
+        needed=needed,
+        nothing=lambda first: f"has no line that is a JSON object{first}",
+        rows_at_once=rows_at_once,
     )
 
 
-def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+def _record(number: int, line: bytes) -> Record:
+    read = _read_row(line)
+    if isinstance(read, str):
+        shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
+        return Record(number, {}, problem=read, text=shown)
+    return Record(number, read)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of every line that is not blank."""
-    position, number = 0, 1
-    while position < len(content):
-        end = content.find(b"\n", position)
-        end = len(content) if end < 0 else end
-        line = content[position:end].strip(_BLANK)
-        if line:
-            yield number, line
-        position, number = end + 1, number + 1
+    held, number = b"", 0
+    for piece in pieces:
+        *lines, held = (held + piece).split(b"\n")
+        for line in lines:
+            number += 1
+            yield from _line(number, line.removeprefix(BOM_UTF8) if number == 1 else line)
+    yield from _line(number + 1, held if number else held.removeprefix(BOM_UTF8))
 
 
-def _columns(
-    rows: list[dict[str, _Cell]], *, header: Mapping[str, None], wanted: Container[str]
-) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
-    nothing = _Cell("", is_number=False)
-    columns: dict[str, pa.Array] = {}
-    numbers: dict[str, pa.Array] = {}
-    for column in header:
-        if column in wanted:
-            cells = [row.get(column, nothing) for row in rows]
-            columns[column] = trimmed(pa.array([cell.text for cell in cells], pa.large_string()))
-            numbers[column] = pa.array([cell.is_number for cell in cells], pa.bool_())
-    return columns, numbers
+def _line(number: int, line: bytes) -> Iterator[tuple[int, bytes]]:
+    stripped = line.strip(_BLANK)
+    if stripped:
+        yield number, stripped
 
 
-def _read_row(line: bytes) -> dict[str, _Cell] | str:
+def _read_row(line: bytes) -> dict[str, RecordCell] | str:
     """The leaves of one object, or why the line is none."""
     try:
         return _row_of(line)
@@ -127,7 +88,7 @@ def _read_row(line: bytes) -> dict[str, _Cell] | str:
         return str(error)
 
 
-def _row_of(line: bytes) -> dict[str, _Cell]:
+def _row_of(line: bytes) -> dict[str, RecordCell]:
     if len(line) > JSON_LINE_BYTES_MAX:
         msg = f"has more than {JSON_LINE_BYTES_MAX} bytes"
         raise ValueError(msg)
@@ -144,7 +105,9 @@ def _row_of(line: bytes) -> dict[str, _Cell]:
     return dict(_leaves(found, prefix="", depth=1))
 
 
-def _leaves(found: Mapping[str, Any], *, prefix: str, depth: int) -> Iterator[tuple[str, _Cell]]:
+def _leaves(
+    found: Mapping[str, Any], *, prefix: str, depth: int
+) -> Iterator[tuple[str, RecordCell]]:
     if depth > JSON_DEPTH_MAX:
         msg = f"is nested deeper than {JSON_DEPTH_MAX}"
         raise ValueError(msg)
@@ -158,14 +121,14 @@ def _leaves(found: Mapping[str, Any], *, prefix: str, depth: int) -> Iterator[tu
             yield f"{prefix}{key}", _cell(value)
 
 
-def _cell(value: Any) -> _Cell:
+def _cell(value: Any) -> RecordCell:
     match value:
         case None:
-            return _Cell("", is_number=False)
+            return RecordCell("")
         case bool():
-            return _Cell(str(value).upper(), is_number=True)  # no text, so no id
+            return RecordCell(str(value).upper(), is_number=True)  # no text, so no id
         case _Number():
-            return _Cell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
+            return RecordCell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
         case str():
             if _SURROGATE.search(value):
                 msg = "has half a character (a lone surrogate) in a value"
@@ -173,7 +136,7 @@ def _cell(value: Any) -> _Cell:
             if len(value) > CELL_CHARACTERS_MAX:
                 msg = f"has a value of more than {CELL_CHARACTERS_MAX} characters"
                 raise ValueError(msg)
-            return _Cell(value, is_number=False)
+            return RecordCell(value)
     msg = "has a list, which no column can hold"
     raise ValueError(msg)
 

@@ -47,6 +47,14 @@ def names_of(schema: TableSchema, *, layout: FileLayout) -> dict[str, str]:
     }
 
 
+def needed_of(schema: TableSchema, *, layout: FileLayout) -> tuple[str, ...]:
+    """Their names of the columns without which a file is refused."""
+    theirs = names_of(schema, layout=layout)
+    needed = [theirs[name] for name in schema.required if name in theirs]
+    needed += [their for name, their in theirs.items() if their != name]
+    return tuple(dict.fromkeys(needed))
+
+
 def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> MappedColumns:
     """The columns of a file in the standard form."""
     theirs = names_of(schema, layout=layout)

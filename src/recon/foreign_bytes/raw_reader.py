@@ -1,19 +1,21 @@
 """One door for all formats: the name says what a file should be, its bytes must agree."""
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from recon.file_layouts import STANDARD, FileLayout
-from recon.foreign_bytes.csv_text import PART_BYTES, csv_parts, read_csv
-from recon.foreign_bytes.json_lines import read_json_lines
+from recon.foreign_bytes.csv_text import PART_BYTES, csv_parts
+from recon.foreign_bytes.json_lines import json_parts
+from recon.foreign_bytes.limits import ROWS_MAX
 from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
 from recon.foreign_bytes.parquet_file import MAGIC as PARQUET_MAGIC
-from recon.foreign_bytes.parquet_file import read_parquet
-from recon.foreign_bytes.raw_table import RawTable, refuse
+from recon.foreign_bytes.parquet_file import parquet_parts
+from recon.foreign_bytes.raw_table import RawTable, joined, refuse
+from recon.foreign_bytes.record_rows import ROWS_AT_ONCE
 from recon.foreign_bytes.xlsx_archive import OLE_MAGIC, ZIP_MAGIC
-from recon.foreign_bytes.xlsx_book import read_xlsx
-from recon.foreign_bytes.xml_records import read_xml
+from recon.foreign_bytes.xlsx_book import xlsx_parts
+from recon.foreign_bytes.xml_records import xml_parts
 
 FORMATS = {
     ".csv": "csv",
@@ -24,6 +26,8 @@ FORMATS = {
 }
 """Ending of a name -> format."""
 SUFFIXES = tuple(FORMATS)
+_READ_IN_PIECES = frozenset({"csv", "jsonl"})
+"""Of these not even the bytes are ever held whole."""
 _TEXT = {"csv": "CSV", "jsonl": "JSON lines", "xml": "XML"}
 _NOT_TEXT = {
     ZIP_MAGIC: "a zip archive, perhaps an .xlsx workbook",
@@ -53,36 +57,63 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
     Raises:
         SourceUnreadableError: they are not what the name or the layout says.
     """
-    kind = _kind_of(file.path, layout=layout)
-    _refuse_disguised(file.path, file.content, kind=kind)
-    readers: dict[str, Callable[[], RawTable]] = {
-        "csv": lambda: read_csv(file, wanted=wanted, layout=layout),
-        "xlsx": lambda: read_xlsx(file, wanted=wanted),
-        "parquet": lambda: read_parquet(file, wanted=wanted),
-        "jsonl": lambda: read_json_lines(file, wanted=wanted),
-        "xml": lambda: read_xml(file, wanted=wanted, record=layout.record),
-    }
-    return readers[kind]()
+    pieces = (
+        file.content[start : start + PART_BYTES]
+        for start in range(0, len(file.content), PART_BYTES)
+    )
+    parts = _parts(file, pieces, wanted=wanted, layout=layout, rows_at_once=ROWS_MAX)
+    return joined(list(parts), sha256=file.sha256, size_bytes=len(file.content))
 
 
 def raw_parts(
-    path: Path, *, wanted: Container[str], layout: FileLayout, seen: Seen
+    path: Path,
+    *,
+    wanted: Container[str],
+    layout: FileLayout,
+    seen: Seen,
+    needed: Collection[str] = (),
 ) -> Iterator[RawTable]:
-    """As `read_raw`, CSV in parts of bounded size; `seen` holds size and hash behind the last one.
+    """As `read_raw`, in parts of bounded size; `seen` holds size and hash behind the last one.
+
+    `needed` columns must be in the header of the first part, or are nowhere in the file.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
     """
-    kind = _kind_of(path, layout=layout)
     pieces = read_pieces(path, seen=seen, piece_bytes=PART_BYTES)
-    if kind != "csv":
-        content = b"".join(pieces)
-        yield raw_of(FileBytes(path, content, seen.sha256), wanted=wanted, layout=layout)
-        return
-    first = next(pieces, b"")
-    _refuse_disguised(path, first, kind=kind)
-    yield from csv_parts(chain([first], pieces), name=path.name, wanted=wanted, layout=layout)
+    if _kind_of(path, layout=layout) in _READ_IN_PIECES:
+        file = FileBytes(path, next(pieces, b""), "")
+        pieces = chain([file.content], pieces)
+    else:
+        file = FileBytes(path, b"".join(pieces), "")
+    yield from _parts(file, pieces, wanted=wanted, layout=layout, needed=needed)
+
+
+def _parts(
+    file: FileBytes,
+    pieces: Iterable[bytes],
+    *,
+    wanted: Container[str],
+    layout: FileLayout,
+    needed: Collection[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[RawTable]:
+    """The parts of a file: by its pieces where they do, else by its whole content."""
+    kind = _kind_of(file.path, layout=layout)
+    _refuse_disguised(file.path, file.content, kind=kind)
+    name, most = file.path.name, rows_at_once
+    match kind:
+        case "csv":
+            return csv_parts(pieces, name=name, wanted=wanted, layout=layout)
+        case "jsonl":
+            return json_parts(pieces, name=name, wanted=wanted, needed=needed, rows_at_once=most)
+        case "xml":
+            record = layout.record
+            return xml_parts(file, wanted=wanted, record=record, needed=needed, rows_at_once=most)
+        case "xlsx":
+            return xlsx_parts(file, wanted=wanted, rows_at_once=most)
+    return parquet_parts(file, wanted=wanted, rows_at_once=most)
 
 
 def _kind_of(path: Path, *, layout: FileLayout) -> str:

@@ -98,16 +98,32 @@ def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:
 
 
 def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTable:
-    """The parts of one file as one table."""
+    """The parts of one file as one table; what a part does not have is blank in it."""
     last = parts[-1]
-    columns = {
-        name: pa.concat_arrays([part.columns[name] for part in parts]) for name in last.columns
-    }
+    if len(parts) == 1:
+        return replace(last, sha256=sha256, size_bytes=size_bytes)
+    named = dict.fromkeys(name for part in parts for name in part.numbers)
     return replace(
         last,
         sha256=sha256,
         size_bytes=size_bytes,
-        columns=columns,
+        columns={
+            name: pa.concat_arrays(
+                [part.columns.get(name, _blanks(part, pa.large_string())) for part in parts]
+            )
+            for name in last.columns
+        },
         lines=np.concatenate([part.lines for part in parts]),
         bad_rows=tuple(row for part in parts for row in part.bad_rows),
+        numbers={
+            name: pa.concat_arrays(
+                [part.numbers.get(name, _blanks(part, pa.bool_())) for part in parts]
+            )
+            for name in named
+        },
     )
+
+
+def _blanks(part: RawTable, kind: pa.DataType) -> pa.Array:
+    cell = "" if pa.types.is_large_string(kind) else False
+    return pa.array([cell] * len(part.lines), kind)

@@ -23,7 +23,7 @@ from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amo
 from recon.foreign_bytes.card_numbers import CardTally, scrubbed
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.instants import InstantColumn, read_instants
-from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of
+from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of, needed_of
 from recon.foreign_bytes.raw_reader import read_raw
 from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.row_rules import relations
@@ -189,10 +189,7 @@ def reading_of(
 
 
 def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> None:
-    theirs = names_of(schema, layout=layout)
-    needed = [theirs[name] for name in schema.required if name in theirs]
-    needed += [their for name, their in theirs.items() if their != name]
-    missing = [name for name in dict.fromkeys(needed) if name not in raw.header]
+    missing = [name for name in needed_of(schema, layout=layout) if name not in raw.header]
     if missing:
         seen = ", ".join(scrubbed(name) for name in raw.header[:40])
         word = "column" if len(missing) == 1 else "columns"

@@ -7,14 +7,15 @@ leading zeros must be text cells.
 """
 
 import io
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
 
 from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import (
@@ -25,42 +26,65 @@ from recon.foreign_bytes.raw_table import (
     refuse_too_many_rows,
     trimmed,
 )
+from recon.foreign_bytes.record_rows import ROWS_AT_ONCE
 from recon.foreign_bytes.xlsx_archive import refuse_unfit_archive
 
+_Row = tuple[int, list[Any]]
+"""Number in the sheet, and its cells."""
 
-def read_xlsx(file: FileBytes, *, wanted: Container[str]) -> RawTable:
-    """The wanted columns of the only sheet with content.
+
+def xlsx_parts(
+    file: FileBytes, *, wanted: Container[str], rows_at_once: int = ROWS_AT_ONCE
+) -> Iterator[RawTable]:
+    """The wanted columns of the only sheet with content, some rows at a time.
+
+    The library holds the sheet as a whole; what it is made into is held in parts.
 
     Raises:
         SourceUnreadableError: not a plain workbook of one sheet.
     """
     name = file.path.name
     refuse_unfit_archive(file.content, name=name)
-    first_row, rows = _only_sheet(file.content, name=name)
-    numbered = [(first_row + place, row) for place, row in enumerate(rows) if _has_content(row)]
-    header = _header(numbered[0][1], name=name)
-    refuse_too_many_rows(len(numbered), name=name)
+    rows = _only_sheet(file.content, name=name)
+    _, first = next(rows)
+    header = _header(first, name=name)
+    read, empty = 0, True
+    while part := list(islice(rows, rows_at_once)):
+        read, empty = read + len(part), False
+        refuse_too_many_rows(read, name=name)
+        yield _part(part, header=header, name=name, wanted=wanted)
+    if empty:
+        yield _part([], header=header, name=name, wanted=wanted)
+
+
+def _part(
+    rows: list[_Row], *, header: tuple[str, ...], name: str, wanted: Container[str]
+) -> RawTable:
     width = len(header)
-    reason = f"has a cell beside the {width} named columns"
-    bad = [
-        BadRow(line, reason, " ".join(map(_text, row)))
-        for line, row in numbered[1:]
-        if _has_content(row[width:])
-    ]
-    good = [(line, row) for line, row in numbered[1:] if not _has_content(row[width:])]
+    good, bad = rows, []
+    if rows and len(rows[0][1]) > width:
+        good = [row for row in rows if not _has_content(row[1][width:])]
+        reason = f"has a cell beside the {width} named columns"
+        bad = [
+            BadRow(line, reason, " ".join(map(_text, row)))
+            for line, row in rows
+            if _has_content(row[width:])
+        ]
     columns: dict[str, pa.Array] = {}
     numbers: dict[str, pa.Array] = {}
-    for place, column in enumerate(header):
+    for column, cells in zip(header, zip(*(row for _, row in good), strict=True), strict=False):
         if column in wanted:
-            cells = [row[place] for _, row in good]
-            columns[column] = trimmed(pa.array([_text(cell) for cell in cells], pa.large_string()))
-            numbers[column] = pa.array([_is_number(cell) for cell in cells], pa.bool_())
+            texts = cells if set(map(type, cells)) == {str} else [_text(cell) for cell in cells]
+            columns[column] = trimmed(pa.array(texts, pa.large_string()))
+            if texts is not cells:
+                numbers[column] = pa.array([_is_number(cell) for cell in cells], pa.bool_())
+    nothing = pa.array([], pa.large_string())
     return RawTable(
         name=name,
-        sha256=file.sha256,
-        size_bytes=len(file.content),
+        sha256="",
+        size_bytes=0,
         header=header,
-        columns=columns,
+        columns=columns or {column: nothing for column in header if column in wanted},
         lines=np.array([line for line, _ in good], dtype=np.int64),
         bad_rows=tuple(bad),
         numbers=numbers,
@@ -68,27 +92,33 @@ def read_xlsx(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     )
 
 
-def _only_sheet(content: bytes, *, name: str) -> tuple[int, list[list[Any]]]:
-    """Number of its first row, and its rows."""
-    found: list[tuple[str, int, list[list[Any]]]] = []
+def _only_sheet(content: bytes, *, name: str) -> Iterator[_Row]:
+    """Its rows that have content."""
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(content)) as book:
-            for sheet in book.sheets_metadata:
-                if sheet.typ is not SheetTypeEnum.WorkSheet:
-                    continue
-                table = book.get_sheet_by_name(sheet.name)
-                if table.start is not None:
-                    rows = table.to_python(skip_empty_area=True)
-                    found.append((sheet.name, table.start[0] + 1, rows))
+            sheets = [
+                book.get_sheet_by_name(sheet.name)
+                for sheet in book.sheets_metadata
+                if sheet.typ is SheetTypeEnum.WorkSheet
+            ]
     except (CalamineError, ValueError, OSError) as error:
         refuse(name, f"is a damaged workbook: {error}")
-    found = [sheet for sheet in found if any(map(_has_content, sheet[2]))]
-    if not found:
+    filled = [sheet for sheet in sheets if next(_rows(sheet), None)]
+    if not filled:
         refuse(name, "is empty: no sheet has even a header")
-    if len(found) > 1:
-        titles = ", ".join(repr(sheet[0]) for sheet in found[:5])
-        refuse(name, f"has {len(found)} sheets with content ({titles}); keep one, so none is lost")
-    return found[0][1], found[0][2]
+    if len(filled) > 1:
+        titles = ", ".join(repr(sheet.name) for sheet in filled[:5])
+        refuse(name, f"has {len(filled)} sheets with content ({titles}); keep one, so none is lost")
+    return _rows(filled[0])
+
+
+def _rows(sheet: CalamineSheet) -> Iterator[_Row]:
+    """Number and cells of every row with content."""
+    if sheet.start is None:
+        return
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        if _has_content(row):
+            yield number, row
 
 
 def _header(cells: list[Any], *, name: str) -> tuple[str, ...]:
@@ -97,7 +127,8 @@ def _header(cells: list[Any], *, name: str) -> tuple[str, ...]:
 
 
 def _has_content(cells: list[Any]) -> bool:
-    return any(cell != "" for cell in cells)
+    # 0 and FALSE are content too, and rarely all that a row has.
+    return any(cells) or any(cell != "" for cell in cells)
 
 
 def _is_number(cell: Any) -> bool:

@@ -7,37 +7,31 @@ namespace; comments and processing instructions say nothing.
 
 import io
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from lxml import etree
 
 from recon.foreign_bytes.card_numbers import scrubbed
-from recon.foreign_bytes.limits import (
-    CELL_CHARACTERS_MAX,
-    COLUMNS_MAX,
-    XML_BYTES_MAX,
-    XML_DEPTH_MAX,
-)
+from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
 from recon.foreign_bytes.opening import FileBytes
-from recon.foreign_bytes.raw_table import (
-    BadRow,
-    RawTable,
-    checked_header,
-    refuse,
-    refuse_too_many_rows,
-    trimmed,
-)
+from recon.foreign_bytes.raw_table import RawTable, refuse
+from recon.foreign_bytes.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
 
 
-def read_xml(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
-    """The wanted columns of an XML document in UTF-8.
+def xml_parts(
+    file: FileBytes,
+    *,
+    wanted: Container[str],
+    record: str,
+    needed: Collection[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[RawTable]:
+    """The wanted columns of an XML document in UTF-8, some rows at a time.
 
     `record` names the element that is one row; empty: every child of the root is one.
 
@@ -45,45 +39,29 @@ def read_xml(file: FileBytes, *, wanted: Container[str], record: str) -> RawTabl
         SourceUnreadableError: it is not well-formed, has a document type, or has no record.
     """
     name = file.path.name
-    content = _fit_content(file, name=name)
-    lines: list[int] = []
-    rows: list[dict[str, str]] = []
-    bad: list[BadRow] = []
-    header: dict[str, None] = {}
+    what = f"element {record!r}" if record else "element below its root"
+    return tables_of(
+        _records(_fit_content(file, name=name), record=record, name=name),
+        name=name,
+        wanted=wanted,
+        needed=needed,
+        nothing=lambda first: f"has no {what}{first and ' that can be read'}{first}",
+        rows_at_once=rows_at_once,
+    )
+
+
+def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
     try:
         for element in _elements(content, record=record, name=name):
             read = _read_row(element)
             line = int(element.sourceline or 0)
             if isinstance(read, str):
                 shown = " ".join("".join(element.itertext()).split())
-                bad.append(BadRow(line, read, shown[:CELL_CHARACTERS_MAX]))
+                yield Record(line, {}, problem=read, text=shown)
             else:
-                header |= dict.fromkeys(read)
-                if len(header) > COLUMNS_MAX:
-                    refuse(name, f"has more than {COLUMNS_MAX} different elements in its records")
-                lines.append(line)
-                rows.append({key: text for key, text in read.items() if key in wanted})
-            refuse_too_many_rows(len(lines) + len(bad), name=name)
+                yield Record(line, {key: RecordCell(text) for key, text in read.items()})
     except (etree.XMLSyntaxError, ValueError) as error:
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
-    if not rows:
-        what = f"element {record!r}" if record else "element below its root"
-        first = f" that can be read: line {bad[0].line} {bad[0].reason}" if bad else ""
-        refuse(name, f"has no {what}{first}")
-    columns = {
-        column: trimmed(pa.array([row.get(column, "") for row in rows], pa.large_string()))
-        for column in header
-        if column in wanted
-    }
-    return RawTable(
-        name=name,
-        sha256=file.sha256,
-        size_bytes=len(file.content),
-        header=checked_header(list(header), name=name),
-        columns=columns,
-        lines=np.array(lines, dtype=np.int64),
-        bad_rows=tuple(bad),
-    )
 
 
 def _fit_content(file: FileBytes, *, name: str) -> bytes:

@@ -21,7 +21,7 @@ from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE, type_table
 from recon.foreign_bytes.card_numbers import CardTally, card_runs, scrubbed
 from recon.foreign_bytes.control_figures import Counted
-from recon.foreign_bytes.mapped_columns import names_of
+from recon.foreign_bytes.mapped_columns import names_of, needed_of
 from recon.foreign_bytes.opening import CHANGED, Seen
 from recon.foreign_bytes.raw_reader import raw_parts
 from recon.foreign_bytes.raw_table import RawTable, refuse
@@ -165,7 +165,8 @@ def _read(
 ) -> SpooledFile:
     seen, tally = Seen(), _Tally()
     writer: Any = None
-    for raw in raw_parts(path, wanted=_wanted(layout, keep=keep), layout=layout, seen=seen):
+    wanted, needed = _wanted(layout, keep=keep), needed_of(ORDER_FILE, layout=layout)
+    for raw in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
         table = type_table(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
         tally.add(raw, table)
         if keep:

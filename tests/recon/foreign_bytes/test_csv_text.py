@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from recon.errors import SourceUnreadableError
 from recon.file_layouts import STANDARD, FileLayout, Trailer
 from recon.foreign_bytes import limits
-from recon.foreign_bytes.csv_text import csv_parts, read_csv
+from recon.foreign_bytes.csv_text import csv_parts
 from recon.foreign_bytes.opening import FileBytes
-from recon.foreign_bytes.raw_reader import read_raw
+from recon.foreign_bytes.raw_reader import raw_of, read_raw
 from recon.foreign_bytes.raw_table import RawTable, joined
 
 Write = Callable[[str | bytes], Path]
@@ -23,7 +23,7 @@ ABC = frozenset("abc")
 def read(content: str | bytes, *, wanted: frozenset[str] = ABC) -> RawTable:
     """Read a file of this content."""
     raw = content.encode() if isinstance(content, str) else content
-    return read_csv(FileBytes(Path("orders.csv"), raw, ""), wanted=wanted)
+    return raw_of(FileBytes(Path("orders.csv"), raw, ""), wanted=wanted)
 
 
 def cells(table: RawTable, column: str) -> list[str]:

@@ -46,5 +46,5 @@ def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "has more than 40000 bytes",
     ]
     keys = ",".join(f'"k{n}":1' for n in range(limits.COLUMNS_MAX + 1))
-    with pytest.raises(SourceUnreadableError, match="different keys"):
+    with pytest.raises(SourceUnreadableError, match="different names"):
         read(tmp_path, f"{{{keys}}}\n", "id")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from recon.errors import SourceUnreadableError
 from recon.foreign_bytes import read_table
 from recon.foreign_bytes.opening import FileBytes
-from recon.foreign_bytes.parquet_file import read_parquet
-from recon.foreign_bytes.raw_reader import read_raw
+from recon.foreign_bytes.raw_reader import raw_of, read_raw
 from recon.foreign_bytes.raw_table import RawTable
 from recon.model import SourceKind
 from recon.rules import Rules
@@ -114,7 +113,7 @@ def test_damaged_bytes_of_parquet_end_in_a_sentence(place: int, noise: bytes) ->
     place %= len(sound)
     content = sound[:place] + noise + sound[place + len(noise) :]
     try:
-        table = read_parquet(FileBytes(Path("a.parquet"), content, ""), wanted=frozenset("ab"))
+        table = raw_of(FileBytes(Path("a.parquet"), content, ""), wanted=frozenset("ab"))
     except SourceUnreadableError as error:
         assert str(error).startswith("a.parquet ")  # noqa: PT017 - both ways are right
     else:

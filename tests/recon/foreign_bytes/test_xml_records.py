@@ -55,7 +55,7 @@ def test_what_is_not_well_formed_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_an_element_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text, different elements and the whole file are bounded."""
+    """Text, different names and the whole file are bounded."""
     long = "x" * (limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f"<f><o><id>1</id></o><o><id>{long}</id></o><o/></f>", "id")
     assert [bad.reason for bad in table.bad_rows] == [
@@ -63,7 +63,7 @@ def test_an_element_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "has nothing in it",
     ]
     many = "".join(f"<k{n}>1</k{n}>" for n in range(limits.COLUMNS_MAX + 1))
-    with pytest.raises(SourceUnreadableError, match="different elements"):
+    with pytest.raises(SourceUnreadableError, match="different names"):
         read(tmp_path, f"<f><o>{many}</o></f>", "id")
     monkeypatch.setattr("recon.foreign_bytes.xml_records.XML_BYTES_MAX", 5)
     with pytest.raises(SourceUnreadableError, match="at most 5 of XML are read"):

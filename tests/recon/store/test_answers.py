@@ -120,7 +120,7 @@ def test_an_unanswered_key_fails_t3(store: Store, run: Run) -> None:
 
 
 def test_an_answer_takes_the_place_of_an_earlier_one_by_its_key() -> None:
-    """Replacing one answer does not look at all that the run has seen: nights would grow squared."""
+    """Replacing one answer never looks at all that the run has seen: a night would grow squared."""
     engine = create_engine("sqlite://")
     statement = str(answers._FORGET.compile(dialect=engine.dialect))
     with engine.connect() as connection:
