@@ -1,15 +1,29 @@
 """The two charts of page one, placed from cell to cell so that they never cover a table."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from openpyxl.chart import BarChart, LineChart, Reference
+from openpyxl.chart.layout import Layout, ManualLayout
 from openpyxl.chart.shapes import GraphicalProperties
+from openpyxl.chart.text import RichText
 from openpyxl.drawing.spreadsheet_drawing import AnchorMarker, TwoCellAnchor
+from openpyxl.drawing.text import CharacterProperties, Paragraph, ParagraphProperties
 
 from reports import look as looks
 from reports.ageing import BUCKETS
 from reports.totals_blocks import NIGHT_COLUMN
 
+LABEL_POINTS = 8
+BARS: Mapping[str, Any] = {
+    "xMode": "edge",
+    "yMode": "edge",
+    "x": 0.42,
+    "y": 0.04,
+    "w": 0.54,
+    "h": 0.72,
+}
+"""Where the bars stand, as shares of the chart: left of them each cause has room for its name."""
 LINE_EMU = 22_225
 """Thickness of the trend line (English metric units)."""
 
@@ -48,8 +62,17 @@ def put_age_bars(sheet: Any, *, rows: tuple[int, int], box: Box) -> None:
         series.graphicalProperties.solidFill = colour
     chart.legend.position = "b"
     chart.x_axis.scaling.orientation = "maxMin"
+    chart.x_axis.tickLblSkip = 1
+    chart.x_axis.txPr = _small_text()
+    chart.layout = Layout(manualLayout=ManualLayout(layoutTarget="inner", **BARS))
     chart.y_axis.crosses = "max"
     _finish(sheet, chart, box=box)
+
+
+def _small_text() -> RichText:
+    """Labels that fit beside one bar each: a label left out is a cause without a name."""
+    look = CharacterProperties(sz=LABEL_POINTS * 100)
+    return RichText(p=[Paragraph(pPr=ParagraphProperties(defRPr=look), endParaRPr=look)])
 
 
 def _finish(sheet: Any, chart: Any, *, box: Box) -> None:

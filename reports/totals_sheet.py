@@ -34,7 +34,7 @@ from reports.totals_blocks import (
     put_sides,
 )
 
-WIDTHS = (13, 22, 16, 16, 16, 16, 15, 15, 15, 15, 16, 15, 10, 16)
+WIDTHS = (13, 22, 16, 16, 16, 18, 15, 15, 18, 17, 16, 15, 10, 19)
 OK, CHECK = "OK", "CHECK"
 PAPER_PAGES = 2
 LEG_TITLES = (
