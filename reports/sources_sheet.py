@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
+from openpyxl.utils import get_column_letter
+
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import Draft
+from reports.listing import LINE_POINTS, LINES_MAX
 from reports.matched_files import MatchedFile
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
+from reports.plain_text import text_width
 from reports.totals_blocks import bridge_sentence
 
 WIDTHS = (15, 66, 12, 20, 12, 12, 12, 12, 10, 70)
+REASON_COLUMN = len(WIDTHS)
 LINK = looks.LINK.but(line="")
 REJECTS_MAX = 10_000
 """More rejected rows than this say one thing: the file is not what it should be."""
@@ -51,6 +56,7 @@ def draw_sources(
     draft.text(sheet, (row, 1), sentence, looks.NOTE)
     sheet.freeze_panes = "A4"
     print_on(sheet, run_id=figures.run_id)
+    sheet.print_area = f"A1:{get_column_letter(len(WIDTHS))}{row}"
     protect(sheet)
 
 
@@ -128,15 +134,24 @@ def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -
     for row, reject in enumerate(shown, top + 2):
         _put_texts(draft, sheet, row, (reject.kind.value, reject.source))
         draft.number(sheet, (row, 3), reject.line)
-        texts = (reject.column, reject.order_no, "", reject.value, "", "", reject.reason)
+        texts = (reject.column, reject.order_no, "", reject.value, "", "")
         for column, text in enumerate(texts, 4):
             draft.text(sheet, (row, column), text, looks.BODY_TEXT)
+        _put_reason(draft, sheet, row, reject.reason)
     row = top + 2 + len(shown)
     if len(figures.rejects) > REJECTS_MAX:
         left = len(figures.rejects) - REJECTS_MAX
         draft.text(sheet, (row, 1), f"{left} more are in the database.", looks.NOTE)
         row += 1
     return row + 1
+
+
+def _put_reason(draft: Draft, sheet: Any, row: int, reason: str) -> None:
+    """Why a row was rejected, in as many lines as it takes: all that is wrong in it."""
+    draft.text(sheet, (row, REASON_COLUMN), reason, looks.BODY_TEXT.but(wrap=True))
+    lines = -(-text_width(reason) // (WIDTHS[-1] - 2))
+    if lines > 1:
+        sheet.row_dimensions[row].height = LINE_POINTS * min(lines, LINES_MAX) + 3
 
 
 def _put_unmapped(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
