@@ -32,8 +32,8 @@ from recon.settings import GATEWAY_FILES, AccountSettings, GatewaySettings, Sett
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER, Plan
 from recon.steps import query as query_step
+from recon.steps import query_shards, verdicts
 from recon.steps import settle as settle_step
-from recon.steps import verdicts
 from recon.steps.environment import Environment, id_source
 from recon.steps.identity import Person
 from recon.store import answers, instruction_rows, runs
@@ -378,7 +378,7 @@ class World:
         """The gateway of this world in place of the one over HTTP."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
-            patch.setattr(query_step, "ask", self.gateway.ask)
+            patch.setattr(query_shards, "ask", self.gateway.ask)
             patch.setattr(asyncio, "run", self.runner.run)
             patch.setattr(runs, "this_process", lambda: "a played process")
             yield
