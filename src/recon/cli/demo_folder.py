@@ -24,6 +24,7 @@ _MADE_PATTERNS = (
     "config/merchants.toml",
     "config/rules.toml",
     "inbox/orders-????-??-??-*.csv",
+    "settlement/settlement-????-??-??.csv",
     "reports/reconciliation-*",
     "reports/nights-*.xlsx",
     # Of a database that is gone, they would read as one restored from a backup: no money moves.
@@ -61,6 +62,11 @@ class DemoFolder:
     def inbox(self) -> Path:
         """Where the order files arrive."""
         return self.root / "inbox"
+
+    @property
+    def settlement(self) -> Path:
+        """Where the gateway's settlement files arrive."""
+        return self.root / "settlement"
 
     @property
     def reports(self) -> Path:
@@ -133,7 +139,7 @@ def folder_at(path: Path) -> DemoFolder:
         raise UsageError(msg)
     folder = DemoFolder(root)
     try:
-        for made in (folder.root, folder.config, folder.inbox, folder.reports):
+        for made in (folder.root, folder.config, folder.inbox, folder.settlement, folder.reports):
             made.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         msg = f"the demo's folder {root} cannot be made ({error.strerror}); choose another by --dir"

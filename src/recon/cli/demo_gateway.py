@@ -4,6 +4,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 from recon.cli.demo_folder import DemoFolder, Memory, recall
@@ -70,6 +71,19 @@ def effects(port: int) -> list[dict[str, str]]:
         msg = f"the sandbox at port {port} does not answer ({error}); start the demo again"
         raise ConfigurationError(msg) from error
     return [json.loads(line) for line in lines]
+
+
+def day_file(port: int, name: str, *, account_id: str, day: date) -> str:
+    """A file that the sandbox hands out for one business date.
+
+    Raises:
+        ConfigurationError: the sandbox does not answer.
+    """
+    try:
+        return _get(port, f"/_sandbox/files/{account_id}/{day}/{name}").decode()
+    except (OSError, http.client.HTTPException) as error:
+        msg = f"the sandbox at port {port} does not answer ({error}); start the demo again"
+        raise ConfigurationError(msg) from error
 
 
 def _get(port: int, path: str) -> bytes:

@@ -7,12 +7,13 @@ from recon.cli.demo_folder import DemoFolder
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
 from recon.sandbox.sample_night.files import LEDGER_QUERY
 from recon.sandbox.sample_night.night import Account
+from recon.sandbox.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.settings import load_tables
 
 SIGN_KEY = "sandbox"
 CALLS_PER_SECOND = 1_000
 """The machine's own pace: the sandbox stands beside us, unlike a real gateway."""
-UNVERIFIED_ROWS_MAX = 120
+UNVERIFIED_ROWS_MAX = 150
 """The sample's unreadable rows are planted; a real account keeps the bundled 20."""
 SEVERITIES = {
     "EUR": (5, 400),
@@ -74,7 +75,11 @@ def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
             (account.account_id, account.other_account), _NAMES, _MINUTES, strict=True
         )
     ]
-    return "# The demo's merchant.\n" + "\n".join(tables)
+    settled = (
+        f"[accounts.{_quoted(f'{account.merchant_id}/{account.account_id}')}.settlement]\n"
+        f"inbox = {_quoted(str(folder.settlement))}\n"
+    )
+    return "# The demo's merchant.\n" + "\n".join([*tables, settled])
 
 
 def rules_toml() -> str:
@@ -91,9 +96,19 @@ def rules_toml() -> str:
         "night_budget_minor_units = 100\n\n"
         "# A small shop: its largest orders are some 500 euros. Major units: a yen is no euro.\n"
         f"{_severities()}\n"
+        "# What the sandbox takes of a captured amount.\n"
+        f"{_fees()}\n"
         "[verdict]\n"
         "# Bad rows are planted here; leave the bundled 20 for a real account.\n"
         f"max_unverified_rows = {UNVERIFIED_ROWS_MAX}\n"
+    )
+
+
+def _fees() -> str:
+    return "".join(
+        f"[fee.{currency}]\nbasis_points = {FEE_BASIS_POINTS}\n"
+        f"fixed_minor_units = {FEE_FIXED_MINOR_UNITS}\n"
+        for currency in SEVERITIES
     )
 
 

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from recon.cli.demo_folder import DemoFolder, Memory, remember, write_whole
-from recon.cli.demo_gateway import demo_gateway, effects
+from recon.cli.demo_gateway import day_file, demo_gateway, effects
 from recon.cli.demo_settings import (
     env_text,
     gateway_toml,
@@ -18,7 +19,6 @@ from recon.cli.speaking import Tell
 from recon.model import Mode, NightRequest, Verdict
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.files import (
-    write_answer_key,
     write_inbox,
     write_ledger_csv,
     write_ledger_table,
@@ -88,5 +88,9 @@ def _write_sample(place: DemoFolder, memory: Memory) -> None:
     )
     write_ledger_table(night, path=place.ledger)
     write_ledger_csv(night, path=place.ledger_csv)
-    write_answer_key(night, path=place.answer_key)
+    told = partial(day_file, memory.port, account_id=ACCOUNT.account_id, day=DEMO_BUSINESS_DATE)
+    name = f"settlement-{DEMO_BUSINESS_DATE}.csv"
+    write_whole(place.settlement / name, told(name))
+    # The sandbox's key is that of this night, with what is planted into the settlement file.
+    write_whole(place.answer_key, told(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
     write_inbox(night, inbox=place.inbox)

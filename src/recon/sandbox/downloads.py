@@ -5,13 +5,14 @@ written from the ledger of effects: the same seed and truth give the same bytes,
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 
 from recon.business_date import BusinessCalendar
+from recon.model import UnverifiedReason
 from recon.sandbox.records import Effect
 from recon.sandbox.request import Sandbox
-from recon.sandbox.sample_night import Account, sample_night
+from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.files import (
     answer_key_table,
     csv_text,
@@ -21,6 +22,7 @@ from recon.sandbox.sample_night.files import (
 from recon.sandbox.settlement_file import (
     SETTLEMENT_HEADER,
     Settlement,
+    SettlementLine,
     answer_key,
     cells_of,
     settlement_of,
@@ -65,20 +67,48 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
         seed=seed,
     )
     settlement = settlement_of(
-        effects, merchant_id=merchant_id, account_id=account_id, day=day, seed=seed
+        effects,
+        merchant_id=merchant_id,
+        account_id=account_id,
+        day=day,
+        seed=seed,
+        spared={one.expected.order_no for one in night.stories if one.expected is not None},
     )
     key = answer_key_table(night) | {"settlement": answer_key(settlement)}
+    key["unverified"] += _unmentioned(night, settlement=settlement)
     for planted in settlement.planted:
         key["not_shown"].pop(planted.code.value, None)
     return inbox_texts(night) | {
         f"ledger-{day}.csv": ledger_csv_text(night),
-        f"settlement-{day}.csv": _settlement_text(settlement),
+        f"settlement-{day}.csv": _settlement_text(settlement.lines),
+        f"settlement-true-{day}.csv": _settlement_text(settlement.true),
         f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
     }
 
 
-def _settlement_text(settlement: Settlement) -> str:
-    return csv_text(SETTLEMENT_HEADER, map(cells_of, settlement.lines))
+def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str, str]]:
+    """Payments refunded in part that no file but the settlement's names: nobody can judge them."""
+    told = {line.order_no for story in night.stories for line in story.orders}
+    told |= {line.order_no for story in night.stories for line in story.ledger}
+    told |= {one.expected.order_no for one in night.stories if one.expected is not None}
+    refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
+    found = {
+        (line.order_no, line.transaction_id): {
+            "merchant_id": line.merchant_id,
+            "account_id": line.account_id,
+            "order_no": line.order_no,
+            "transaction_id": line.transaction_id,
+            "why": "refunded in part and settled; no order file holds it",
+            "reason": UnverifiedReason.REFUND_AMOUNT_UNKNOWN.value,
+        }
+        for line in settlement.true
+        if line.transaction_id in refunded and line.order_no not in told
+    }
+    return [found[place] for place in sorted(found)]
+
+
+def _settlement_text(lines: Iterable[SettlementLine]) -> str:
+    return csv_text(SETTLEMENT_HEADER, map(cells_of, lines))
 
 
 def _every_effect(sandbox: Sandbox) -> Iterator[Effect]:

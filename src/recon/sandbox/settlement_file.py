@@ -4,9 +4,11 @@ Like the sample night it is written from the truth outwards: first what was sett
 file says of it, so that every planted discrepancy is known. The fee is the sandbox's own choice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,7 +19,7 @@ from recon.sandbox.records import Effect
 
 FEE_BASIS_POINTS = 140
 FEE_FIXED_MINOR_UNITS = 25
-SETTLED = {"capture": 1, "refund": -1, "chargeback": -1}
+SETTLED = {"capture": 1, "refund": -1, "chargeback": -1, "payout": -1}
 """What a settlement is made of, and the sign of its gross amount."""
 
 PAYOUT = "payout"
@@ -44,6 +46,8 @@ class SettlementLine:
     gross: int
     fee: int
     net: int
+    own_reference: str = ""
+    """What the merchant named a refund or payout by; "" on what the batch comes to."""
 
 
 SETTLEMENT_HEADER = tuple(field.name for field in fields(SettlementLine))
@@ -64,13 +68,24 @@ class Settlement:
     """The lines of the file, its pay-out rows last, and what was planted into them."""
 
     lines: tuple[SettlementLine, ...]
+    true: tuple[SettlementLine, ...]
+    """The same without anything planted."""
     planted: tuple[Planted, ...]
 
 
 def settlement_of(
-    effects: Iterable[Effect], *, merchant_id: str, account_id: str, day: date, seed: int
+    effects: Iterable[Effect],
+    *,
+    merchant_id: str,
+    account_id: str,
+    day: date,
+    seed: int,
+    spared: Collection[str] = (),
 ) -> Settlement:
-    """The settlement of one business date; the same effects and seed give the same lines."""
+    """The settlement of one business date; the same effects and seed give the same lines.
+
+    `spared` are order numbers about which nothing is planted, because something else is.
+    """
     calendar = BusinessCalendar.of()
     opens = calendar.closes_at(date.fromordinal(day.toordinal() - 1)).timestamp()
     closes = calendar.closes_at(day).timestamp()
@@ -81,16 +96,22 @@ def settlement_of(
         and effect.operation in SETTLED
         and opens <= effect.committed_at < closes
     ]
-    planted = _plants(true, rng=Random(f"settlement {seed} {day}"))
+    free = [line for line in true if line.order_no not in spared]
+    planted = _plants(free, rng=Random(f"settlement {seed} {day}"))
+    sums = partial(_pay_outs, merchant_id=merchant_id, account_id=account_id, day=day)
     shown = _as_shown(true, planted=planted)
-    paid_out = _pay_outs(shown, merchant_id=merchant_id, account_id=account_id, day=day)
-    return Settlement((*shown, *paid_out), tuple(planted))
+    return Settlement((*shown, *sums(shown)), (*true, *sums(true)), tuple(planted))
+
+
+def _agreed(captured: int) -> int:
+    """The fee of a captured amount."""
+    return captured * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
 
 
 def _line(effect: Effect, *, day: date) -> SettlementLine:
     amount = effect.amount or 0
     gross = SETTLED[effect.operation] * amount
-    fee = amount * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS if gross > 0 else 0
+    fee = _agreed(amount) if gross > 0 else 0
     return SettlementLine(
         batch_id=f"S{day:%Y%m%d}",
         merchant_id=effect.merchant_id,
@@ -104,12 +125,16 @@ def _line(effect: Effect, *, day: date) -> SettlementLine:
         gross=gross,
         fee=fee,
         net=gross - fee,
+        own_reference=effect.refund_reference or effect.request_id,
     )
 
 
 def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[Planted]:
-    """One of each kind, on captures of their own; fewer where the day has fewer captures."""
-    captures = [line for line in lines if line.entry_type == "capture"]
+    """One of each kind, on captures that nothing else happened to that day; fewer without them."""
+    times = Counter(line.transaction_id for line in lines)
+    captures = [
+        line for line in lines if line.entry_type == "capture" and times[line.transaction_id] == 1
+    ]
     chosen = rng.sample(captures, min(4, len(captures)))
     return [
         plant(line, rng.randint(STEP_MIN, STEP_MAX))
@@ -140,8 +165,8 @@ def _unexpected(line: SettlementLine, _step: int) -> Planted:
         transaction_id=UNKNOWN_TRANSACTION,
         reference_no="",
         gross=UNKNOWN_GROSS,
-        fee=0,
-        net=UNKNOWN_GROSS,
+        fee=_agreed(UNKNOWN_GROSS),
+        net=UNKNOWN_GROSS - _agreed(UNKNOWN_GROSS),
     )
     return Planted(BreakCode.UNEXPECTED_RECEIPT, "settled for a payment unknown", None, shown)
 
