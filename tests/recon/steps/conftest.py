@@ -34,6 +34,9 @@ ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 CAMPAIGNS = bool(os.environ.get("KILLED_NIGHTS"))
 """Set by `make killed-nights`: the tests of it that start a process for each night run too."""
 
+collect_ignore = [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py"]
+"""Nights over all of the sandbox's files: `make settled-nights`."""
+
 MERCHANT = "100042"
 ACCOUNT = "100042001"
 BUSINESS_DATE = "2026-11-20"
