@@ -293,12 +293,9 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
     try:
         with environment.store.writing() as connection:
             runs.finish(connection, run_id, status=status, problem=problem, now=environment.clock())
-    except NightHeldError:
-        # Taken over: why this run ended is told, and no more written.
-        if status == "finished":
-            raise
-    except StoreError:
-        # The database itself is the trouble: the next start closes this run when it takes over.
+    except (NightHeldError, StoreError):
+        # Taken over; or the database itself is the trouble, and the next start closes this run.
+        # What stopped it is told already, but what is no end must not look like one.
         if status != "stopped":
             raise
 

@@ -127,3 +127,25 @@ def next_night_of(merchant: Any) -> date:
     with merchant.environment() as environment:
         place = ("100042", "100042001")
         return part.next_night(place, last_closed=date(2026, 11, 20), environment=environment)
+
+
+@pytest.mark.parametrize("only", [None, Part.QUERY])
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_was_taken_over_does_not_end_well(
+    merchant: Any, only: Part | None, *, stops: bool
+) -> None:
+    """A process that slept through a takeover says so; what stopped it before is what it tells."""
+
+    def held() -> None:
+        with night.hold(merchant.request, environment=environment, part=only) as run_id:
+            with environment.store.writing() as connection:
+                runs.finish(connection, run_id, status="stopped", problem="", now=merchant.now)
+            if stops:
+                raise UsageError("the disk is full")
+
+    told = "the disk is full" if stops else "another run took the account over"
+    with merchant.environment() as environment:
+        with pytest.raises((NightHeldError, UsageError), match=told):
+            held()
+        with environment.store.reading() as connection:
+            assert [one.status for one in runs.unfinished(connection)] == ["stopped"]
