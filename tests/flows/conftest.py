@@ -87,10 +87,11 @@ class PlayedNight:
 
     @contextmanager
     def environment_of(
-        self, _variables: object, *, clock: Callable[[], object]
+        self, _variables: object, *, clock: Callable[[], object], workers: object
     ) -> Iterator[object]:
         """Stands for recon.steps.environment.environment_of."""
         assert clock
+        assert workers is None
         yield self
 
     @contextmanager
