@@ -112,8 +112,8 @@ sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 	@$(BIN)/recon sandbox
 
 .PHONY: bench-reconcile
-bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders beside DuckDB and datacompy
-	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py
+bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders, in frames and in CSV files, beside DuckDB, datacompy and fastrecon (RECONCILE_SIZES)
+	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py --sizes $${RECONCILE_SIZES:-100000 1000000}
 
 .PHONY: bench-workbook
 bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside XlsxWriter and openpyxl, of a night, of an import (WORKBOOK_ROWS, WORKBOOK_LARGE)

@@ -93,10 +93,8 @@ def datacompy(folder: Path) -> Run:
     return compared
 
 
-def main() -> None:
-    """Run one contender once."""
-    name, folder = sys.argv[1:]
-    run = {"ours": ours, "duckdb": duckdb, "datacompy": datacompy}[name](Path(folder))
+def run_once(run: Run) -> None:
+    """Run a contender once and print its figures."""
     wall, cpu = time.perf_counter(), time.process_time()
     breaks = run()
     figures = {
@@ -109,4 +107,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    name, place = sys.argv[1:]
+    run_once({"ours": ours, "duckdb": duckdb, "datacompy": datacompy}[name](Path(place)))

@@ -1,0 +1,137 @@
+"""One reconciliation of CSV files in a process of its own: `NAME FOLDER` prints CPU, peak, breaks.
+
+The clock starts before the first byte is read, when all modules are loaded. recon reads and checks every cell of four files,
+classifies every break and computes all control totals; `command` is the whole of `recon reconcile`
+but for the workbook, with every result written. DuckDB reads three files with the types of their
+columns and runs the SQL of reconcile_contenders. datacompy and fastrecon compare orders and
+gateway only.
+"""
+
+import sys
+from datetime import date
+from pathlib import Path
+
+from reconcile_contenders import SQL, THREADS, Run, run_once
+
+KEYS = ["merchant_id", "account_id", "order_no"]
+COMPARED = [*KEYS, "currency", "amount"]
+
+
+def ours(folder: Path) -> Run:
+    """recon: read, checked, classified; nothing written."""
+    from recon.foreign_bytes import read_table
+    from recon.matching.engine import reconcile
+    from recon.matching.sources import Sources
+    from recon.model import SourceKind
+    from recon.sandbox.planted.files import AS_OF
+    from recon.settings import load_rules
+
+    def compared() -> int:
+        rules = load_rules(config_dir=None, rules_file=folder / "rules.toml")
+        kinds = ("orders", "gateway", "ledger", "instructions")
+        tables = {
+            kind: read_table(folder / f"{kind}.csv", kind=SourceKind(kind), rules=rules)
+            for kind in kinds
+        }
+        sources = Sources(
+            **{kind: table.frame for kind, table in tables.items()},
+            rejects=tuple(reject for table in tables.values() for reject in table.rejects),
+            files=tuple(table.source_file for table in tables.values()),
+        )
+        return len(reconcile(sources, rules=rules, as_of=AS_OF).breaks)
+
+    return compared
+
+
+def command(folder: Path) -> Run:
+    """`recon reconcile` with all its result files, without the workbook."""
+    from recon.matching.engine import reconcile
+    from recon.steps.environment import system_clock
+    from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+
+    def compared() -> int:
+        request = PlainFilesRequest(
+            orders=(folder / "orders.csv",),
+            gateway=(folder / "gateway.csv",),
+            ledger=(folder / "ledger.csv",),
+            instructions=(folder / "instructions.csv",),
+            rules_file=folder / "rules.toml",
+            as_of=date(2026, 11, 20),
+            out=folder / "out",
+        )
+        result = reconcile_files(
+            request,
+            clock=system_clock,
+            write_workbook=lambda _figures, path: path,
+            reconcile=reconcile,
+        )
+        return len(result.breaks)
+
+    return compared
+
+
+def duckdb(folder: Path) -> Run:
+    """DuckDB: three files with typed columns, the same join, its breaks fetched."""
+    import duckdb
+
+    def compared() -> int:
+        database = duckdb.connect(config={"threads": THREADS})
+        amounts = {
+            "orders": ("amount", "expected_captured_amount", "refund_amount"),
+            "gateway": ("amount", "authorised_amount", "captured_amount", "refunded_amount"),
+            "ledger": ("amount", "transaction_amount"),
+        }
+        for name, columns in amounts.items():
+            with (folder / f"{name}.csv").open(encoding="utf-8") as file:
+                header = next(file).strip().split(",")
+            types = dict.fromkeys(header, "VARCHAR")
+            types |= dict.fromkeys(columns, "DECIMAL(18,2)")
+            types |= {
+                column: "TIMESTAMPTZ" for column in header if column.endswith(("_at", "date"))
+            }
+            told = ", ".join(f"'{column}': '{kind}'" for column, kind in types.items())
+            place = folder / f"{name}.csv"
+            database.execute(
+                f"CREATE TABLE {name} AS SELECT * FROM "  # noqa: S608 - our own names
+                f"read_csv('{place}', header = true, columns = {{{told}}})"
+            )
+        return len(database.execute(SQL).fetchall())
+
+    return compared
+
+
+def datacompy(folder: Path) -> Run:
+    """datacompy: orders beside gateway, read by pandas as text and exact amounts."""
+    import datacompy
+    import pandas as pd
+
+    def compared() -> int:
+        left, right = (
+            pd.read_csv(folder / f"{name}.csv", usecols=COMPARED, dtype=str)
+            for name in ("orders", "gateway")
+        )
+        make = getattr(datacompy, "PandasCompare", None) or datacompy.Compare
+        found = make(left, right, join_columns=KEYS)
+        differing = len(found.all_mismatch()) if len(found.intersect_rows) else 0
+        return differing + len(found.df1_unq_rows) + len(found.df2_unq_rows)
+
+    return compared
+
+
+def fastrecon(folder: Path) -> Run:
+    """fastrecon: orders beside gateway by their keys."""
+    from fastrecon import CsvFile, compare
+
+    def compared() -> int:
+        left, right = (CsvFile(str(folder / f"{name}.csv")) for name in ("orders", "gateway"))
+        found = compare(left, right, keys=KEYS, columns=["currency", "amount"])
+        names = ("missing_in_left", "missing_in_right", "changed_rows")
+        return sum(int(getattr(found, name)) for name in names)
+
+    return compared
+
+
+CONTENDERS = {run.__name__: run for run in (ours, command, duckdb, datacompy, fastrecon)}
+
+if __name__ == "__main__":
+    run_once(CONTENDERS[sys.argv[1]](Path(sys.argv[2])))
