@@ -1,10 +1,10 @@
 """One reconciliation of CSV files in a process of its own: `NAME FOLDER` prints CPU, peak, breaks.
 
-The clock starts before the first byte is read, when all modules are loaded. recon reads and checks every cell of four files,
-classifies every break and computes all control totals; `command` is the whole of `recon reconcile`
-but for the workbook, with every result written. DuckDB reads three files with the types of their
-columns and runs the SQL of reconcile_contenders. datacompy and fastrecon compare orders and
-gateway only.
+The clock starts before the first byte is read, when all modules are loaded. recon reads and checks
+every cell of four files, classifies every break and computes all control totals; `command` is the
+whole of `recon reconcile` but for the workbook, with every result written. DuckDB reads three files
+with the types of their columns and runs the SQL of reconcile_contenders. datacompy and fastrecon
+compare orders and gateway only.
 """
 
 import sys
