@@ -7,6 +7,7 @@ import pytest
 
 from recon.errors import UsageError
 from recon.model import Mode
+from recon.steps import people
 from recon.steps.identity import identify
 from recon.steps.sending import allow_sending, sending_stopped, stop_sending
 from recon.store import sending_rows
@@ -112,6 +113,11 @@ def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) ->
     assert merchant.effects() == []
     assert "stopped by Ann" in _settled(merchant).sentence
     assert "odd orders" in _settled(merchant).sentence
+    # The reason stands once, above the list; three captures say the same in few words.
+    with merchant.environment() as environment:
+        ((_, waiting),) = people.status(environment)
+    told = "Sending is stopped. It waits for the next night; withdraw it if it is not meant."
+    assert [one.next_step for one in waiting] == [told] * 3
 
 
 def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> None:
