@@ -15,7 +15,7 @@ from reports.draft import NUMBER_MINOR_UNITS_MAX, amount_text
 from reports.look import Look
 from reports.plain_text import local_instant, text_width
 from reports.summary_page import LAST, LEFT, Page
-from reports.totals import sum_of
+from reports.totals import NOT_VERIFIED, sum_of
 from reports.words import words_of
 
 ATTENTION_SHOWN = 8
@@ -55,7 +55,8 @@ def put_attention(page: Page, top: int) -> int:
     of_night = [line for line in lines if len(line.kinds) > 1]
     urgent = [line for line in lines if line.one.is_urgent]
     calm = [line for line in lines if not line.one.is_urgent and line not in of_night]
-    if not lines and not page.rows.breaks and not _is_doubtful(page):
+    unjudged = _unjudged(page)
+    if not (lines or page.rows.breaks or any(unjudged) or _is_doubtful(page)):
         look = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
         page.merged(top + 1, (LEFT, LAST), NOTHING, look)
         return top + 2
@@ -65,6 +66,8 @@ def put_attention(page: Page, top: int) -> int:
     row = _put_lines(page, row, [*of_night, *urgent[:room]])
     if page.rows.breaks:
         row = _put_breaks(page, row)
+    if any(unjudged):
+        row = _put_unjudged(page, row, unjudged)
     shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
     row = _put_lines(page, row, shown)
     left = sum(line.count for line in [*urgent[room:], *calm[len(shown) :]])
@@ -170,6 +173,29 @@ def _put_breaks(page: Page, row: int) -> int:
     page.merged(row, COLUMNS[5], "", body)
     page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Breaks'!A6"))
     _fit(page, row, about=about, to_do=to_do)
+    return row + 1
+
+
+def _unjudged(page: Page) -> tuple[int, int]:
+    """Sets that nobody could judge, and rows that could not be read."""
+    sets = sum(one["result"] == NOT_VERIFIED for one in page.rows.open)
+    return sets, len(page.figures.rejects)
+
+
+def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
+    """They keep a night from being reconciled even where no break is open."""
+    sets, rejected = unjudged
+    amber = looks.BODY.but(colour=looks.WARN[1], bold=True, align="left", indent=1)
+    page.merged(row, COLUMNS[0], "", amber)
+    rest = f" not verified, {rejected:,} rejected"
+    formula = f'=TEXT(COUNTIF(opnResult,"{NOT_VERIFIED}"),"#,##0")&"{rest}"'
+    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), (formula, f"{sets:,}{rest}"), amber)
+    page.merged(row, ABOUT, "", looks.BODY_TEXT)
+    page.merged(row, COLUMNS[4], "", looks.BODY_TEXT)
+    page.merged(row, COLUMNS[5], "", looks.BODY_TEXT)
+    to_do = "Why stands on Pending and Sources: correct the row or entry, the next night judges it."
+    page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Pending'!A4"))
+    _fit(page, row, about="", to_do=to_do)
     return row + 1
 
 

@@ -22,6 +22,8 @@ from reports.words import VERDICT_WORDS
 
 CURRENCIES_SHOWN = 6
 LAST_LEFT = 9
+UNJUDGED = "No break is open; what was not verified or rejected needs a person."
+"""The verdict BREAKS OPEN, where that is all that keeps the night from being reconciled."""
 
 
 def draw_summary(page: Page) -> None:
@@ -63,6 +65,8 @@ def _put_notes(page: Page, row: int) -> int:
     sentence = VERDICT_WORDS[page.figures.verdict]
     if page.places.failed_checks:
         sentence = VERDICT_WORDS[Verdict.NOT_PROVEN]
+    elif page.figures.verdict is Verdict.BREAKS_OPEN and not page.rows.breaks:
+        sentence = UNJUDGED
     page.text(row, LEFT, sentence, Look(bold=True, colour=looks.NAVY))
     put_results(page, row)
     warn = Look(fill=looks.WARN[0], colour=looks.WARN[1])

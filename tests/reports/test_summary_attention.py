@@ -92,6 +92,17 @@ def test_one_reason_for_several_kinds_stands_on_top(build: Build) -> None:
     assert [row[8] for row in rows].count("Sending is stopped.") == 1
 
 
+def test_rows_that_nobody_could_judge_need_a_person(build: Build) -> None:
+    """No break is open and yet the night is not reconciled: page one says what keeps it from it."""
+    night = build()
+    none = {name: getattr(night, name).iloc[:0] for name in ("breaks", "effects", "movements")}
+    quiet = {"instructions": night.instructions.iloc[:0], "attention": ()}
+    words = words_on(content_of(replace(night, **none, **quiet)), "Summary")
+
+    assert "1 not verified, 1 rejected" in words
+    assert not any(word.startswith("No break is open, no instruction") for word in words)
+
+
 def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
     """Two authorisations that end soon are two lines: each has its own hour and order."""
     night = build()
