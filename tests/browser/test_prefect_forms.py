@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -30,6 +31,7 @@ CURRENCIES = ("EUR", "GBP", "USD", "JPY", "KWD")
 RUN_SECONDS_MAX = 400
 """A worker starts an interpreter with all of Prefect for each run."""
 PAGE_MILLISECONDS = 60_000
+CODE_LIVES = timedelta(seconds=30)
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 
@@ -75,16 +77,32 @@ class Desk:
             time.sleep(1)
         pytest.fail(f"the run of {name} did not end in {RUN_SECONDS_MAX} s")
 
-    def decided(self, digest: str, *, by: str) -> dict[str, Any]:
-        """The run of the form by which a person says yes to the list."""
+    def decided(self, digest: str, *, by: str, tries: int = 4) -> dict[str, Any]:
+        """The run of the form by which a person says yes to the list.
+
+        A code lives for about a minute, and the worker takes its time to start: it is the one that
+        the phone shows then. Where it took longer still, a new one is given.
+        """
         self.form("approve")
         self.choose("decision", "approve")
         self.write("list_digest", digest)
         self.write("name", by)
         self.page.get_by_role("button", name="password", exact=True).click()
-        self.write("code", pyotp.TOTP(secret_of(self.folder, by).read_text()).now())
+        soon = datetime.now(UTC) + CODE_LIVES
+        self.write("code", pyotp.TOTP(secret_of(self.folder, by).read_text()).at(soon))
         self.picture(f"approve-{by}")
-        return self.submitted("approve")
+        ended = self.submitted("approve")
+        late = "not right" in ended["state"]["message"] and tries > 1
+        return self.decided(digest, by=by, tries=tries - 1) if late else ended
+
+    def workbook(self) -> Path:
+        """The file to which the newest workbook of the account is linked."""
+        self.page.goto(f"{self.url}/artifacts/key/workbook-100042001")
+        self.page.locator('a[href^="/artifacts/artifact/"]').first.click()
+        link = self.page.get_by_role("link", name=re.compile(r"reconciliation-.*\.xlsx")).first
+        link.wait_for()
+        self.picture("workbook")
+        return Path(unquote(urlsplit(link.get_attribute("href") or "").path))
 
     def deployment(self, name: str) -> str:
         """The id of a deployment."""
@@ -177,15 +195,14 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     desk.page.goto(f"{desk.url}/runs")
     desk.page.get_by_text(second["name"]).first.wait_for()
     desk.picture("runs")
-    desk.page.goto(f"{desk.url}/artifacts/key/workbook-100042001")
-    link = desk.page.get_by_role("link", name=re.compile(r"reconciliation-.*\.xlsx")).first
-    link.wait_for()
-    desk.picture("workbook")
-    workbook = Path(unquote(urlsplit(link.get_attribute("href") or "").path))
+    workbook = desk.workbook()
 
     assert (first["state"]["name"], second["state"]["name"]) == ("BREAKS OPEN", "BREAKS OPEN")
     assert " live · BREAKS OPEN, " in second["name"]
-    assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved")
+    assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved"), (
+        noted["state"],
+        approved["state"],
+    )
     assert moved_before == (0, 0)
     assert desk.moved("refund") > 0
     assert workbook.is_file()

@@ -7,6 +7,7 @@ import pytest
 
 from flows import local
 from flows.again import reconcile, report
+from flows.housekeeping import housekeeping
 from flows.prefect_server import PrefectServer
 from tests.recon.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
@@ -46,8 +47,12 @@ def test_a_finished_night_is_proven_and_written_again(
             connection.exec_driver_sql("UPDATE run SET result_digest = 'other'")
         other = reconcile(*PLACE, DAY, return_state=True)
         written = report(*PLACE, DAY, return_state=True)
+        shown = housekeeping(return_state=True)
+        nobody = housekeeping(delete=True, return_state=True)
 
     assert (absent.type.value, "no finished live night" in absent.message) == ("FAILED", True)
+    assert (shown.type.value, shown.name) == ("COMPLETED", "SHOWN")
+    assert (nobody.type.value, "say who deletes" in nobody.message) == ("FAILED", True)
     assert (same.type.value, same.name) == ("COMPLETED", "THE SAME RESULT")
     assert (other.type.value, other.name) == ("FAILED", "ANOTHER RESULT")
     assert (written.type.value, written.name) == ("COMPLETED", "WRITTEN AGAIN")
