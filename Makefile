@@ -115,6 +115,10 @@ sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders, in frames and in CSV files, beside DuckDB, datacompy and fastrecon (RECONCILE_SIZES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py --sizes $${RECONCILE_SIZES:-100000 1000000}
 
+.PHONY: bench-partitions
+bench-partitions: $(READY) ## CPU and memory of a reconciliation of 1,000,000 and 5,000,000 orders in partitions, in one process and on two Dask workers (PARTITION_SIZES)
+	@nice -n 5 $(BIN)/python benchmarks/bench_partitions.py --sizes $${PARTITION_SIZES:-1000000 5000000}
+
 .PHONY: bench-workbook
 bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside XlsxWriter and openpyxl, of a night, of an import (WORKBOOK_ROWS, WORKBOOK_LARGE)
 	@nice -n 5 $(BIN)/python benchmarks/bench_workbook.py
