@@ -17,13 +17,14 @@ from tasks.running import keeping_workers
 @contextmanager
 def night_workers() -> Iterator[None]:
     """Until the end of the block all environments of this process share the configured workers."""
-    from recon.dask_workers import DaskWorkers
-    from recon.settings import load_settings
+    from recon.settings import load_cluster
 
-    cluster = load_settings(os.environ).cluster
+    cluster = load_cluster(os.environ)
     if not cluster.address:
         yield
         return
+    from recon.dask_workers import DaskWorkers
+
     with (
         DaskWorkers(cluster, connect=partial(_connected, cluster)) as workers,
         keeping_workers(workers),

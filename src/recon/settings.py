@@ -237,9 +237,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: naming the variable, file and key that is missing or wrong.
     """
-    config_dir = (
-        Path(environment["RECON_CONFIG_DIR"]) if _given(environment, "RECON_CONFIG_DIR") else None
-    )
+    config_dir = _config_dir(environment)
     accounts = _accounts(load_tables("merchants", config_dir=config_dir))
     return Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
@@ -261,14 +259,22 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     )
 
 
+def load_cluster(environment: Mapping[str, str]) -> ClusterSettings:
+    """Which machines do work in parts; asks for no key and no database.
+
+    Raises:
+        ConfigurationError: naming the key of cluster.toml that is wrong.
+    """
+    return cluster_of(load_tables("cluster", config_dir=_config_dir(environment)))
+
+
 def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
     """The settings that decide how an order file is read.
 
     Raises:
         ConfigurationError: naming the file and key that is wrong.
     """
-    folder = environment.get("RECON_CONFIG_DIR", "").strip()
-    config_dir = Path(folder) if folder else None
+    config_dir = _config_dir(environment)
     gateway = load_tables("gateway", config_dir=config_dir)
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
@@ -355,6 +361,11 @@ def key_of_file(path: Path) -> str:
         msg = f"the key file {path} holds no key"
         raise ConfigurationError(msg)
     return key
+
+
+def _config_dir(environment: Mapping[str, str]) -> Path | None:
+    folder = environment.get("RECON_CONFIG_DIR", "").strip()
+    return Path(folder) if folder else None
 
 
 def _given(environment: Mapping[str, str], name: str) -> bool:

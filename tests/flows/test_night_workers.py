@@ -25,8 +25,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield workers
 
     monkeypatch.setattr("recon.steps.environment.environment_of", opened)
-    for name in ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_SIGN_KEY"):
-        monkeypatch.setenv(name, "x")
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     return tmp_path
 
