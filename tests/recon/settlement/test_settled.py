@@ -93,6 +93,8 @@ def test_a_payout_ends_only_by_our_own_reference() -> None:
     alone = line("payout", transaction_id="")
     assert end(K.PAYOUT, alone) == ""
     assert end(K.PAYOUT, replace(alone, own_reference="G-1")) == "resolved_applied"
+    paid = replace(ITEM, kind=K.PAYOUT)
+    assert by_settlement(paid, lines=[line("payout")], known=()) is None
 
 
 @pytest.mark.parametrize(
