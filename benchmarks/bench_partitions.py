@@ -11,14 +11,24 @@ import tempfile
 from pathlib import Path
 
 from bench_journal import sandbox
-from bench_reconcile import SHARE_BROKEN, write_tables
 from peers import figures_of
 
+from recon.sandbox.planted import planted
+
+SHARE_BROKEN = 100
+"""One order in so many carries a break."""
 SCRIPT = Path(__file__).with_name("partition_contenders.py")
 ASKING = Path(__file__).with_name("query_contenders.py")
 SECONDS_MAX = 3_600
 RUNS = (("here", 1), ("here", 4), ("dask", 4), ("dask", 16))
 """Who does the parts, and how many there are."""
+
+
+def write_tables(folder: Path, *, size: int) -> None:
+    """The planted orders as Parquet files."""
+    sources = planted(size=size, broken=size // SHARE_BROKEN, settled=False).sources
+    for name in ("orders", "gateway", "ledger", "instructions"):
+        getattr(sources, name).to_parquet(folder / f"{name}.parquet")
 
 
 def compare(size: int) -> None:

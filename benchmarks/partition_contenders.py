@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import psutil
-from reconcile_contenders import peak_mib
+from peers import peak_mib
 
 from recon.cluster import ClusterSettings
 from recon.dask_workers import DaskWorkers, workers_of
