@@ -54,6 +54,8 @@ def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
 def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
     """A status code that the map does not know: the line to paste."""
     chosen = breaks[breaks["code"].eq(BreakCode.STATUS_UNMAPPED)]
+    if len(chosen) < BREAKS_MIN:
+        return
     items = evidence.joined.gateway.items
     unknown = items[items["state"].eq(NUMBER[GatewayState.UNMAPPED.value])]
     codes = evidence.sources.gateway["payment_status"].to_numpy(dtype=object)
@@ -72,6 +74,8 @@ def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
 def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
     """Orders of one account whose payments sit in one other account."""
     chosen = breaks[breaks["code"].eq(BreakCode.WRONG_ACCOUNT)]
+    if len(chosen) < BREAKS_MIN:
+        return
     sets = evidence.joined.sets
     away = np.flatnonzero(evidence.hosts >= 0)
     # A host stands for one set: that one's account, never just any with the same order number.
@@ -126,6 +130,8 @@ def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
 def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
     """Two files that hold the same orders with different content."""
     chosen = breaks[breaks["code"].eq(BreakCode.DUPLICATE_ORDER_ROW)]
+    if len(chosen) < BREAKS_MIN:
+        return
     items = evidence.joined.orders.items
     items = items[items["set"].isin(chosen["set"])]
     names = evidence.sources.orders["source"].to_numpy(dtype=object)[items["row"].to_numpy()]

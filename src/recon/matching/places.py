@@ -35,17 +35,15 @@ def place_items(
     owner = np.where(outcomes.host >= 0, outcomes.host, np.arange(len(states)))
     ids = np.full(len(states), "", dtype=object)
     ids[break_sets["set"].to_numpy()] = break_sets["break_id"].to_numpy(dtype=object)
-    parts = []
-    for source, items in sides.items():
-        numbers = items["set"].to_numpy()
-        place = joined.sets[["merchant_id", "account_id"]].iloc[numbers].reset_index(drop=True)
-        values = items[["row", "currency", "amount", "net"]].reset_index(drop=True)
-        part = pd.concat([place, values], axis=1)
-        part["source"] = source
-        part["state"] = states[numbers]
-        part["break_id"] = ids[owner[numbers]]
-        parts.append(part)
-    places = pd.concat([*parts, _not_compared(joined, ledger=ledger)], ignore_index=True)
+    shown = ["set", "row", "currency", "amount", "net"]
+    values = pd.concat([items[shown] for items in sides.values()], ignore_index=True)
+    numbers = values.pop("set").to_numpy()
+    place = joined.sets[["merchant_id", "account_id"]].iloc[numbers].reset_index(drop=True)
+    part = pd.concat([place, values], axis=1)
+    part["source"] = np.repeat([*sides], [len(items) for items in sides.values()])
+    part["state"] = states[numbers]
+    part["break_id"] = ids[owner[numbers]]
+    places = pd.concat([part, _not_compared(joined, ledger=ledger)], ignore_index=True)
     return places.assign(items=np.int64(1))
 
 

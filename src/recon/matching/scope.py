@@ -100,6 +100,8 @@ def _items(rows: pd.DataFrame) -> "pd.Series[int]":
 
 
 def _lines(statement: str, *, rows: pd.DataFrame) -> Iterator[Line]:
+    if rows.empty:
+        return
     amount = rows["gateway_amount"].fillna(rows["order_amount"]).fillna(rows["ledger_amount"])
     told = rows[["currency"]].assign(amount=amount.fillna(0).astype("int64"), count=_items(rows))
     parts = told.groupby("currency")[["count", "amount"]].sum()

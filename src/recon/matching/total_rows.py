@@ -30,6 +30,8 @@ def counted(
 
 def sizes(frame: pd.DataFrame, *, by: list[str]) -> dict[tuple[str, ...], int]:
     """How many rows each place has; a row of many items counts as its column `items` says."""
+    if frame.empty:
+        return {}
     if ITEMS in frame.columns:
         return _by_place(frame, by=by, values=frame[ITEMS].to_numpy(dtype=np.int64))
     groups, places = placed(frame, by=by)
@@ -54,6 +56,8 @@ def compared_sums(
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
     """Sum of a column per account and currency; blanks count as nothing."""
+    if frame.empty:
+        return {}
     return _as_places(_by_place(frame, by=ACCOUNT_CURRENCY, values=amounts_of(frame[column])))
 
 
