@@ -62,6 +62,7 @@ def load_totals(
         taken = counts.new + counts.repeat + counts.superseding
         title = f"{source} stored: {name}"
         yield ControlTotal("T2", title, "", "", "", "count", counts.accepted, taken)
+    yield from _arrived_totals(sources)
     sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
     for source in exact.rows:
         if source not in sides:
@@ -74,6 +75,16 @@ def load_totals(
         aside = tallies[tallies["source"].eq(source)]
         right = pd.concat([taken, aside[[*ACCOUNT, ITEMS]]])
         yield from counted("T2", f"{source} taken: {name}", left=whole, right=right)
+
+
+def _arrived_totals(sources: Sources) -> Iterator[ControlTotal]:
+    """T2 from the files on: rows accepted and each step after them come to what is compared."""
+    for kind, steps in sources.arrived.items():
+        accepted = sum(file.rows_accepted for file in sources.files if file.kind == kind)
+        frame = getattr(sources, kind.value)
+        name = f"{kind}: rows accepted, step by step = rows compared"
+        left = accepted + sum(steps.values())
+        yield ControlTotal("T2", name, "", "", "", "count", left, len(frame))
 
 
 def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:

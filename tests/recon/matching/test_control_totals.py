@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.matching.bridge import KNOWN_BEFORE, REPEATS
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.engine import prove
 from recon.matching.sources import LoadCounts
@@ -154,6 +155,13 @@ def doubled_item(proof: Proof) -> Proof:
     return replace(proof, places=pd.concat([proof.places, twice]))
 
 
+def lost_on_the_way(proof: Proof) -> Proof:
+    """A row of the files never reached the comparison, and no step tells of it."""
+    steps = {**proof.sources.arrived[SourceKind.ORDERS], REPEATS: 1}
+    arrived = {SourceKind.ORDERS: steps}
+    return replace(proof, sources=replace(proof.sources, arrived=arrived))
+
+
 def lost_order(proof: Proof) -> Proof:
     """The sides lost a row between source and sets."""
     orders = replace(proof.joined.orders, items=proof.joined.orders.items.iloc[1:])
@@ -293,6 +301,7 @@ BROKEN: list[tuple[str, Break]] = [
     ("T0", more_read),
     ("T1", more_rejected),
     ("T2", lost_in_store),
+    ("T2", lost_on_the_way),
     ("T2", lost_order),
     ("T2", lost_payment),
     ("T2", lost_entry),
@@ -347,6 +356,7 @@ def whole(make_case: Callable[[], Any]) -> Proof:
     told = replace(
         case.sources(),
         merged_rows=stored,
+        arrived={SourceKind.ORDERS: {KNOWN_BEFORE: len(case.sources().orders) - 1}},
         agreed_write_offs=frozenset(first.breaks["break_id"]),
     )
     return file_with(prove(told, rules=case.rules, as_of=case.as_of, previous=case.previous))
