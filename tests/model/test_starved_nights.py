@@ -4,6 +4,8 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
 
 import pytest
 from protocol_world import AUTHORISED, World
@@ -20,11 +22,12 @@ FILES_MAX = 12
 
 @contextmanager
 def only_files(count: int) -> Iterator[None]:
-    """So many more files may be open than are open now."""
+    """So many more files may be open than are open now, whichever numbers those have."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free + count, before[1]))
+    taken = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
+    free = (number for number in range(before[0]) if number not in taken)
+    limit = next(islice(free, count, None))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
     try:
         yield
     finally:
