@@ -166,6 +166,10 @@ def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> in
     return sum(row[name] or 0 for row in rows if row["currency"] == currency)
 
 
+GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts")}
+"""Leg -> the sources on its gateway side: the books show our payouts too, no order does (T5B)."""
+
+
 def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
     effect = f"effect_{leg}"
     waiting = [row for row in rows.open if row["result"] == WAITING]
@@ -175,18 +179,20 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
         part: sum_of(found, name=effect, currency=currency)
         for part, found in zip(PARTS, shown, strict=True)
     }
-    sides = {
-        source: sum_of(
-            [row for row in rows.sides if row["source"] == source], name="amount", currency=currency
+    gateway, other = (
+        sum_of(
+            [row for row in rows.sides if row["source"] in sources],
+            name="amount",
+            currency=currency,
         )
-        for source in ("gateway", leg)
-    }
+        for sources in (GATEWAY_SIDES[leg], (leg,))
+    )
     elsewhere = [row for row in rows.elsewhere if row["leg"] == leg]
     return LegTotal(
         currency=currency,
         leg=leg,
-        gateway=sides["gateway"],
-        other=sides[leg],
+        gateway=gateway,
+        other=other,
         parts=parts,
         elsewhere=sum_of(elsewhere, name="amount", currency=currency),
         gross=sum(abs(row[effect] or 0) for row in rows.breaks if row["currency"] == currency),

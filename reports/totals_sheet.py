@@ -24,7 +24,7 @@ from reports.page import (
 )
 from reports.proofs_block import put_every_check, put_questions
 from reports.roll_forward import ROLL_CHECKS, put_roll_forward
-from reports.totals import NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
+from reports.totals import GATEWAY_SIDES, NOT_VERIFIED, WAITING, LegTotal, Rows, Totals
 from reports.totals_blocks import (
     BRIDGE_CHECKS,
     put_bridge,
@@ -142,9 +142,13 @@ def _put_leg(draft: Draft, sheet: Any, leg: LegTotal, at: tuple[int, frozenset[s
     draft.text(sheet, (row, 2), LEG_NAMES[leg.leg], looks.BODY_TEXT)
     effect = LEG_SUFFIX[leg.leg]
     waiting, unverified = f'opnResult,"{WAITING}"', f'opnResult,"{NOT_VERIFIED}"'
+    gateway, other = (
+        "+".join(f'SUMIFS(sidAmount,sidSource,"{one}",sidCcy,$A{row})' for one in sources)
+        for sources in (GATEWAY_SIDES[leg.leg], (leg.leg,))
+    )
     formulas = (
-        (f'SUMIFS(sidAmount,sidSource,"gateway",sidCcy,$A{row})', leg.gateway),
-        (f'SUMIFS(sidAmount,sidSource,"{leg.leg}",sidCcy,$A{row})', leg.other),
+        (gateway, leg.gateway),
+        (other, leg.other),
         (f"C{row}-D{row}", leg.difference),
         (f"SUMIFS(brkEffect{effect},brkCcy,$A{row})", leg.parts["breaks"]),
         (f"SUMIFS(opnEffect{effect},opnCcy,$A{row},{waiting})", leg.parts["waiting"]),

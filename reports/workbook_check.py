@@ -13,11 +13,13 @@ from typing import Any
 from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.errors import OutputError
+from recon.steps.report import CHECKS
 from reports.look import decimals_of
 from reports.matched_files import described, totals_in
 from reports.run_sheet import TITLE as RUN_TITLE
 from reports.run_sheet import beside_of
 from reports.totals import NOT_VERIFIED, WAITING
+from reports.totals_sheet import CHECK
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
@@ -31,6 +33,7 @@ SECTIONS: Mapping[str, tuple[str, str, str]] = {
     "instruction": ("Instructions", "Instruction", "Amount"),
 }
 """Section -> sheet, the column that every row fills, the column that is added up."""
+TOTALS_TITLE = "Control totals"
 PIVOT_ROWS = "Matched rows"
 RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
 
@@ -43,10 +46,17 @@ def sheet_totals(path: Path) -> SheetTotals:
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        return {section: _totals(workbook, section, path=path) for section in SECTIONS}
+        found = {section: _totals(workbook, section, path=path) for section in SECTIONS}
+        return {**found, CHECKS: (_failing_checks(workbook), {})}
     except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
         raise OutputError(msg) from error
+
+
+def _failing_checks(workbook: Any) -> int:
+    """How many cells of Control totals say CHECK: what page one calls NOT PROVEN."""
+    rows = workbook.get_sheet_by_name(TOTALS_TITLE).iter_rows()
+    return sum(cell == CHECK for cells in rows for cell in cells)
 
 
 def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:

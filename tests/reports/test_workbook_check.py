@@ -6,6 +6,7 @@ import pytest
 
 from recon.errors import OutputError
 from recon.figures import NightFigures, matched_of
+from recon.steps.report import CHECKS
 from reports.workbook import write_workbook
 from reports.workbook_check import minor_units_of, sheet_totals
 
@@ -41,6 +42,14 @@ def test_sheets_say_what_the_figures_say(workbook: Path, figures: NightFigures) 
     assert totals["match"] == (48, matches.groupby("currency")["effect_orders"].sum().to_dict())
     amounts = figures.instructions.groupby("currency")["amount"].sum()
     assert totals["instruction"] == (6, amounts.to_dict())
+    assert totals[CHECKS] == (0, {})
+
+
+def test_a_check_that_fails_on_the_sheet_is_counted(workbook: Path) -> None:
+    """What page one calls NOT PROVEN never stands beside another verdict of the night."""
+    changed = rewritten(workbook, sheet="Control totals", cell="M6", value="CHECK")
+
+    assert sheet_totals(changed)[CHECKS][0] == 1
 
 
 def test_an_empty_list_is_zero_rows(build: Build, tmp_path: Path) -> None:
