@@ -43,10 +43,6 @@ SANDBOX_ORDERS = 8_000
 ANSWER_SECONDS = 0.05
 ROUNDS = 3
 RUN_ID = "bench"
-SANDBOX = (
-    "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
-    f"serve(SandboxOptions(orders={SANDBOX_ORDERS}))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +86,14 @@ def main() -> None:
 
 
 @contextmanager
-def sandbox() -> Iterator[str]:
-    """A sandbox in a process of its own."""
+def sandbox(orders: int = SANDBOX_ORDERS) -> Iterator[str]:
+    """A sandbox with so many payments, in a process of its own; its address."""
+    code = (
+        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
+        f"serve(SandboxOptions(orders={orders}))"
+    )
     with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-c", SANDBOX], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process.stdout.readline().strip() if process.stdout else ""

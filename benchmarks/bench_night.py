@@ -17,12 +17,11 @@ import tempfile
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bench_journal import PLACE, variables
+from bench_journal import PLACE, sandbox, variables
 
 from recon.money import format_minor_units, parse_minor_units
 from recon.steps import stages
@@ -44,22 +43,6 @@ LEDGER_HEADER = (
 )
 BOOKED = {"capture", "refund", "chargeback"}
 WINDOW = "[window]\norders_days = 60\nledger_days = 60\n"
-
-
-@contextmanager
-def sandbox(orders: int) -> Iterator[str]:
-    """A gateway with so many payments, in a process of its own."""
-    code = (
-        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
-        f"serve(SandboxOptions(orders={orders}))"
-    )
-    with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process.stdout.readline().strip() if process.stdout else ""
-        finally:
-            process.terminate()
 
 
 def lines_of(base_url: str, what: str) -> Iterator[dict[str, str]]:

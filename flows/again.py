@@ -10,7 +10,7 @@ from prefect.states import Completed, Failed
 
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
-from flows.nightly import TASKS, GatewayId, ended, index
+from flows.nightly import TASKS, GatewayId, ended, index, walk
 from flows.outcome import ANOTHER_RESULT, THE_SAME_RESULT, WRITTEN_AGAIN, state_of_held
 from recon.errors import NightHeldError, UsageError
 from recon.model import Mode, NightRequest
@@ -76,16 +76,12 @@ def _finished(request: NightRequest) -> State[Any]:
     from recon.steps.notices import telling
 
     artifacts = Artifacts(request)
-    summaries = []
     with (
         opened_environment() as environment,
         telling(environment, say=say) as night,
         hold_stopped(request, environment=environment) as night.run_id,
-        artifacts.progress(steps=len(STEPS)) as step_done,
     ):
-        for name in STEPS:
-            summaries.append(TASKS[name](night.run_id))
-            step_done(summaries[-1].sentence)
+        summaries = walk(STEPS, night.run_id, artifacts=artifacts)
     index(request)
     return ended(night.run_id, summaries=summaries, artifacts=artifacts)
 

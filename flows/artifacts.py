@@ -25,7 +25,7 @@ from flows.automations import WAITING
 from recon.model import NightRequest, StepSummary
 from tasks.running import say
 
-BREAKS_SHOWN_MAX = 100
+ROWS_SHOWN_MAX = 100
 """Rows of the table of breaks; the workbook has all of them."""
 
 Made = TypeVar("Made")
@@ -86,14 +86,8 @@ class Artifacts:
 
     def changes(self, changes: Sequence[Mapping[str, str]], *, total: int) -> None:
         """Orders that the gateway shows otherwise than in the night, the first hundred of them."""
-        shown = [dict(row) for row in changes[:BREAKS_SHOWN_MAX]]
-        self._published(
-            lambda: create_table_artifact(
-                table=shown,
-                key=artifact_key("changes", request=self._request),
-                description=f"{self._request.business_date}: {len(shown)} of {total} orders that "
-                "are shown otherwise than in the night",
-            )
+        self._table(
+            "changes", changes, of=f"{total} orders that are shown otherwise than in the night"
         )
 
     def ended_as(self, ending: str) -> None:
@@ -111,13 +105,15 @@ class Artifacts:
 
     def breaks(self, breaks: Sequence[Mapping[str, str]], *, total: int) -> None:
         """The open breaks as a table, the first hundred of them."""
-        shown = [dict(row) for row in breaks[:BREAKS_SHOWN_MAX]]
+        self._table("breaks", breaks, of=f"{total} open breaks; the workbook has all")
+
+    def _table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
+        shown = [dict(row) for row in rows[:ROWS_SHOWN_MAX]]
         self._published(
             lambda: create_table_artifact(
                 table=shown,
-                key=artifact_key("breaks", request=self._request),
-                description=f"{self._request.business_date}: {len(shown)} of {total} open breaks; "
-                "the workbook has all",
+                key=artifact_key(name, request=self._request),
+                description=f"{self._request.business_date}: {len(shown)} of {of}",
             )
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from flows.artifacts import BREAKS_SHOWN_MAX
+from flows.artifacts import ROWS_SHOWN_MAX
 from recon.model import Severity
 from recon.money import format_minor_units
 from recon.store import results
@@ -24,14 +24,14 @@ def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str
 
 
 def rows_of_breaks(breaks: pd.DataFrame) -> list[dict[str, str]]:
-    """Rows for a table: one per break, at most BREAKS_SHOWN_MAX.
+    """Rows for a table: one per break, at most ROWS_SHOWN_MAX.
 
     Args:
         breaks: Frame with `recon.matching.result.BREAK_COLUMNS`, minor units.
     """
     rank = breaks["severity"].map(GRAVEST_FIRST)
     order = breaks.assign(_rank=rank).sort_values(["_rank", "exposure"], ascending=[True, False])
-    return [_row_of(row) for row in order.head(BREAKS_SHOWN_MAX).to_dict("records")]
+    return [_row_of(row) for row in order.head(ROWS_SHOWN_MAX).to_dict("records")]
 
 
 def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:

@@ -5,7 +5,7 @@ journal of money is recon's: Prefect starts, shows and ends. `recon nightly` run
 without it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -65,7 +65,7 @@ def nightly(
         artifacts = Artifacts(request)
         try:
             with _held(request) as run_id, night_workers():
-                summaries = _walk(run_id, artifacts=artifacts)
+                summaries = walk(_steps(), run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
         index(request)
@@ -89,12 +89,17 @@ def _held(request: NightRequest) -> Iterator[str]:
         yield night.run_id
 
 
-def _walk(run_id: str, *, artifacts: Artifacts) -> list[StepSummary]:
+def _steps() -> list[str]:
     from recon.steps.night import ORDER
 
+    return [name for name, _ in ORDER]
+
+
+def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[StepSummary]:
+    """Do these steps of a run that is held, shown as they are done."""
     summaries = []
-    with artifacts.progress(steps=len(ORDER)) as step_done:
-        for name, _ in ORDER:
+    with artifacts.progress(steps=len(names)) as step_done:
+        for name in names:
             summaries.append(TASKS[name](run_id))
             step_done(summaries[-1].sentence)
     return summaries

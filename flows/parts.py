@@ -4,6 +4,7 @@ The steps, the lock and the gate are the night's. A part never reports and never
 night: it says so, and files and money are refused where the night is finished already.
 """
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -12,7 +13,7 @@ from prefect.client.schemas.objects import State
 
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
-from flows.nightly import TASKS, GatewayId
+from flows.nightly import GatewayId, walk
 from flows.outcome import state_of_held, state_of_part
 from recon.errors import NightHeldError
 from recon.model import Mode, NightRequest, Part, StepSummary
@@ -117,8 +118,6 @@ def _done(part: Part, *, request: NightRequest) -> State[Any]:
 
 def _dated(request: NightRequest, *, part: Part) -> NightRequest:
     """The request with its business date, where the form named none."""
-    from dataclasses import replace
-
     from recon.steps.part import next_night
 
     if request.business_date:
@@ -135,16 +134,11 @@ def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[St
     from recon.steps.night import hold
     from recon.steps.part import STEPS
 
-    steps = STEPS[part]
-    summaries = []
     with (
         opened_environment() as environment,
         hold(request, environment=environment, part=part) as run_id,
     ):
-        with artifacts.progress(steps=len(steps)) as step_done:
-            for name in steps:
-                summaries.append(TASKS[name](run_id))
-                step_done(summaries[-1].sentence)
+        summaries = walk(STEPS[part], run_id, artifacts=artifacts)
         if part is Part.QUERY:
             _show_changes(run_id, environment=environment, artifacts=artifacts)
     return summaries

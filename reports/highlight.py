@@ -7,6 +7,8 @@ from openpyxl.styles import Font, PatternFill
 
 from reports import look as looks
 
+OK, CHECK = "OK", "CHECK"
+"""What a check says in its cell."""
 _RULES: Any = rules
 """The library's factories carry no types."""
 
@@ -14,6 +16,12 @@ _RULES: Any = rules
 def when_equal(word: str, *, colours: tuple[str, str]) -> Any:
     """Fill and text colour for cells that hold this word."""
     return _RULES.CellIsRule(operator="equal", formula=[f'"{word}"'], **_bold(colours))
+
+
+def colour_checks(sheet: Any, cells: str) -> None:
+    """Green and red for the checks of a range, such as M6:M20."""
+    for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
+        sheet.conditional_formatting.add(cells, when_equal(word, colours=colours))
 
 
 def when(formula: str, *, colours: tuple[str, str]) -> Any:

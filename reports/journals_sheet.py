@@ -9,7 +9,7 @@ from typing import Any
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import Draft
-from reports.highlight import when_equal
+from reports.highlight import CHECK, OK, colour_checks
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_on, protect, put_header, put_heading
 from reports.state_words import in_words
@@ -17,7 +17,6 @@ from reports.totals import Rows, Totals, sum_of
 from reports.words import words_of
 
 TITLES = ("Currency", "", "", "", ">Debit", ">Credit", ">Difference", "Check")
-OK, CHECK = "OK", "CHECK"
 FIRST_ROW = 4
 
 
@@ -115,9 +114,7 @@ def _put_totals(draft: Draft, sheet: Any, *, rows: Rows, totals: Totals) -> int:
     if not rows.journals:
         draft.text(sheet, (row, 1), "No journal is proposed.", looks.NOTE)
         row += 1
-    for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
-        rule = when_equal(word, colours=colours)
-        sheet.conditional_formatting.add(f"H{FIRST_ROW + 2}:H{row - 1}", rule)
+    colour_checks(sheet, f"H{FIRST_ROW + 2}:H{row - 1}")
     return row + 1
 
 

@@ -9,11 +9,10 @@ from recon.figures import NightFigures
 from recon.model import ControlTotal
 from reports import look as looks
 from reports.draft import NOT_COVERED, NUMBER_MINOR_UNITS_MAX, Draft
-from reports.highlight import when_equal
+from reports.highlight import CHECK, OK, colour_checks
 from reports.page import column_range, put_header
 from reports.proof_words import QUESTIONS, measure_words, proof_words
 
-OK, CHECK = "OK", "CHECK"
 QUESTION_TITLES = ("What was proven", "", "", "", "", "", ">Checks", ">Failing", "Check", "Ref.")
 PROOF_TITLES = (
     "What must be equal",
@@ -135,6 +134,4 @@ def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
 
 def _colour(sheet: Any, *, column: int, rows: tuple[int, int]) -> None:
     letter = get_column_letter(column)
-    for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
-        rule = when_equal(word, colours=colours)
-        sheet.conditional_formatting.add(f"{letter}{rows[0]}:{letter}{rows[1]}", rule)
+    colour_checks(sheet, f"{letter}{rows[0]}:{letter}{rows[1]}")

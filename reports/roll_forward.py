@@ -5,7 +5,7 @@ from typing import Any
 
 from reports import look as looks
 from reports.draft import Draft
-from reports.highlight import when_equal
+from reports.highlight import CHECK, OK, colour_checks
 from reports.page import column_range, put_header
 from reports.totals import CLOSED, OPENED, STILL_OPEN, Rows, Totals, sum_of
 
@@ -25,7 +25,6 @@ TITLES = (
     "Check",
 )
 ROLL_CHECKS = "chkRoll"
-OK, CHECK = "OK", "CHECK"
 
 
 def put_roll_forward(
@@ -46,9 +45,7 @@ def put_roll_forward(
         amounts = _amounts(rows, currency=currency, row=row)
         failed += _put_line(draft, sheet, row, amounts, _money(currency, live=live))
     draft.name(ROLL_CHECKS, column_range(sheet, column=len(TITLES), rows=(top + 2, row)))
-    for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
-        rule = when_equal(word, colours=colours)
-        sheet.conditional_formatting.add(f"M{top + 2}:M{row}", rule)
+    colour_checks(sheet, f"M{top + 2}:M{row}")
     return failed, row + 2
 
 

@@ -8,12 +8,11 @@ from recon.matching.bridge import STEPS
 from recon.model import SetState, SourceKind
 from reports import look as looks
 from reports.draft import Draft
-from reports.highlight import when_equal
+from reports.highlight import CHECK, OK, colour_checks
 from reports.matched_sheet import is_pivot
 from reports.page import column_range, put_header
 from reports.totals import NOT_VERIFIED, WAITING, Rows
 
-OK, CHECK = "OK", "CHECK"
 NIGHTS_BEFORE = 13
 """With tonight: two weeks."""
 NIGHT_COLUMN, BRIDGE_COLUMN = 4, 7
@@ -108,9 +107,7 @@ def put_bridge(
     if kinds:
         reference = f"'{sheet.title}'!$J${last}:$K${last}"
         draft.name(BRIDGE_CHECKS, reference)
-        for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
-            rule = when_equal(word, colours=colours)
-            sheet.conditional_formatting.add(f"J{last}:K{last}", rule)
+        colour_checks(sheet, f"J{last}:K{last}")
     return failed, last + 2
 
 

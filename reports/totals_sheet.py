@@ -12,7 +12,7 @@ from openpyxl.utils import get_column_letter
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import NOT_COVERED, Draft
-from reports.highlight import when_equal
+from reports.highlight import CHECK, OK, colour_checks
 from reports.page import (
     PAPER_ROWS_MAX,
     column_range,
@@ -35,7 +35,6 @@ from reports.totals_blocks import (
 )
 
 WIDTHS = (13, 22, 16, 16, 16, 18, 15, 15, 18, 17, 16, 15, 10, 19)
-OK, CHECK = "OK", "CHECK"
 PAPER_PAGES = 2
 LEG_TITLES = (
     "Currency",
@@ -194,6 +193,4 @@ def _name_checks(
     """Name a range of checks and colour it by its words."""
     draft.name(name, column_range(sheet, column=column, rows=rows))
     letter = get_column_letter(column)
-    for word, colours in {OK: looks.GOOD, CHECK: looks.BAD}.items():
-        rule = when_equal(word, colours=colours)
-        sheet.conditional_formatting.add(f"{letter}{rows[0]}:{letter}{rows[1]}", rule)
+    colour_checks(sheet, f"{letter}{rows[0]}:{letter}{rows[1]}")

@@ -14,12 +14,12 @@ from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.errors import OutputError
 from recon.steps.report import CHECKS
+from reports.highlight import CHECK
 from reports.look import decimals_of
 from reports.matched_files import described, totals_in
 from reports.run_sheet import TITLE as RUN_TITLE
 from reports.run_sheet import beside_of
 from reports.totals import NOT_VERIFIED, WAITING
-from reports.totals_sheet import CHECK
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""

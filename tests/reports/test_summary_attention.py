@@ -1,31 +1,12 @@
-import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from python_calamine import CalamineWorkbook
 
 from recon.figures import NightFigures
-from reports.workbook import drawn
+from tests.reports.drawn_sheets import content_of, values_of, words_on
 
 Build = Callable[..., NightFigures]
-
-
-def content_of(figures: NightFigures) -> bytes:
-    """A night as a file."""
-    return drawn(figures).content()
-
-
-def values_of(content: bytes, sheet: str) -> list[list[Any]]:
-    """The values that stand in the file, by another library."""
-    workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
-    return workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-
-
-def words_on(content: bytes, sheet: str) -> list[str]:
-    """Every text of a sheet."""
-    return [cell for row in values_of(content, sheet) for cell in row if isinstance(cell, str)]
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any
 
 import openpyxl
 import pytest
-from python_calamine import CalamineWorkbook
 
 from recon.figures import NightFigures, matched_of
 from recon.matching.result import BREAK_COLUMNS
 from recon.model import Verdict
-from reports.workbook import SHEETS, drawn, write_workbook
+from reports.workbook import SHEETS, write_workbook
+from tests.reports.drawn_sheets import content_of, values_of, words_on
 
 Build = Callable[..., NightFigures]
 EVIL = '=HYPERLINK("http://evil.example","click")'
@@ -34,17 +34,6 @@ def opened(content: bytes) -> Any:
     return openpyxl.load_workbook(io.BytesIO(content))
 
 
-def values_of(content: bytes, sheet: str) -> list[list[Any]]:
-    """The values that stand in the file, by another library."""
-    workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
-    return workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-
-
-def words_on(content: bytes, sheet: str) -> list[str]:
-    """Every text of a sheet."""
-    return [cell for row in values_of(content, sheet) for cell in row if isinstance(cell, str)]
-
-
 def cells_of(workbook: Any) -> Iterator[Any]:
     """Every cell that holds something."""
     for sheet in workbook.worksheets:
@@ -55,11 +44,6 @@ def cells_of(workbook: Any) -> Iterator[Any]:
 def column_of(sheet: Any, title: str, *, header: int) -> int:
     """The number of the column with this title."""
     return next(cell.column for cell in sheet[header] if cell.value == title)
-
-
-def content_of(figures: NightFigures) -> bytes:
-    """A night as a file."""
-    return drawn(figures).content()
 
 
 @pytest.fixture

@@ -7,21 +7,13 @@ then the whole night is started again.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 from recon.errors import UsageError
 from recon.model import NightRequest, StepSummary
 from recon.steps.environment import Environment
-from recon.steps.night import (
-    ORDER,
-    closed_at_end,
-    refuse_full_disk,
-    refuse_unwritable,
-    take_lock,
-)
+from recon.steps.night import closed_at_end, refuse_full_disk, refuse_unwritable, take_lock, walk
 from recon.steps.report import Workbooks
-from recon.steps.stages import measured
 from recon.store import runs, sending_rows
 from recon.store.runs import Run
 
@@ -44,10 +36,7 @@ def finish(
         UsageError: there is no such stopped night, or it cannot be finished from what is stored.
     """
     with hold_stopped(request, environment=environment) as run_id:
-        for name, step in ORDER:
-            if name in STEPS:
-                do = partial(step, run_id, environment=environment, workbooks=workbooks)
-                progress(measured(name, do, run_id=run_id, environment=environment))
+        walk(STEPS, run_id, environment=environment, workbooks=workbooks, progress=progress)
     return run_id
 
 

@@ -7,7 +7,7 @@ was killed is simply started again: what was sent is in the journal and is never
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from functools import partial
@@ -92,10 +92,25 @@ def run(
         telling(environment, say=complain) as night,
         hold(request, environment=environment) as night.run_id,
     ):
-        for name, step in ORDER:
-            do = partial(step, night.run_id, environment=environment, workbooks=workbooks)
-            progress(measured(name, do, run_id=night.run_id, environment=environment))
+        steps = [name for name, _ in ORDER]
+        walk(steps, night.run_id, environment=environment, workbooks=workbooks, progress=progress)
         return verdict_of(night.run_id, environment=environment)
+
+
+def walk(
+    names: Sequence[str],
+    run_id: str,
+    /,
+    *,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+) -> None:
+    """Do these steps of `ORDER` for a run that is held; tells `progress` after each."""
+    steps = dict(ORDER)
+    for name in names:
+        do = partial(steps[name], run_id, environment=environment, workbooks=workbooks)
+        progress(measured(name, do, run_id=run_id, environment=environment))
 
 
 def verdict_of(run_id: str, *, environment: Environment) -> Verdict:

@@ -8,15 +8,13 @@ come, or stays as it was signed.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import partial
 from typing import Any
 
 from recon.model import Mode, NightRequest, Part, StepSummary
 from recon.rules import Rules
 from recon.steps.environment import Environment
-from recon.steps.night import ORDER, hold
+from recon.steps.night import hold, walk
 from recon.steps.report import Workbooks
-from recon.steps.stages import measured
 from recon.store import answers, runs
 from recon.store.runs import Run
 
@@ -60,11 +58,8 @@ def run_part(
         UsageError: the day has not closed, or its night is finished already.
     """
     wanted = request_of_part(request, part=part)
-    steps = dict(ORDER)
     with hold(wanted, environment=environment, part=part) as run_id:
-        for name in STEPS[part]:
-            do = partial(steps[name], run_id, environment=environment, workbooks=workbooks)
-            progress(measured(name, do, run_id=run_id, environment=environment))
+        walk(STEPS[part], run_id, environment=environment, workbooks=workbooks, progress=progress)
     return run_id
 
 

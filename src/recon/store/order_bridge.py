@@ -6,7 +6,7 @@ Every number is asked of the database, none is the rest of the others: that they
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select
 
 from recon.matching.bridge import (
     BEFORE_WINDOW,
@@ -107,18 +107,11 @@ def _groups(
     connection: Connection, mine: ColumnElement[bool], *, since: Any, until: int
 ) -> list[tuple[Account, bool, bool, int]]:
     """Stored rows by account, whether they have no successor and are in the window."""
-    current = case((_all(not_gone(until)), 1), else_=0).label("current")
+    current = case((and_(*not_gone(until)), 1), else_=0).label("current")
     recent = case((order_row.c.ordered_at >= since, 1), else_=0).label("recent")
     columns = (order_row.c.merchant_id, order_row.c.account_id, current, recent)
     found = connection.execute(select(*columns, func.count()).where(mine).group_by(*columns))
     return [((row[0], row[1]), bool(row[2]), bool(row[3]), row[4]) for row in found]
-
-
-def _all(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
-    first, *others = conditions
-    for other in others:
-        first &= other
-    return first
 
 
 def _of_keys(
