@@ -24,7 +24,7 @@ from scripted_gateway import PAYMENT, PlayedGateway, Script
 from sqlalchemy import Connection
 
 from recon.approvers import Approver
-from recon.errors import StoreError
+from recon.errors import StoreError, UsageError
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.model import InstructionKind, InstructionState, Mode, NightRequest
 from recon.rules import GatewayRules, Rules
@@ -51,6 +51,7 @@ CAPTURED = tuple(f"C-{number}" for number in range(4))
 QUIET_DAYS = 10
 """After the last fault; by then a refund that nobody can see goes to people."""
 PEOPLE = ("ann", "ben")
+HANDED_OVER = (InstructionState.NEEDS_HUMAN,)
 
 
 class Crash(BaseException):
@@ -289,15 +290,13 @@ class World:
         """Wait; nothing runs."""
         self.true_time += much
 
-    def decide(self) -> int:
-        """Two people look at the truth and end what waits for them; returns how many."""
+    def decide(self, *, states: tuple[InstructionState, ...] = HANDED_OVER) -> int:
+        """Two people look at the truth and end what is in these states; returns how many are."""
         self._alive()
         moved = {key for key, _ in self._effects_of_instructions()}
         with self.environment() as environment:
             with environment.store.reading() as connection:
-                waiting = instruction_rows.in_states(
-                    connection, states=(InstructionState.NEEDS_HUMAN,)
-                )
+                waiting = instruction_rows.in_states(connection, states=states)
             for item in waiting:
                 said = "applied" if item.instruction_id in moved else "not_applied"
                 for short in PEOPLE:
@@ -306,13 +305,14 @@ class World:
                         Approver(name=short),
                         Word(short, authenticated=True, at=self.clock()),
                     )
-                    verdicts.resolve(
-                        item.instruction_id,
-                        said=said,
-                        evidence="looked it up in the portal",
-                        person=person,
-                        environment=environment,
-                    )
+                    with _unless_too_early():
+                        verdicts.resolve(
+                            item.instruction_id,
+                            said=said,
+                            evidence="looked it up in the portal",
+                            person=person,
+                            environment=environment,
+                        )
         return len(waiting)
 
     def quiet(self) -> None:
@@ -410,3 +410,13 @@ class _Always:
     def of(self, *_: Any, **__: Any) -> PlayedGateway:
         """The played one."""
         return self.gateway
+
+
+@contextmanager
+def _unless_too_early() -> Iterator[None]:
+    """A word that came before the end of the quarantine; it can be said another day."""
+    try:
+        yield
+    except UsageError as error:
+        if "may still be carried out until" not in str(error):
+            raise

@@ -97,6 +97,17 @@ def quarantine(deadline: timedelta) -> timedelta:
     return max(QUARANTINE_MIN, QUARANTINE_DEADLINES * deadline)
 
 
+def ripe_at(
+    since: datetime, *, waited: timedelta | None, now: datetime, quarantined_for: timedelta
+) -> datetime:
+    """When nothing can come late any more: before, nobody can tell late from never.
+
+    A clock that was put forward must not shorten the wait: by today's time the doubt is younger.
+    """
+    began = since if waited is None else max(since, now - waited)
+    return began + quarantined_for
+
+
 def resolve(
     instruction: Instruction,
     *,
@@ -115,11 +126,10 @@ def resolve(
     if instruction.kind in NO_QUERY_SHOWS:
         told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
         return Resolution(InstructionState.NEEDS_HUMAN, told)
-    # A clock that was put forward must not shorten the wait: by today's time the doubt is younger.
-    began = since if evidence.waited is None else max(since, now - evidence.waited)
     # An answer from before the quarantine's end proves nothing: the effect may still come.
-    ripe = began + quarantined_for
-    searched = [one for one in evidence.refunds if one.queried_at >= began + SILENCE_MIN]
+    ripe = ripe_at(since, waited=evidence.waited, now=now, quarantined_for=quarantined_for)
+    silent = ripe - quarantined_for + SILENCE_MIN
+    searched = [one for one in evidence.refunds if one.queried_at >= silent]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
     if evidence.told:
         return _hinted(evidence) if now >= ripe else None

@@ -4,19 +4,31 @@ A verdict says what happened, with the evidence in words; it never sends. Whoeve
 word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
 """
 
+from datetime import timedelta
+from typing import Any
+
 from recon.errors import UsageError
 from recon.model import InstructionState, Verdict
 from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import quarantine, ripe_at
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, refuse_unproven
-from recon.store import approval_rows, case_rows, instruction_rows, resolution_rows, runs
+from recon.store import (
+    approval_rows,
+    case_rows,
+    evidence_rows,
+    instruction_rows,
+    resolution_rows,
+    runs,
+)
 from recon.store.history import append
 from recon.store.journal import move
 
 EVIDENCE_CHARACTERS_MIN = 10
+NOT_APPLIED = "not_applied"
 STATES = {
     "applied": InstructionState.RESOLVED_APPLIED,
-    "not_applied": InstructionState.RESOLVED_NOT_APPLIED,
+    NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,
 }
 """What people may say -> what it makes of the instruction."""
 UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
@@ -30,8 +42,8 @@ def resolve(
     A final instruction that the gateway contradicts keeps its state: the verdict closes its case.
 
     Raises:
-        UsageError: no such verdict, no evidence, the instruction is not in doubt, or the first
-            person says it again.
+        UsageError: no such verdict, no evidence, the instruction is not in doubt, it is too early
+            to say that nothing happened, or the first person says it again.
     """
     if said not in STATES:
         msg = f"a verdict is one of {', '.join(STATES)}"
@@ -47,6 +59,8 @@ def resolve(
             is_now = f"is {found.state}" if found else "does not exist"
             msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
             raise UsageError(msg)
+        if not has_case and said == NOT_APPLIED:
+            _refuse_early(connection, found, environment=environment)
         first = approval_rows.open_verdict(connection, instruction_id)
         if first is None or first["verdict"] != said:
             approval_rows.save_verdict(
@@ -67,6 +81,27 @@ def resolve(
             append(connection, [event], at=person.word.at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return found, True
+
+
+def _refuse_early(connection: Any, found: Instruction, *, environment: Environment) -> None:
+    """That nothing happened is nobody's to say while it may still happen."""
+    if found.in_doubt_since is None:
+        return
+    now = environment.clock()
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    ripe = ripe_at(
+        found.in_doubt_since,
+        waited=evidence_rows.waited(connection, found.instruction_id, uptime=environment.uptime()),
+        now=now,
+        quarantined_for=quarantine(deadline),
+    )
+    if now < ripe:
+        msg = (
+            f"instruction {found.instruction_id} may still be carried out until "
+            f"{ripe:%Y-%m-%d %H:%M:%S} UTC, because the gateway may be late; nothing was noted: "
+            f"look it up again after that, and say {NOT_APPLIED} then"
+        )
+        raise UsageError(msg)
 
 
 def release(run_id: str, *, reason: str, person: Person, environment: Environment) -> bool:

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,8 @@ def test_one_person_cannot_decide_twice(environment: Environment, doubtful: Any)
 
 def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
     """Another verdict takes the place of the first and waits for its own second."""
+    doubtful.wait(hours=1)
+
     decided = [say("anna", "applied", environment), say("ben", "not_applied", environment)]
 
     assert decided == [False, False]
@@ -93,8 +96,33 @@ def test_a_verdict_needs_a_word_of_the_list_and_evidence(
         say("anna", said, environment, evidence=evidence)
 
 
-def test_what_is_decided_is_not_decided_again(environment: Environment) -> None:
+def test_nobody_says_not_applied_while_the_effect_may_still_come(
+    environment: Environment, doubtful: Any
+) -> None:
+    """Before the quarantine has ended two people cannot say it either; then they can."""
+    for name in ("anna", "ben"):
+        with pytest.raises(UsageError, match=r"may still be carried out until 2026-.* nothing was"):
+            say(name, "not_applied", environment)
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+
+    doubtful.wait(hours=1)
+    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
+
+
+def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
+    environment: Environment, doubtful: Any
+) -> None:
+    """The wait before `not_applied` is counted by the clock that nobody can set."""
+    running = environment.uptime()
+    doubtful.wait(hours=1)
+
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", replace(environment, uptime=lambda: running))
+
+
+def test_what_is_decided_is_not_decided_again(environment: Environment, doubtful: Any) -> None:
     """Terminal states are never rewritten."""
+    doubtful.wait(hours=1)
     for name in ("anna", "ben"):
         say(name, "not_applied", environment)
 
