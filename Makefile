@@ -56,8 +56,11 @@ killed-nights: $(READY) ## nights killed at random moments and started again (KI
 test-postgresql: $(READY) ## every test of a night on PostgreSQL, by a login with least rights
 	@STEPS_ON_POSTGRESQL=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
 
-settled-nights: $(READY) ## nights over the sandbox's own files: each planted settlement case is found, the true files close it
-	@SETTLED_NIGHTS=1 $(BIN)/pytest -n 0 tests/recon/steps/test_settled_nights.py
+SETTLED = tests/recon/steps/test_settled_nights.py tests/recon/steps/test_settled_money.py tests/recon/steps/test_settled_doubts.py tests/recon/steps/test_settlement_files.py
+
+settled-nights: $(READY) ## nights over the sandbox's own files, SQLite and PostgreSQL: each planted settlement case is found, the true files close it and end doubts
+	@SETTLED_NIGHTS=1 $(BIN)/pytest -n 0 $(SETTLED)
+	@SETTLED_NIGHTS=1 STEPS_ON_POSTGRESQL=1 $(BIN)/pytest -n 0 $(SETTLED)
 
 troubled-nights: $(READY) ## real nights while Prefect cancels, pauses, retries, crashes or goes away around them
 	@CHAOS=1 $(BIN)/pytest -n 1 --dist loadgroup tests/flows/test_troubled_nights.py

@@ -78,8 +78,11 @@ def _named(instruction: Instruction, *, lines: Sequence[SettledLine]) -> Resolut
 
 
 def _same(instruction: Instruction, *, line: SettledLine) -> bool:
-    amount = (line.currency, abs(line.gross)) == (instruction.currency, instruction.amount)
-    return amount and line.transaction_id in {"", instruction.transaction_id}
+    if (line.currency, abs(line.gross)) != (instruction.currency, instruction.amount):
+        return False
+    # The gateway's id of a payout comes with its reply: one in doubt has none to be held against.
+    unknown = instruction.kind is InstructionKind.PAYOUT and not instruction.transaction_id
+    return unknown or line.transaction_id in {"", instruction.transaction_id}
 
 
 def _is_the_whole(instruction: Instruction, *, line: SettledLine) -> bool:

@@ -93,6 +93,12 @@ def test_a_payout_ends_only_by_our_own_reference() -> None:
     alone = line("payout", transaction_id="")
     assert end(K.PAYOUT, alone) == ""
     assert end(K.PAYOUT, replace(alone, own_reference="G-1")) == "resolved_applied"
+    numbered = replace(alone, own_reference="G-1", transaction_id="given by the gateway")
+    assert end(K.PAYOUT, numbered) == "resolved_applied"
+    known = replace(ITEM, kind=K.PAYOUT, transaction_id="another")
+    ended = by_settlement(known, lines=[numbered], known=())
+    assert ended is not None
+    assert ended.state.value == "needs_human"
     paid = replace(ITEM, kind=K.PAYOUT)
     assert by_settlement(paid, lines=[line("payout")], known=()) is None
 

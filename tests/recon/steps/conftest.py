@@ -14,7 +14,9 @@ from typing import Any
 
 import pandas as pd
 import psycopg
+import pyotp
 import pytest
+from cryptography.fernet import Fernet
 from sqlalchemy import make_url, text
 
 from recon.figures import NightFigures
@@ -34,7 +36,9 @@ ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 CAMPAIGNS = bool(os.environ.get("KILLED_NIGHTS"))
 """Set by `make killed-nights`: the tests of it that start a process for each night run too."""
 
-collect_ignore = [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py"]
+collect_ignore = (
+    [] if os.environ.get("SETTLED_NIGHTS") else ["test_settled_nights.py", "test_settled_money.py"]
+)
 """Nights over all of the sandbox's files: `make settled-nights`."""
 
 MERCHANT = "100042"
@@ -44,6 +48,8 @@ ORDER_HEADER = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
     *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
 )
+SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
+"""Of the one-time codes of two approvers."""
 SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 
 
@@ -316,3 +322,23 @@ def write_config(folder: Path, *, ledger: Path) -> None:
         f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\nsettle_seconds = 0\n'
         f'ledger = {{ path = "{ledger}" }}\n'
     )
+
+
+@pytest.fixture
+def sealing_merchant(merchant: Any) -> Iterator[Any]:
+    """A merchant with a key for payees' details."""
+    merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
+    return merchant
+
+
+@pytest.fixture
+def paying_merchant(sealing_merchant: Any) -> Any:
+    """A merchant with two approvers who have codes."""
+    people = "".join(
+        f'[approvers.{name}]\nname = "{name}"\nlimit = {{ EUR = 1000 }}\n'
+        f'code_secret_env = "CODE_{name}"\n'
+        for name in SECRETS
+    )
+    (sealing_merchant.folder / "config" / "approvers.toml").write_text(people)
+    sealing_merchant.variables |= {f"CODE_{name}": secret for name, secret in SECRETS.items()}
+    return sealing_merchant

@@ -23,9 +23,9 @@ from recon.store.history import append
 from recon.store.journal import StoredJournal, move
 from reports.workbook import write_workbook
 from reports.workbook_check import sheet_totals
+from tests.recon.steps.conftest import SECRETS
 
 IBAN = "DE89370400440532013000"
-SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 CANARIES = (
     *(IBAN, "Ana Quill", "Quill", "4417119900", "1980-02-29", "ana@canary.test", "912345678"),
     *("Rua das Flores 24", "https://files.canary.test/passport.png", "Lisboa Velha"),
@@ -62,7 +62,10 @@ PAYOUT = {
 }
 
 
-def _drop(merchant: Any, *rows: dict[str, str], name: str = "instructions-1.csv") -> None:
+def drop_instructions(
+    merchant: Any, *rows: dict[str, str], name: str = "instructions-1.csv"
+) -> None:
+    """Put an instruction file into the inbox."""
     names = list(dict.fromkeys(column for row in rows for column in row))
     with (merchant.inbox / name).open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=names, restval="")
@@ -100,9 +103,9 @@ def _rows(merchant: Any, query: str) -> list[Any]:
 def test_a_refund_of_an_instruction_file_is_sent_once(merchant: Any) -> None:
     """The same file twice, and a copy of it under another name, move the money once."""
     refund = _refund(_paid(merchant))
-    _drop(merchant, refund)
+    drop_instructions(merchant, refund)
     merchant.night()
-    _drop(merchant, refund, name="instructions-copy.csv")
+    drop_instructions(merchant, refund, name="instructions-copy.csv")
     merchant.night()
 
     assert _refunds(merchant) == ["1.00"]
@@ -111,9 +114,9 @@ def test_a_refund_of_an_instruction_file_is_sent_once(merchant: Any) -> None:
 def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
     """The same request id with another amount is not sent: it waits and names the first."""
     payment = _paid(merchant)
-    _drop(merchant, _refund(payment))
+    drop_instructions(merchant, _refund(payment))
     merchant.night()
-    _drop(merchant, _refund(payment, amount="2.00"), name="instructions-2.csv")
+    drop_instructions(merchant, _refund(payment, amount="2.00"), name="instructions-2.csv")
     merchant.night()
     ((hold,),) = _rows(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
 
@@ -124,20 +127,13 @@ def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
 def test_rows_that_cannot_be_read_are_counted_and_the_night_ties(merchant: Any) -> None:
     """A bad row stands in the night's rejects with its line; every total still ties."""
     payment = _paid(merchant)
-    _drop(merchant, _refund(payment), _refund(payment, request_id="R-2", amount="0.00"))
+    drop_instructions(merchant, _refund(payment), _refund(payment, request_id="R-2", amount="0.00"))
     merchant.night()
     rejects = _rows(merchant, 'SELECT kind, line, "column" FROM reject')
     failed = _rows(merchant, 'SELECT id, name FROM control_total WHERE "left" != "right"')
 
     assert rejects == [("instructions", 3, "amount")]
     assert failed == []
-
-
-@pytest.fixture
-def sealing_merchant(merchant: Any) -> Iterator[Any]:
-    """A merchant with a key for payees' details."""
-    merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
-    return merchant
 
 
 def _approve(merchant: Any, *, by: str) -> None:
@@ -152,7 +148,7 @@ def _approve(merchant: Any, *, by: str) -> None:
 
 def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
     """A payout of a file is planned and held, never sent by rule."""
-    _drop(sealing_merchant, PAYOUT)
+    drop_instructions(sealing_merchant, PAYOUT)
     sealing_merchant.night()
     found = _rows(sealing_merchant, "SELECT state, hold, payee FROM instruction")
 
@@ -163,7 +159,7 @@ def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
 
 def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
     """Even a journal that says a rule approved it does not move a payout."""
-    _drop(sealing_merchant, PAYOUT)
+    drop_instructions(sealing_merchant, PAYOUT)
     sealing_merchant.night()
     _approve(sealing_merchant, by=RULE_APPROVER)
     sealing_merchant.night()
@@ -173,7 +169,7 @@ def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
 
 def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant: Any) -> None:
     """No payee is stored without the key; with it the same file is read the next night."""
-    _drop(merchant, PAYOUT)
+    drop_instructions(merchant, PAYOUT)
     merchant.night()
     told = next(step for step in merchant.told if step.step == "ingest").sentence
     assert "RECON_SEAL_KEY is not set" in told
@@ -191,7 +187,7 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(
     caplog.set_level(logging.DEBUG)
     books = Workbooks(write=write_workbook, totals=sheet_totals)
     bad = PAYOUT | {"request_id": "P-2", "payment_date": "soon"}
-    _drop(merchant, PAYOUT, bad)
+    drop_instructions(merchant, PAYOUT, bad)
     merchant.night(workbooks=books)
     told = [step.sentence for step in merchant.told]
     _approve(merchant, by="Ann Berg and Jo Hill")
@@ -207,7 +203,7 @@ def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(
         assert found == [], place
 
 
-def _two_approve(merchant: Any) -> None:
+def two_approve(merchant: Any) -> None:
     """Two people with current codes say yes to everything that waits."""
     with merchant.environment() as environment:
         digest = waiting(environment).wanted.digest
@@ -227,26 +223,13 @@ def _book(merchant: Any, *entries: tuple[str, str]) -> None:
     (merchant.folder / "ledger.csv").write_text("\n".join([f"{header},reference_no", *rows, ""]))
 
 
-@pytest.fixture
-def paying_merchant(sealing_merchant: Any) -> Any:
-    """A merchant with two approvers who have codes."""
-    people = "".join(
-        f'[approvers.{name}]\nname = "{name}"\nlimit = {{ EUR = 1000 }}\n'
-        f'code_secret_env = "CODE_{name}"\n'
-        for name in SECRETS
-    )
-    (sealing_merchant.folder / "config" / "approvers.toml").write_text(people)
-    sealing_merchant.variables |= {f"CODE_{name}": secret for name, secret in SECRETS.items()}
-    return sealing_merchant
-
-
 def test_a_payout_goes_from_its_file_to_a_match_in_the_books(paying_merchant: Any) -> None:
     """File, two people with codes, sent once, confirmed with the gateway's id, reconciled."""
     merchant = paying_merchant
-    _drop(merchant, PAYOUT)
+    drop_instructions(merchant, PAYOUT)
     merchant.drop("orders.csv", merchant.order(_paid(merchant)))
     merchant.night()
-    _two_approve(merchant)
+    two_approve(merchant)
     merchant.night()
     ((state, gateway_id, sealed),) = _rows(
         merchant, "SELECT state, transaction_id, sealed FROM instruction"
@@ -273,9 +256,9 @@ def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
 ) -> None:
     """The reply rests without the payee's details and is still proof; nothing is sent again."""
     merchant = paying_merchant
-    _drop(merchant, PAYOUT)
+    drop_instructions(merchant, PAYOUT)
     merchant.night()
-    _two_approve(merchant)
+    two_approve(merchant)
     with monkeypatch.context() as patch:
         patch.setattr(StoredJournal, "record", _crash)
         with pytest.raises(Killed):
@@ -327,10 +310,10 @@ def _did(merchant: Any, *parts: Part) -> list[str]:
 def test_a_part_for_payouts_sends_payouts_alone(paying_merchant: Any) -> None:
     """An approved refund beside the payout waits for its night."""
     merchant = paying_merchant
-    _drop(merchant, PAYOUT)
+    drop_instructions(merchant, PAYOUT)
     unapproved = _did(merchant, Part.INGEST, Part.SETTLE)
-    _two_approve(merchant)
-    _drop(merchant, _refund(_paid(merchant)), name="instructions-2.csv")
+    two_approve(merchant)
+    drop_instructions(merchant, _refund(_paid(merchant)), name="instructions-2.csv")
 
     assert unapproved == []
     assert _did(merchant, Part.INGEST, Part.PAYOUTS) == ["payout"]
