@@ -13,6 +13,10 @@ READY := $(VENV)/.installed
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export UV_SYSTEM_CERTS := true
+# Every module is compiled once and not in each of the hundred processes of a run, also where the
+# shell forbids Python to write beside the sources.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
 .PHONY: help prefect-forms prefect-postgresql troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
 
