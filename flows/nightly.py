@@ -31,6 +31,7 @@ from tasks.running import opened_environment, say, sentences_only
 from tasks.settle import settle
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
+Reason = Annotated[str, Field(max_length=300)]
 
 TASKS: Mapping[str, Callable[[str], StepSummary]] = {
     "ingest": ingest,
@@ -49,6 +50,9 @@ def nightly(
     account_id: GatewayId,
     business_date: date | None = None,
     mode: Mode = Mode.DRY_RUN,
+    *,
+    opening: bool = False,
+    skip_reason: Reason = "",
 ) -> State[Any]:
     """Settle and reconcile one night of one account, and write the workbook finance signs.
 
@@ -58,10 +62,19 @@ def nightly(
         business_date: The day to settle and reconcile. None means the last business date that
             had closed when the run was due, in the schedule's time zone.
         mode: dry-run moves no money and only shows what would be sent; live captures and refunds.
+        opening: Tick it for the first live night of an account whose rules name no opening date.
+        skip_reason: Where the night before is missing and is not to be run first, say why.
     """
     with sentences_only("nightly"):
         day = business_date or business_date_of_run()
-        request = NightRequest(merchant_id, account_id, day.isoformat(), Mode(mode))
+        request = NightRequest(
+            merchant_id,
+            account_id,
+            day.isoformat(),
+            Mode(mode),
+            opening=opening,
+            skip=skip_reason.strip(),
+        )
         artifacts = Artifacts(request)
         try:
             with _held(request) as run_id, night_workers():

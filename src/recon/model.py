@@ -337,3 +337,7 @@ class NightRequest:
     business_date: str
     """ISO date, a string so that it travels through forms and tables unchanged."""
     mode: Mode
+    opening: bool = False
+    """A person says that this is the first night of the account."""
+    skip: str = ""
+    """Why the nights that are missing before this one were not run, as a person says."""

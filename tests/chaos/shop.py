@@ -305,7 +305,7 @@ def _configure(folder: Path) -> None:
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
     played = load_tables("sandbox", config_dir=None)
-    rules = ["[gateway]", 'amount_means = "authorised"']
+    rules = ["[window]", "opening_date = 2026-01-01", "[gateway]", 'amount_means = "authorised"']
     for name in ("payment_status", "query_result"):
         rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in played[name].items())]
     config = folder / "config"

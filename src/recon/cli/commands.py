@@ -20,6 +20,7 @@ from recon.cli import (
     journals,
     night,
     notifications,
+    opening,
     order_files,
     parts,
     people,
@@ -75,6 +76,7 @@ app.command("notifications")(notifications.notifications)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)
 app.command("verify")(files.verify)
+app.command("opening")(opening.opening)
 app.command("diff")(difference.nights_compared)
 app.command("rebuild")(difference.rebuild)
 app.add_typer(journals.journals, name="journals")

@@ -24,6 +24,8 @@ SEVERITIES = {
 }
 """Currency -> money at risk in major units below which a break is never urgent, and medium from."""
 
+OPENING_DATE = "2026-01-01"
+"""Before every order of the sandbox."""
 ZONE = "Europe/London"
 _MINUTES = (30, 45)
 _NAMES = ("Northwind Trading", "Northwind Trading, outlet")
@@ -91,6 +93,7 @@ def rules_toml() -> str:
         f"{_table('query_result', codes['query_result'])}\n"
         "[gateway]\n"
         'amount_means = "authorised" # the sandbox shows the authorised amount in every state\n\n'
+        f"[window]\nopening_date = {OPENING_DATE} # the first day that is reconciled\n\n"
         f"[tolerance.{ROUNDING_CURRENCY}]\n"
         "absolute_minor_units = 1\n"
         "night_budget_minor_units = 100\n\n"

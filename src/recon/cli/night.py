@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from recon.figures import Attention
     from recon.model import StepSummary
 
+Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
+Skip = Annotated[
+    str, typer.Option(help="Why the nights that are missing before this one were not run.")
+]
+
 ATTENTION_SHOWN_MAX = 20
 """Lines of one account; the workbook has them all."""
 
@@ -26,6 +31,8 @@ def nightly(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and compare, but send nothing.")
     ] = False,
+    opening: Opening = False,
+    skip: Skip = "",
 ) -> None:
     """Run one night: ingest, query, settle, query again, reconcile, report.
 
@@ -37,7 +44,13 @@ def nightly(
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.night_index import index_after
 
-    request = night.request_of(account=(merchant, account), business_date=day, live=not dry_run)
+    request = night.request_of(
+        account=(merchant, account),
+        business_date=day,
+        live=not dry_run,
+        opening=opening,
+        skip=skip,
+    )
     figures: dict[str, int | str] = {}
     with environment_of(os.environ, clock=system_clock) as environment:
         with telling([name for name, _ in night.ORDER]) as tell:

@@ -71,7 +71,9 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *file_totals(sources),
         *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
         *query_totals(sources, exact=exact, tallies=tallies, joined=joined),
-        *conservation_totals(scope, frames=frames, places=places, tallies=tallies),
+        *conservation_totals(
+            scope, frames=frames, places=places, tallies=tallies, covered=joined.covered
+        ),
         *leg_totals(scope, frames=frames, covered=joined.covered),
         *exclusivity_totals(scoped, exact=exact, places=places),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),

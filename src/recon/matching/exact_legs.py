@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.coding import by_word, coded, is_word, placed
-from recon.matching.fingerprints import are_distinct
+from recon.matching.fingerprints import are_distinct, maybe_repeated
 from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, amounts_or
 from recon.matching.ledger_side import JUDGED, compared
@@ -18,6 +18,8 @@ from recon.rules import Rules
 
 ALONE = "entry_id_alone"
 """No other entry of the whole ledger has its id (boolean)."""
+SHARED = "transaction_maybe_shared"
+"""Another answer may name the same transaction (boolean)."""
 FIRST_SETTLED = "first_settled"
 """The line that says where the settled days of its account begin (boolean)."""
 
@@ -44,7 +46,8 @@ def marked(sources: Sources) -> Sources:
         first = np.zeros(len(lines), dtype=np.bool_)
         first[_first_days(lines, belongs=of_payments(lines))] = True
         lines = lines.assign(**{FIRST_SETTLED: first})
-    return replace(sources, ledger=ledger, settlement=lines)
+    gateway = sources.gateway.assign(**{SHARED: maybe_repeated(sources.gateway["transaction_id"])})
+    return replace(sources, gateway=gateway, ledger=ledger, settlement=lines)
 
 
 def belonging(sources: Sources) -> dict[str, Bools]:
@@ -77,7 +80,7 @@ def _orders(orders: pd.DataFrame) -> Leg:
 
 
 def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
-    """Found, paid, nothing refunded, not above what was authorised."""
+    """Found, paid, nothing refunded, not above what was authorised, in no other answer."""
     amount = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
     authorised = authorised_amounts(gateway, rules=rules)
     beyond = authorised.notna().to_numpy() & (amount > amounts_of(authorised))
@@ -85,6 +88,7 @@ def _gateway(gateway: pd.DataFrame, *, rules: Rules) -> Leg:
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.PAID
     )
     fits = is_word(gateway["answer"], Answer.FOUND) & paid.astype(np.bool_)
+    fits &= ~gateway[SHARED].to_numpy(dtype=np.bool_)
     fits &= (amount > 0) & ~beyond & (amounts_of(gateway["refunded_amount"]) == 0)
     return Leg(gateway, np.ones(len(gateway), dtype=np.bool_), fits, amount)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from recon.matching.grouping import Ints
+from recon.matching.grouping import Bools, Ints
 
 WORD_BYTES = 8
 BLOCK_ROWS = 65_536
@@ -83,10 +83,28 @@ def _word(texts: Texts, *, at: int, starts: Ints, sizes: Ints) -> Words:
 
 def are_distinct(column: "pd.Series[str]") -> bool:
     """True only where no two texts are equal; may be False though none are."""
+    return not column.isna().any() and not len(_shared(_of_column(column)))
+
+
+def maybe_repeated(column: "pd.Series[str]") -> Bools:
+    """The rows whose text may be that of another row as well: never too few, blanks left out."""
+    column = column.fillna("")
+    numbers, named = _of_column(column), column.ne("").to_numpy(dtype=np.bool_)
+    several = _shared(numbers if named.all() else numbers[named])
+    if not len(several):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    return named & np.isin(numbers, several)
+
+
+def _of_column(column: "pd.Series[str]") -> Words:
+    """The number of each text of a column without blanks of the type null."""
     text: Any = pa.array(column)
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-    if any(chunk.null_count for chunk in chunks):
-        return False
     parts = [fingerprints(texts_of(chunk.cast(pa.large_string()))) for chunk in chunks]
-    numbers = np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint64)
-    return not bool((numbers[1:] == numbers[:-1]).any())
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+
+
+def _shared(numbers: Words) -> Words:
+    """The numbers that several texts have, in order."""
+    ordered = np.sort(numbers)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

@@ -44,6 +44,7 @@ GATEWAY_STATES = (
 
 NUMBER = {state: number for number, state in enumerate(GATEWAY_STATES)}
 _MONEY = [NUMBER["paid"], NUMBER["partially_refunded"], NUMBER["refunded"]]
+_DEAD = [NUMBER["cancelled"], NUMBER["expired"], NUMBER["failed"]]
 _RANK = np.array([9, 0, 1, 1, 2, 3, 4, 5, 5, 6, 6, 6, 9])
 """Chargeback, money left, refunded in full, unmapped, authorised, pending, dead."""
 
@@ -62,6 +63,7 @@ def gateway_side(gateway: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) 
     items = every[kept].reset_index(drop=True)
     frame = _summed(items, size=size)
     frame["gateway_ambiguous"] = present(outcome == CONFLICT, groups=sets, size=size)
+    frame["gateway_ambiguous"] |= _shared_payments(gateway, items=items, size=size)
     older = found & (outcome == SUPERSEDED) & every["state"].eq(NUMBER["chargeback"]).to_numpy()
     frame["chargeback_before"] = present(older, groups=sets, size=size)
     for answer in (Answer.NOT_FOUND, Answer.FAILED, Answer.UNMAPPED):
@@ -139,6 +141,21 @@ def _payment_groups(gateway: pd.DataFrame, *, sets: Rows, found: Bools) -> Rows:
     codes, ids = pd.factorize(gateway["transaction_id"])
     groups = pd.factorize(sets * (len(ids) + 1) + codes)[0].astype(np.intp)
     return np.where(found, groups, -1)
+
+
+def _shared_payments(gateway: pd.DataFrame, *, items: pd.DataFrame, size: int) -> Bools:
+    """Sets with a payment that the gateway names under another order of the account as well.
+
+    One transaction is one movement of money: whose it is, nobody here can choose.
+    """
+    live = items[items["transaction_id"].ne("") & ~items["state"].isin(_DEAD)]
+    place = gateway[["merchant_id", "account_id"]].iloc[live["row"]].reset_index(drop=True)
+    named = live[["transaction_id", "set"]].reset_index(drop=True)
+    pairs = pd.concat([place, named], axis=1).drop_duplicates()
+    payment = ["merchant_id", "account_id", "transaction_id"]
+    shared = np.zeros(size, dtype=np.bool_)
+    shared[pairs.loc[pairs.duplicated(payment, keep=False), "set"].to_numpy()] = True
+    return shared
 
 
 def _summed(items: pd.DataFrame, *, size: int) -> pd.DataFrame:

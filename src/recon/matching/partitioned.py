@@ -12,7 +12,7 @@ import pandas as pd
 
 from recon.cluster import Workers
 from recon.matching.coding import NO_KEY
-from recon.matching.exact_legs import ALONE, FIRST_SETTLED
+from recon.matching.exact_legs import ALONE, FIRST_SETTLED, SHARED
 from recon.matching.exact_search import Found, Keys, Question, find_exact
 from recon.matching.grouping import Rows
 from recon.matching.ledger_side import JUDGED
@@ -30,6 +30,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "gateway": (
         *(*_KEY, *_NAMES, "currency", "amount", "authorised_amount", "captured_amount"),
         *("refunded_amount", "payment_status", "answer", "transaction_date"),
+        SHARED,
     ),
     "ledger": (*_KEY, *_NAMES, "currency", "amount", "transaction_amount", "entry_type", ALONE),
     "settlement": (*_KEY, *_NAMES, "currency", "gross", "fee", "entry_type", FIRST_SETTLED),

@@ -47,7 +47,12 @@ EXPLAINS_EFFECT = (
 
 
 def conservation_totals(
-    scope: pd.DataFrame, *, frames: Frames, places: pd.DataFrame, tallies: pd.DataFrame
+    scope: pd.DataFrame,
+    *,
+    frames: Frames,
+    places: pd.DataFrame,
+    tallies: pd.DataFrame,
+    covered: bool,
 ) -> Iterator[ControlTotal]:
     """T4 per side: in scope = matched (tallies: without questions) + pending + broken + unverified.
 
@@ -56,6 +61,7 @@ def conservation_totals(
         frames: the result.
         places: where every item went.
         tallies: what was set aside.
+        covered: whether a ledger was given; without one nothing is said of it.
     """
     shown = places[_is_shown(places, frames=frames)]
     for source in SOURCES:
@@ -63,6 +69,8 @@ def conservation_totals(
         left, right = scope[scope["source"].eq(source)], shown[shown["source"].eq(source)]
         yield from compared_rows("T4", name, left=left, right=right)
     for side, sources in SOURCES_OF.items():
+        if side == "ledger" and not covered:
+            continue
         name = f"{sources[0]}: in scope = matched + pending + broken + unverified"
         left, right = (frame[frame["source"].isin(sources)] for frame in (scope, shown))
         broken = right[right["state"].eq(SetState.BREAK)]

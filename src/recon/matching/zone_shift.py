@@ -1,4 +1,4 @@
-"""Times of one source that are a whole number of half hours off those of the others.
+"""Times of one source that are a whole number of quarters of an hour off those of the others.
 
 A zone that is set wrong moves the records around the end of a business date to its neighbour: a
 file of one date then lacks some and has others too many. Told are breaks of records that stand
@@ -12,15 +12,27 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from recon.matching.cause_evidence import BREAKS_MIN, SHARE_MIN, Breaks, Evidence, Found
+from recon.matching.cause_evidence import (
+    BREAKS_MIN,
+    MINUTE_MICROSECONDS,
+    SHARE_MIN,
+    Breaks,
+    Evidence,
+    Found,
+)
 from recon.matching.grace import HOUR_MICROSECONDS, business_days
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
 from recon.matching.total_rows import ACCOUNT
 from recon.model import BreakCode
 
-STEP_MICROSECONDS = HOUR_MICROSECONDS // 2
-"""Zones differ by whole or half hours; a payment follows its order sooner than half a step."""
-STEPS_MIN, STEPS_MAX = 2, 28
+STEP_MICROSECONDS = HOUR_MICROSECONDS // 4
+"""Zones differ by hours, halves or quarters (Kathmandu is 5 3/4 hours ahead of UTC); a payment
+follows its order, and an entry its payment, within a step."""
+SLACK_MICROSECONDS = 2 * MINUTE_MICROSECONDS
+"""So far clocks of two systems may be apart."""
+NEAR_MICROSECONDS = 2 * STEP_MICROSECONDS
+STEP_HOURS = 0.25
+STEPS_MIN, STEPS_MAX = 4, 56
 """Less than an hour is a delay; no zone is more than 14 hours away from UTC."""
 WIDTH = 2 * STEPS_MAX + 3
 """So many steps are told apart, beyond all zones on either side counted as one."""
@@ -88,7 +100,7 @@ def _told(rows_of: Mapping[str, pd.Index], *, found: Mapping[str, int], account:
 
 
 def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
-    hours = f"{abs(steps) * 0.5:g} hour{'' if abs(steps) == STEPS_MIN else 's'}"
+    hours = f"{abs(steps) * STEP_HOURS:g} hour{'' if abs(steps) == STEPS_MIN else 's'}"
     word = "ahead of" if steps > 0 else "behind"
     return (
         f"The times of the {source} in account {account} are {hours} {word} those {others}, which "
@@ -142,16 +154,20 @@ def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
 
 
 def _alike(pairs: _Pairs, *, size: int) -> Rows:
-    """By account, the pairs that are no step apart: a few of them rule a shift out."""
+    """By account, the pairs that are hardly apart: a few of them rule a shift out."""
     one, other = pairs.times.values()
-    near = np.abs(one - other) < STEP_MICROSECONDS
+    near = np.abs(one - other) < NEAR_MICROSECONDS
     return np.bincount(pairs.account[near], minlength=size)
 
 
 def _by_steps(pairs: _Pairs, *, size: int) -> Rows:
     """How many pairs are so many steps apart, by account and steps."""
-    ours, paid = pairs.times.values()
-    steps = np.rint((ours - paid) / STEP_MICROSECONDS)
+    (clock, ours), (_, paid) = pairs.times.items()
+    # What came second is a little later than the shift alone would have it.
+    if clock == DATED["orders"]:
+        steps = -((paid - ours + SLACK_MICROSECONDS) // STEP_MICROSECONDS)
+    else:
+        steps = (ours - paid + SLACK_MICROSECONDS) // STEP_MICROSECONDS
     spots = np.clip(steps, -STEPS_MAX - 1, STEPS_MAX + 1).astype(np.intp) + STEPS_MAX + 1
     return np.bincount(pairs.account * WIDTH + spots, minlength=size * WIDTH)
 

@@ -28,6 +28,7 @@ from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
 from recon.steps.notices import telling
+from recon.steps.predecessor import said_of_predecessor
 from recon.steps.query import query
 from recon.steps.reconcile import reconcile
 from recon.steps.report import Workbooks, report
@@ -130,7 +131,8 @@ def hold(
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
-        UsageError: the business date is not a date, or has not closed yet.
+        UsageError: the business date is not a date, or has not closed yet, or the night before
+            is missing and nobody said why.
         FolderError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
@@ -145,11 +147,28 @@ def hold(
         now = environment.clock()
         run_id = f"{request.business_date.replace('-', '')}-{environment.new_id()[:8]}"
         with environment.store.writing() as connection:
-            if part is not None:
-                refuse_part(connection, request, part=part)
-            runs.start(connection, request, run_id=run_id, as_of=closes_at, now=now, part=part)
+            runs.start(
+                connection,
+                request,
+                run_id=run_id,
+                as_of=closes_at,
+                now=now,
+                part=part,
+                predecessor=_permitted(connection, request, part=part, environment=environment),
+            )
         with closed_at_end(run_id, ended=_ENDED[part is None], environment=environment):
             yield run_id
+
+
+def _permitted(
+    connection: Any, request: NightRequest, *, part: Part | None, environment: Environment
+) -> str:
+    """What stands in place of the night before, once it is sure that the run may begin."""
+    if part is None:
+        rules = environment.settings.rules
+        return said_of_predecessor(connection, request, rules=rules)
+    refuse_part(connection, request, part=part)
+    return ""
 
 
 @contextmanager
@@ -321,6 +340,14 @@ def _told(error: BaseException) -> str:
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
 
-def request_of(*, account: tuple[str, str], business_date: str, live: bool) -> NightRequest:
+def request_of(
+    *,
+    account: tuple[str, str],
+    business_date: str,
+    live: bool,
+    opening: bool = False,
+    skip: str = "",
+) -> NightRequest:
     """A request from the words of a command line or a form."""
-    return NightRequest(*account, business_date, Mode.LIVE if live else Mode.DRY_RUN)
+    mode = Mode.LIVE if live else Mode.DRY_RUN
+    return NightRequest(*account, business_date, mode, opening=opening, skip=skip.strip())

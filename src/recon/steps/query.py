@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from recon.gateway_adapter.queries import KeyAnswers
-from recon.model import Answer, StepSummary
+from recon.model import Answer, Mode, StepSummary
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import keep_ledger
 from recon.steps.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
@@ -97,12 +97,19 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
 
 
 def previous_night(run: Run, *, environment: Environment) -> Run | None:
-    """The newest finished run of the latest business date before this one."""
+    """The newest finished run of the latest business date before this one.
+
+    A live night carries on from live ones: what a dry run left open, nobody was ever told.
+    """
     with environment.store.reading() as connection:
         nights = runs.last_finished(
             connection, merchant_id=run.merchant_id, account_id=run.account_id
         )
-    earlier = [date for date in nights if date < run.business_date]
+    earlier = [
+        date
+        for date, night in nights.items()
+        if date < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
+    ]
     return nights[max(earlier)] if earlier else None
 
 

@@ -70,7 +70,7 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
     Raises:
         InputsGoneError: something that the night compared is not stored any more.
     """
-    inputs, rules, digest_then = _kept(run, environment=environment)
+    inputs, rules, digest_then = kept_inputs(run, environment=environment)
     sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     _refuse_gone(run, then=inputs.digests, now=input_digests(sources, previous=previous))
@@ -95,7 +95,12 @@ def run_named(connection: Any, name: str) -> Run:
     return max(found, key=lambda run: run.started_at)
 
 
-def _kept(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:
+def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:
+    """What a run read and by which rules, and the digest of its result then.
+
+    Raises:
+        InputsGoneError: the run did not keep it, or this version cannot read it.
+    """
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         if inputs is None:

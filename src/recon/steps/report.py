@@ -32,6 +32,7 @@ from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.people import attention
+from recon.steps.predecessor import SKIPPED
 from recon.steps.query import previous_night
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
 from recon.steps.restore import note_head
@@ -337,7 +338,9 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
         return []
     last = first + timedelta(days=days - 1)
     told = f"{first}" if days == 1 else f"{first} to {last}"
-    return [f"No night ran for {told}: what came in on these days is judged tonight."]
+    why = run.predecessor.removeprefix(SKIPPED)
+    reason = f" ({why})" if why != run.predecessor else ""
+    return [f"No night ran for {told}{reason}: what came in on these days is judged tonight."]
 
 
 def _notes(
@@ -361,7 +364,10 @@ def _notes(
         )
     if sources.opening_balance:
         left_out = " and ".join(f"{n:,} {what}" for what, n in sources.opening_balance.items())
-        notes.append(f"Opening balance, not compared: {left_out} from before the window.")
+        notes.append(
+            f"Opening balance, not compared: {left_out} from before the window "
+            f"(`recon opening {run.run_id}` lists them)."
+        )
     notes += skipped_nights(run, environment=environment)
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")

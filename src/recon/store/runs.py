@@ -41,6 +41,8 @@ class Run:
     problem: str
     part: str = ""
     """Of the words of `Part`; "" is a whole night."""
+    predecessor: str = ""
+    """What stands in place of the night before; "" where it is there."""
 
 
 PART_ENDED = "part"
@@ -80,7 +82,7 @@ def this_process() -> str:
     )
 
 
-def start(
+def start(  # noqa: PLR0913 - what a run is, by name
     connection: Connection,
     request: NightRequest,
     *,
@@ -88,6 +90,7 @@ def start(
     as_of: datetime,
     now: datetime,
     part: Part | None = None,
+    predecessor: str = "",
 ) -> tuple[str, ...]:
     """Begin a run; runs of this account that are still active had owners that are gone.
 
@@ -110,6 +113,7 @@ def start(
             "mode": request.mode.value,
             "status": "active",
             "part": part or "",
+            "predecessor": predecessor,
             "started_at": now,
             "as_of": as_of,
             **_owner(),
@@ -118,6 +122,7 @@ def start(
     events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
     began = {"business_date": request.business_date, "mode": request.mode.value}
     began |= {"part": part.value} if part else {}
+    began |= {"predecessor": predecessor} if predecessor else {}
     append(connection, [*events, Event("run", run_id, "started", began)], at=now)
     return tuple(row.run_id for row in dead)
 
@@ -225,6 +230,19 @@ def of_night(connection: Connection, request: NightRequest) -> Run | None:
     ).mappings()
     first = found.first()
     return None if first is None else _run_of(first)
+
+
+def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
+    """What was last said of the missing predecessor of a live night; "" when nothing was."""
+    found = connection.execute(
+        select(run.c.predecessor)
+        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+        .where(run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value)
+        .where(run.c.predecessor != "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
 
 
 def later(connection: Connection, earlier: Run) -> str:

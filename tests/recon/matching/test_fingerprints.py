@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.matching.fingerprints import are_distinct, fingerprints, texts_of
+from recon.matching.fingerprints import are_distinct, fingerprints, maybe_repeated, texts_of
 
 NEAR = ["", "a", "ab", "ba", "a" * 8, "a" * 9, "a" * 16, "a" * 17, "é", "ä", "b" + "a" * 16, "A"]
 
@@ -24,6 +24,15 @@ def column(texts: list[str | None]) -> "pd.Series[str]":
 def test_repeated_texts_are_never_distinct(texts: list[str]) -> None:
     """Whatever the texts, a repeat is seen, and a few texts that differ are told apart."""
     assert are_distinct(column([*texts])) == (len({*texts}) == len(texts))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(["", "a", "b", "bb", "c" * 9]), max_size=8))
+def test_no_repeated_text_is_overlooked(texts: list[str]) -> None:
+    """Every row whose text stands elsewhere is marked, and among few texts no other one."""
+    expected = [text != "" and texts.count(text) > 1 for text in texts]
+
+    assert maybe_repeated(column([*texts])).tolist() == expected
 
 
 def test_texts_that_nearly_agree_are_told_apart() -> None:

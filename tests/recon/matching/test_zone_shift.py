@@ -18,6 +18,8 @@ TOLD = {
     f"of the gateway, {END}",
     ("orders", -5.5): f"The times of the orders in account 1 are 5.5 hours behind those "
     f"of the gateway, {END}",
+    ("orders", 5.75): f"The times of the orders in account 1 are 5.75 hours ahead of those "
+    f"of the gateway, {END}",
     ("gateway", 1.0): f"The times of the gateway in account 1 are 1 hour ahead of those "
     f"of the orders and the ledger, {END}",
 }

@@ -117,9 +117,10 @@ class Merchant:
         *,
         date: str = BUSINESS_DATE,
         mode: Mode = Mode.LIVE,
+        skip: str = "",
         workbooks: Workbooks | None = None,
     ) -> Verdict:
-        request = NightRequest(MERCHANT, ACCOUNT, date, mode)
+        request = NightRequest(MERCHANT, ACCOUNT, date, mode, skip=skip)
         self.told = []
         with self.environment() as environment:
             return night.run(
@@ -308,7 +309,7 @@ def write_config(folder: Path, *, ledger: Path) -> None:
     """Rules that read the sandbox, a quick pace, one account."""
     played = load_tables("sandbox", config_dir=None)
     tables = {name: played[name] for name in ("payment_status", "query_result")}
-    rules = ["[gateway]", 'amount_means = "authorised"']
+    rules = ["[window]", "opening_date = 2026-01-01", "[gateway]", 'amount_means = "authorised"']
     for name, codes in tables.items():
         rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in codes.items())]
     config = folder / "config"

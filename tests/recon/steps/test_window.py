@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from recon.errors import UsageError
 from recon.matching.result import Reconciliation
 from recon.model import Mode
 from recon.rules import Rules
+from recon.steps.opening import OpeningLine, opening_of, write_opening
 from recon.steps.report import skipped_nights
 from recon.steps.window import ledger_start, looked_back, window_start
 from recon.store import results, runs
@@ -58,12 +60,13 @@ def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant
     before = judged(merchant, one.order_no)
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(update(order_row).values(ordered_at=LONG_AGO))
-    merchant.wait(hours=48)
-    merchant.night(date="2026-11-22")
+    merchant.wait(hours=96)
+    with pytest.raises(UsageError, match="no finished night of 2026-11-23"):
+        merchant.night(date="2026-11-24")
+    merchant.night(date="2026-11-24", skip="the machine was away")
 
-    assert told(merchant) == [
-        "No night ran for 2026-11-21: what came in on these days is judged tonight."
-    ]
+    (note,) = told(merchant)
+    assert note.startswith("No night ran for 2026-11-21 to 2026-11-23 (the machine was away): ")
     assert before != ""
     assert judged(merchant, one.order_no) == before
 
@@ -82,16 +85,23 @@ def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> 
     assert judged(merchant, one.order_no) == "matched"
     assert judged(merchant, "OLD-1") == ""
     assert [t for t in newest(merchant).control_totals if not t.passed] == []
+    with merchant.environment() as environment:
+        found = opening_of("2026-11-20", environment=environment)
+        path = write_opening(found, folder=merchant.folder / "opening")
+    day = f"{LONG_AGO:%Y-%m-%dT%H:%M:%SZ}"
+    assert found.lines == (OpeningLine("ledger entries", "EUR", 1, 500, day, day),)
+    assert found.run.predecessor == "opening"
+    assert path.read_text().splitlines()[1:] == [f"ledger entries,E1,OLD-1,EUR,5.00,{day}"]
 
 
-@pytest.mark.parametrize(("opening", "said"), [("2026-11-21", ""), ("2026-11-01", "LEDGER_ONLY")])
+@pytest.mark.parametrize(("opening", "said"), [("2026-11-20", ""), ("2026-11-01", "LEDGER_ONLY")])
 def test_payments_before_the_opening_date_are_opening_balance(
     merchant: Any, opening: str, said: str
 ) -> None:
     """Without an order of ours nobody can judge them; from the opening date on they are breaks."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     path = merchant.folder / "config" / "rules.toml"
-    path.write_text(f'{path.read_text()}\n[window]\nopening_date = "{opening}"\n')
+    path.write_text(path.read_text().replace("2026-01-01", opening))
     row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{AS_OF.isoformat()}"
     Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
     merchant.night()
@@ -102,17 +112,21 @@ def test_payments_before_the_opening_date_are_opening_balance(
 
 
 def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
-    """A matched order of 90 days is looked at once more, one of 91 days is left in peace."""
-    one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
-    merchant.drop("orders.csv", merchant.order(one), merchant.order(other))
+    """A matched order is looked at once more at 90 and 180 days, between them left in peace.
+
+    What the gateway shows otherwise by then opens a break.
+    """
+    one, other, changed = [p for p in merchant.payments("captured") if p.currency == "EUR"][:3]
+    merchant.drop("orders.csv", *(merchant.order(p) for p in (one, other, changed)))
     rows = [
         f"E{p.order_no},100042,100042001,{p.order_no},capture,EUR,{p.amount},{LONG_AGO.isoformat()}"
-        for p in (one, other)
+        for p in (one, other, changed)
     ]
     Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
     merchant.night()
-    first = [judged(merchant, p.order_no) for p in (one, other)]
-    ages = {one.order_no: 90, other.order_no: 91}
+    first = [judged(merchant, p.order_no) for p in (one, other, changed)]
+    merchant.post("/_sandbox/portal", {"action": "refund", "key": changed.transaction_id})
+    ages = {one.order_no: 90, other.order_no: 91, changed.order_no: 180}
     with merchant.environment() as environment, environment.store.writing() as connection:
         for number, days in ages.items():
             at = AS_OF + timedelta(hours=12) - timedelta(days=days)
@@ -122,8 +136,9 @@ def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
     merchant.wait(hours=24)
     merchant.night(date="2026-11-21")
 
-    assert first == ["matched", "matched"]
-    assert [judged(merchant, p.order_no) for p in (one, other)] == ["matched", ""]
+    assert first == ["matched"] * 3
+    again = [judged(merchant, p.order_no) for p in (one, other, changed)]
+    assert again == ["matched", "", "REFUND_UNEXPECTED"]
 
 
 def test_nights_that_were_skipped_are_caught_up() -> None:

@@ -6,6 +6,7 @@ engine never sees the key. Seeded: the same size and seed give the same rows.
 
 from recon.sandbox.planted.files import Planted, planted
 from recon.sandbox.planted.recipes import RECIPES, RULES
+from recon.sandbox.planted.shared_payments import shared_payments
 from recon.sandbox.planted.zone_shift import zone_shifted
 
-__all__ = ["RECIPES", "RULES", "Planted", "planted", "zone_shifted"]
+__all__ = ["RECIPES", "RULES", "Planted", "planted", "shared_payments", "zone_shifted"]

@@ -24,6 +24,9 @@ run = Table(
         "status", String(10), nullable=False
     ),  # active, finished, stopped; part: a part that ended
     text_column("part", 10),  # model.Part; "" is a whole night
+    text_column(
+        "predecessor", REASON_CHARACTERS
+    ),  # what stands in place of the night before; "" where it is there (steps.predecessor)
     text_column("step", 20),  # last step that was finished
     text_column(
         "owner"

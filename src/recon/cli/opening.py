@@ -1,0 +1,51 @@
+"""`recon opening`: what a night left out as opening balance."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.speaking import say
+from recon.cli.tables import show
+from recon.money import format_minor_units
+
+if TYPE_CHECKING:
+    from recon.steps.opening import OpeningLine
+
+COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
+
+
+def opening(
+    night: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
+) -> None:
+    """Show what a night did not compare because it is older than its window: the opening balance.
+
+    Orders and payments by what they came to, ledger entries by what they book; never breaks.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.opening import opening_of, write_opening
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = opening_of(night, environment=environment)
+    word = f", {found.run.predecessor}" if found.run.predecessor else ""
+    say(f"{found.run.business_date}, run {found.run.run_id}{word}")
+    if not found.lines:
+        say("Nothing is older than the window of this night: the opening balance is 0.")
+    else:
+        show([_row(line) for line in found.lines], columns=COLUMNS)
+    if out is not None:
+        say(f"Items: {write_opening(found, folder=out)}")
+
+
+def _row(line: "OpeningLine") -> dict[str, object]:
+    return {
+        "what": line.what,
+        "currency": line.currency,
+        "items": line.items,
+        "amount": format_minor_units(line.amount, currency=line.currency),
+        "oldest": line.oldest[:10],
+        "newest": line.newest[:10],
+    }

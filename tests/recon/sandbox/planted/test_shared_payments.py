@@ -1,0 +1,35 @@
+"""One payment under two orders is never counted twice in silence."""
+
+import pytest
+
+from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
+from recon.matching.exact import set_aside
+from recon.sandbox.planted import shared_payments
+
+
+def test_a_payment_under_two_orders_is_ambiguous_for_both() -> None:
+    """Both orders are breaks under their own names, and no other order is."""
+    files = shared_payments(pairs=3, agreeing=5)
+    told = {"rules": files.rules, "as_of": files.as_of, "previous": None}
+
+    ends = [concluded(p(files.sources, **told), as_of=files.as_of) for p in PROOFS]  # type: ignore[operator]
+
+    for end in ends:
+        assert sorted(end.breaks["order_no"]) == sorted(files.key["name"])
+        assert {*end.breaks["code"]} == {*files.key["code"]}
+        assert [total for total in end.control_totals if not total.passed] == []
+    assert ends[0].digest == ends[1].digest
+    assert set_aside(files.sources, rules=files.rules, previous=None).size == 5
+
+
+PROOFS = (prove, prove_all_classified)
+
+
+@pytest.mark.parametrize(("state", "ambiguous"), [("authorised", True), ("failed", False)])
+def test_a_dead_attempt_under_two_orders_moves_nothing(state: str, *, ambiguous: bool) -> None:
+    """Only what may still move money needs a person to say whose it is."""
+    files = shared_payments(pairs=1, agreeing=0, state=state)
+
+    codes = reconcile(files.sources, rules=files.rules, as_of=files.as_of).breaks["code"]
+
+    assert codes.eq("AMBIGUOUS_MATCH").all() == ambiguous
