@@ -56,6 +56,8 @@ def run_nightly(
             request.account_id,
             date.fromisoformat(request.business_date),
             request.mode,
+            opening=request.opening,
+            skip_reason=request.skip,
             return_state=True,
         )
     return _verdict_of(state)

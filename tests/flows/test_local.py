@@ -15,7 +15,9 @@ from recon.model import Mode, NightRequest, Verdict
 
 pytestmark = pytest.mark.flow
 
-REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+REQUEST = NightRequest(
+    "100042", "100042001", "2026-11-20", Mode.LIVE, opening=True, skip="the shop was closed"
+)
 CANARY = "4929 1234 5678 9012"
 
 

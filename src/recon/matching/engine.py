@@ -37,6 +37,7 @@ from recon.matching.result_frames import (
 from recon.matching.result_rows import entry_ids, identities, shown_rows
 from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
 from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.suggestions import with_suggestions
 from recon.matching.sum_bounds import refuse_beyond_sums
 from recon.matching.verdict import verdict_of
 from recon.model import SetState
@@ -207,7 +208,9 @@ def _judged(
         joined=joined,
         outcomes=outcomes,
         ledger=_ledger(rest),
-        breaks=with_causes(breaks, evidence=evidence),
+        breaks=with_suggestions(
+            with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules
+        ),
     )
     return Judged(joined, outcomes, rows, reopens, frames, break_sets)
 

@@ -42,4 +42,5 @@ def shared_payments(*, pairs: int, agreeing: int, state: str = "paid") -> Plante
     answer = {"code": BreakCode.AMBIGUOUS_MATCH.value, "effect_orders": 0, "effect_ledger": 0}
     key = pd.DataFrame([{**answer, "name": name} for name in names])
     rules = Rules.of(RULES, source="files with shared payments")
-    return Planted(Sources(**frames, instructions=None), rules, AS_OF, key)
+    sources = Sources(frames["orders"], frames["gateway"], frames["ledger"], instructions=None)
+    return Planted(sources, rules, AS_OF, key)
