@@ -24,6 +24,14 @@ SEVERITIES = {
 }
 """Currency -> money at risk in major units below which a break is never urgent, and medium from."""
 
+ACCOUNTS = {
+    "clearing": "1360-gateway-clearing",
+    "sales": "8400-sales",
+    "refunds": "8700-refunds",
+    "chargebacks": "6300-chargebacks",
+    "payouts": "1200-bank",
+}
+"""Of the demo's books, for the journals that a night proposes."""
 OPENING_DATE = "2026-01-01"
 """Before every order of the sandbox."""
 ZONE = "Europe/London"
@@ -97,6 +105,8 @@ def rules_toml() -> str:
         f"[tolerance.{ROUNDING_CURRENCY}]\n"
         "absolute_minor_units = 1\n"
         "night_budget_minor_units = 100\n\n"
+        "# The accounts of the demo's books; name your own.\n"
+        f"{_table('journal.accounts', ACCOUNTS)}\n"
         "# A small shop: its largest orders are some 500 euros. Major units: a yen is no euro.\n"
         f"{_severities()}\n"
         "# What the sandbox takes of a captured amount.\n"
