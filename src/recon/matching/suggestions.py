@@ -59,7 +59,7 @@ LEGS = (
 )
 
 
-class _Item(NamedTuple):
+class _Record(NamedTuple):
     name: str
     row: int
     amount: int
@@ -124,7 +124,7 @@ def _summing(
         yield from _sums(right, parts=left, word=leg.word)
 
 
-def _sums(wholes: list[_Item], *, parts: list[_Item], word: str) -> Iterator[tuple[int, str]]:
+def _sums(wholes: list[_Record], *, parts: list[_Record], word: str) -> Iterator[tuple[int, str]]:
     choices = _choices(parts) if wholes else {}
     amounts = [whole.amount for whole in wholes]
     for whole in wholes:
@@ -134,9 +134,9 @@ def _sums(wholes: list[_Item], *, parts: list[_Item], word: str) -> Iterator[tup
             yield whole.row, _guess(f"{len(found[0])} together, the {word} of each of {names}")
 
 
-def _choices(parts: list[_Item]) -> dict[int, list[tuple[_Item, ...]]]:
+def _choices(parts: list[_Record]) -> dict[int, list[tuple[_Record, ...]]]:
     """By their sum, every choice of several of a few records."""
-    sums: dict[int, list[tuple[_Item, ...]]] = {}
+    sums: dict[int, list[tuple[_Record, ...]]] = {}
     for size in range(PARTS_MIN, len(parts) + 1):
         for chosen in combinations(parts, size):
             sums.setdefault(sum(part.amount for part in chosen), []).append(chosen)
@@ -145,7 +145,7 @@ def _choices(parts: list[_Item]) -> dict[int, list[tuple[_Item, ...]]]:
 
 def _groups(
     one: pd.DataFrame, other: pd.DataFrame, *, by: list[str]
-) -> Iterator[tuple[list[_Item], list[_Item]]]:
+) -> Iterator[tuple[list[_Record], list[_Record]]]:
     """Both sides of every place that few records share, each in the order of its names."""
     left, right = (_items(frame, by=by) for frame in (one, other))
     for place in sorted({*left} & {*right}, key=str):
@@ -153,12 +153,12 @@ def _groups(
             yield left[place], right[place]
 
 
-def _items(frame: pd.DataFrame, *, by: list[str]) -> Mapping[tuple[object, ...], list[_Item]]:
-    found: dict[tuple[object, ...], list[_Item]] = {}
+def _items(frame: pd.DataFrame, *, by: list[str]) -> Mapping[tuple[object, ...], list[_Record]]:
+    found: dict[tuple[object, ...], list[_Record]] = {}
     places = zip(*(frame[name].tolist() for name in by), strict=True)
     cells = zip(frame["name"].tolist(), frame["row"].tolist(), frame["worth"].tolist(), strict=True)
     for place, (name, row, worth) in zip(places, cells, strict=True):
-        found.setdefault(place, []).append(_Item(str(name), int(row), int(worth)))
+        found.setdefault(place, []).append(_Record(str(name), int(row), int(worth)))
     return {place: sorted(items) for place, items in found.items()}
 
 
