@@ -110,7 +110,9 @@ class _SheetWriter(WorksheetWriter):
         xf = this.xf.send(True)
         with xf.element("sheetData"):
             for row_number, row in self.rows():
-                self.write_row(xf, row, row_number)
+                if self.stream is None or any(map(_is_held, row)):
+                    # A row that was only touched would stand twice, once more where it streams.
+                    self.write_row(xf, row, row_number)
             if self.stream is not None:
                 xf.flush()
                 for part in self.stream.parts:
@@ -124,7 +126,7 @@ class _SheetWriter(WorksheetWriter):
         attributes.update(this.ws.row_dimensions.get(row_idx, {}))
         with xf.element("row", attributes):
             for cell in row:
-                if cell._value is None and not cell.has_style:  # noqa: SLF001
+                if not _is_held(cell):
                     continue
                 value = self.cached.get((cell.row, cell.column))
                 if cell.data_type == "f" and value is not None:
@@ -138,6 +140,10 @@ class _SheetWriter(WorksheetWriter):
         SubElement(ignored, "ignoredError", sqref="A1:AZ1048576", numberStoredAsText="1")
         self.xf.send(ignored)
         super().write_drawings()
+
+
+def _is_held(cell: Any) -> bool:
+    return cell._value is not None or cell.has_style  # noqa: SLF001 - the library's own test
 
 
 def _formula_element(cell: Any, value: CachedValue) -> Any:

@@ -276,6 +276,18 @@ def test_rows_that_are_lists_have_no_merged_cells(content: bytes) -> None:
     assert [one.title for one in workbook.worksheets if one.merged_cells.ranges] == ["Summary"]
 
 
+def test_every_row_and_cell_stands_once(content: bytes) -> None:
+    """A row that stands twice makes a spreadsheet program ask whether to repair the file."""
+    with zipfile.ZipFile(io.BytesIO(content)) as package:
+        sheets = [name for name in package.namelist() if name.startswith("xl/worksheets/sheet")]
+        for name in sheets:
+            text = package.read(name).decode()
+            for pattern in (r'<row r="(\d+)"', r'<c r="(\w+)"'):
+                places = re.findall(pattern, text)
+                assert len(set(places)) == len(places), name
+    assert len(sheets) > 5
+
+
 def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
     """Nothing to show is shown as nothing, with every sheet in place."""
     night = build()

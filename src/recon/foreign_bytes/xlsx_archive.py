@@ -23,6 +23,7 @@ from recon.foreign_bytes.limits import (
     SHEET_CELLS_MAX,
 )
 from recon.foreign_bytes.raw_table import refuse
+from recon.foreign_bytes.xlsx_cells import Span, refuse_malformed, span_of
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
@@ -49,7 +50,6 @@ _DAMAGE = (
 _READ_BYTES = 1024 * 1024
 _PLACE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,7})([0-9]{1,10})\s*[\"']")
 _WRONG = re.compile(rb"<(?:\w+:)?c\s[^<>]*?\bt\s*=\s*[\"']e[\"'][^<>]*>")
-_PARTS_OF_WRONG = (b'"e"', b"'e'", b"\"e'", b"'e\"")
 _PARTS_OF_FORMULA = (b"<f", b":f")
 _NEVER_CALCULATED = re.compile(
     rb"<(?:\w+:)?c(?:\s[^<>]*)?>\s*<(?:\w+:)?f(?:\s[^<>]*)?(?:/>|>[^<]*</(?:\w+:)?f>)\s*"
@@ -132,15 +132,16 @@ def _refuse_unfit_text(part: str, text: bytes, *, name: str, as_form: bool) -> N
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         refuse(name, f"has a part ({part}) with a document type, which no workbook needs")
     if part.lower().startswith("xl/worksheets/") and part.lower().endswith(".xml"):
-        _refuse_wide_sheet(part, text, name=name)
+        span = span_of(part, text, name=name)
+        _refuse_wide_sheet(part, span, name=name)
         if not as_form:
-            _refuse_valueless(part, text, name=name)
+            _refuse_valueless(part, text, name=name, span=span)
+    elif not part.lower().endswith(".vml"):  # old drawings, which Excel itself writes carelessly
+        refuse_malformed(part, text, name=name)
 
 
-def _refuse_wide_sheet(part: str, text: bytes, *, name: str) -> None:
-    places = _PLACE.findall(text)
-    rows = max((int(digits) for digits in {digits for _, digits in places}), default=0)
-    columns = max(map(_column_number, {letters for letters, _ in places}), default=0)
+def _refuse_wide_sheet(part: str, span: Span, *, name: str) -> None:
+    rows, columns = span.rows, span.columns
     if rows > ROWS_MAX or columns > COLUMNS_MAX or rows * columns > SHEET_CELLS_MAX:
         refuse(
             name,
@@ -149,22 +150,15 @@ def _refuse_wide_sheet(part: str, text: bytes, *, name: str) -> None:
         )
 
 
-def _refuse_valueless(part: str, text: bytes, *, name: str) -> None:
-    for pattern, what, parts in (
-        (_WRONG, "an error such as #N/A", _PARTS_OF_WRONG),
-        (_NEVER_CALCULATED, "a formula that was never calculated", _PARTS_OF_FORMULA),
+def _refuse_valueless(part: str, text: bytes, *, name: str, span: Span) -> None:
+    # Looked for first whether there can be one: it takes a hundredth of the time.
+    formulas = any(mark in text for mark in _PARTS_OF_FORMULA)
+    for pattern, what, may_be in (
+        (_WRONG, "an error such as #N/A", "e" in span.types),
+        (_NEVER_CALCULATED, "a formula that was never calculated", formulas),
     ):
-        if not any(part in text for part in parts):
-            continue  # looked for first: it takes a hundredth of the time
-        found = pattern.search(text)
+        found = pattern.search(text) if may_be else None
         if found is not None:
             place = _PLACE.search(found[0])
             cell = b"".join(place.groups()).decode() if place else "?"
             refuse(name, f"holds {what} in cell {cell} ({part}); correct it and save again")
-
-
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters.upper():
-        number = number * 26 + letter - ord("A") + 1
-    return number

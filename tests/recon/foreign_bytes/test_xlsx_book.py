@@ -67,6 +67,12 @@ def edited(pattern: bytes, replacement: bytes, *, rows: Sequence[Sequence[Any]])
     return repacked(workbook(rows), edit=edit)
 
 
+def far_off(column: str) -> bytes:
+    """A last row of one cell, and the end of the sheet."""
+    place = f"{column}1048576".encode()
+    return b'<row r="1048576"><c r="' + place + b'"><v>1</v></c></row></sheetData>'
+
+
 def read(content: bytes) -> RawTable:
     """Read a workbook of this content."""
     return raw_of(FileBytes(Path("orders.xlsx"), content, ""), wanted=ABC)
@@ -104,11 +110,11 @@ REFUSED = {
         "parts; at most 1000",
     ),
     "far-off cell": (
-        edited(rb'r="C2"', b'r="XFD1048576"', rows=ROWS),
+        edited(b"</sheetData>", far_off("XFD"), rows=ROWS),
         "of 1048576 rows and 16384 columns",
     ),
     "too many cells": (
-        edited(rb'r="C2"', b'r="IV1048576"', rows=ROWS),
+        edited(b"</sheetData>", far_off("IV"), rows=ROWS),
         "of 1048576 rows and 256 columns",
     ),
     "formula never calculated": (
@@ -119,6 +125,15 @@ REFUSED = {
         workbook([*ROWS, ["1", "#N/A", "3"]]),
         "an error such as #N/A in cell B3",
     ),
+    "cell twice": (
+        edited(rb'r="C2"', b'r="B2"', rows=ROWS),
+        "cell B2 stands at the wrong place of row 2; save it again",
+    ),
+    "type that does not exist": (
+        edited(rb't="inlineStr"|t="s"', b't="nlineStr"', rows=ROWS),
+        "cell A1 has the type 'nlineStr', which does not exist",
+    ),
+    "sheet cut": (edited(rb"</worksheet>", b"", rows=ROWS), "is not well-formed XML"),
     "no cells at all": (workbook([]), "no sheet has even a header"),
     "two sheets with content": (workbook(ROWS, second=ROWS), "2 sheets with content"),
     "column twice": (workbook([["a", "b", "a"]]), "the column 'a' twice"),

@@ -6,7 +6,7 @@ recon are held against it.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,6 +27,10 @@ OTHER_FORMATS = (
     b"(\xb5/\xfd",
 )
 XML_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+HEADER_LINE = -1
+"""Stands for the names of the columns, which are no row."""
 
 
 class NotAFile(Exception):  # noqa: N818 - it is what the reader says of a file
@@ -51,14 +55,28 @@ Cells = Mapping[str, tuple[str, bool]]
 
 def read(name: str, content: bytes) -> list[Meaning]:
     """Every row that is right, in the order of the file."""
+    rows = rows_of(name, content, needed=NEEDED)
+    return [row for line, cells in rows if (row := _meaning(line, cells)) is not None]
+
+
+def rows_of(
+    name: str, content: bytes, *, needed: Sequence[str], may_be_open: bool = False
+) -> list[tuple[int, Cells]]:
+    """Line and cells of every row whose cells can be told apart; `may_be_open`: no last line end.
+
+    Rows of XML have the line 0.
+    """
     if not content or content.startswith(OTHER_FORMATS):
         raise NotAFile
-    reader = {"csv": _csv_rows, "jsonl": _json_rows, "xml": _xml_rows}[name.rpartition(".")[2]]
-    rows = list(reader(content))
+    kind = name.rpartition(".")[2]
+    if kind == "csv":
+        rows = list(_csv_rows(content, needed=needed, may_be_open=may_be_open))
+    else:
+        rows = list({"jsonl": _json_rows, "xml": _xml_rows}[kind](content))
     seen = {column for _, cells in rows if cells is not None for column in cells}
-    if rows and not set(NEEDED) <= seen:
+    if rows and not set(needed) <= seen:
         raise NotAFile
-    return [row for line, cells in rows if cells and (row := _meaning(line, cells)) is not None]
+    return [(line, cells) for line, cells in rows if cells and line != HEADER_LINE]
 
 
 def is_like_a_card(row: Meaning) -> bool:
@@ -66,7 +84,9 @@ def is_like_a_card(row: Meaning) -> bool:
     return re.fullmatch("[0-9]{13,19}", row.order_no) is not None
 
 
-def _csv_rows(content: bytes) -> Iterator[tuple[int, Cells | None]]:
+def _csv_rows(
+    content: bytes, *, needed: Sequence[str], may_be_open: bool
+) -> Iterator[tuple[int, Cells | None]]:
     text = _text(content)
     records = [record for record in _records(text) if record[1] != [""]]
     if not records:
@@ -75,10 +95,11 @@ def _csv_rows(content: bytes) -> Iterator[tuple[int, Cells | None]]:
     header = [cell.strip() for cell in header]
     if header_is_odd or "" in header or len(set(header)) < len(header):
         raise NotAFile
-    if not set(NEEDED) <= set(header):
+    if not set(needed) <= set(header):
         raise NotAFile
-    yield 0, dict.fromkeys(header, ("", False))
-    last = rows[-1][0] if rows and not text.endswith("\n") else None
+    yield HEADER_LINE, dict.fromkeys(header, ("", False))
+    cut = rows and not may_be_open and not text.endswith("\n")
+    last = rows[-1][0] if cut else None
     for line, cells, odd in rows:
         fits = not odd and len(cells) == len(header) and line != last
         yield line, _plain(header, cells) if fits else None
@@ -228,23 +249,25 @@ def _inside(element: Any, path: str) -> Iterator[tuple[str, str | None]]:
 def _meaning(line: int, cells: Cells) -> Meaning | None:
     """What a row means, or nothing where one of its cells is wrong."""
     texts = {name: cells.get(name, ("", False)) for name in NEEDED}
-    ids = all(_is_id(*texts[name], pattern="[A-Za-z0-9._-]{1,50}") for name in NEEDED[:2])
-    key = _is_id(*texts["order_no"], pattern="[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}")
-    units = _units(*texts["amount"], currency=texts["currency"][0])
-    at = _moment(texts["ordered_at"][0])
+    ids = all(is_id(*texts[name], pattern="[A-Za-z0-9._-]{1,50}") for name in NEEDED[:2])
+    key = is_id(*texts["order_no"], pattern="[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}")
+    units = units_of(*texts["amount"], currency=texts["currency"][0])
+    at = moment_of(texts["ordered_at"][0])
     if not (ids and key and texts["status"][0] in STATUSES) or units is None or at is None:
         return None
     order_no, currency, status = (texts[name][0] for name in ("order_no", "currency", "status"))
     return Meaning(line, order_no, currency, units, status, at)
 
 
-def _is_id(text: str, is_number: bool, *, pattern: str) -> bool:  # noqa: FBT001 - a cell
+def is_id(text: str, is_number: bool, *, pattern: str) -> bool:  # noqa: FBT001 - a cell
+    """Whether a cell is text of this pattern, or a whole number that a spreadsheet holds."""
     if is_number and not re.fullmatch("-?[0-9]{1,15}", text):
         return False
     return re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-def _units(text: str, is_number: bool, *, currency: str) -> int | None:  # noqa: FBT001 - a cell
+def units_of(text: str, is_number: bool, *, currency: str) -> int | None:  # noqa: FBT001 - a cell
+    """Minor units of an amount without a sign; nothing of any other cell."""
     try:
         decimals = Currency(currency).exponent
     except ValueError:
@@ -262,7 +285,8 @@ def _units(text: str, is_number: bool, *, currency: str) -> int | None:  # noqa:
     return int(value)
 
 
-def _moment(text: str) -> datetime | None:
+def moment_of(text: str) -> datetime | None:
+    """The instant of ISO 8601 text, UTC where it names no zone."""
     shape = (
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
         r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"

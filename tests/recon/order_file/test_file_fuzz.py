@@ -1,11 +1,13 @@
 """Bent order files: nothing escapes uncaught, and nothing is accepted that a strict reader is not.
 
-`make fuzz-files` reads FILE_FUZZ_CASES of them; each case is made from its own number alone.
+`make fuzz-files` reads FILE_FUZZ_CASES of them and of those of `test_kind_fuzz`; each case is made
+from its own number alone.
 """
 
 import json
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -18,7 +20,8 @@ from recon.rules import Rules
 
 from .strict_reader import NEEDED, Meaning, NotAFile, is_like_a_card, read
 
-CASES = int(os.environ.get("FILE_FUZZ_CASES", "240"))
+CASES = int(os.environ.get("FILE_FUZZ_CASES", "240")) // 2
+"""The other half are the files of every kind and format."""
 SHARES = 4
 RULES = Rules()
 RIGHT = ("100042", "100042001", "A-{n}", "EUR", "10.{n:02}", "paid", "2026-01-05T10:00:{n:02}Z")
@@ -54,10 +57,10 @@ def case(number: int) -> tuple[str, bytes]:
     chance = random.Random(number)
     rows = [_row(chance, n) for n in range(chance.choice((1, 1, 2, 3, 6)))]
     kind = chance.choice(("csv", "csv", "csv", "jsonl", "xml"))
-    text = {"csv": _csv, "jsonl": _jsonl, "xml": _xml}[kind](chance, rows)
+    text = {"csv": as_csv, "jsonl": as_jsonl, "xml": as_xml}[kind](chance, rows)
     content = text.encode("utf-8", "surrogatepass")
     for _ in range(chance.choice((0, 0, 0, 1, 1, 3))):
-        content = _bent(chance, content)
+        content = bent(chance, content)
     return f"orders.{kind}", content
 
 
@@ -68,10 +71,11 @@ def _row(chance: random.Random, number: int) -> list[str]:
     return cells
 
 
-def _csv(chance: random.Random, rows: list[list[str]]) -> str:
+def as_csv(chance: random.Random, rows: list[list[str]], *, names: Sequence[str] = NEEDED) -> str:
+    """The rows as CSV, now and then with a cell too many or too few."""
     end = chance.choice(("\n", "\n", "\r\n"))
     quoted = chance.random()
-    lines = [",".join(_header(chance))]
+    lines = [",".join(_header(chance, names))]
     for cells in rows:
         if chance.random() < 0.05:
             cells.append("extra") if chance.random() < 0.5 else cells.pop()
@@ -83,8 +87,8 @@ def _csv(chance: random.Random, rows: list[list[str]]) -> str:
     )
 
 
-def _header(chance: random.Random) -> list[str]:
-    header = list(NEEDED)
+def _header(chance: random.Random, names: Sequence[str]) -> list[str]:
+    header = list(names)
     if chance.random() < 0.03:
         header[chance.randrange(len(header))] = chance.choice(("", "status", "Amount", " amount "))
     return header
@@ -99,34 +103,38 @@ def _quoted(chance: random.Random, cell: str, *, share: float) -> str:
     )
 
 
-def _jsonl(chance: random.Random, rows: list[list[str]]) -> str:
+def as_jsonl(chance: random.Random, rows: list[list[str]], *, names: Sequence[str] = NEEDED) -> str:
+    """The rows as JSON lines, now and then with a value that is no text."""
     lines = []
     for cells in rows:
         pairs = [
             f"{json.dumps(name)}:{json.dumps(cell)}"
-            for name, cell in zip(NEEDED, cells, strict=True)
+            for name, cell in zip(names, cells, strict=True)
         ]
         if chance.random() < 0.3:
             place = chance.randrange(len(pairs))
             value = chance.choice((*NUMBERS, "null", "true", "NaN", "[1]", '{"a":1}', '"\\ud800"'))
-            pairs[place] = f"{json.dumps(NEEDED[place])}:{value}"
+            pairs[place] = f"{json.dumps(names[place])}:{value}"
         if chance.random() < 0.05:
             pairs.append(chance.choice(pairs))
         lines.append("{" + ",".join(pairs) + "}")
     return "\n".join(lines) + "\n" * chance.choice((0, 1, 2))
 
 
-def _xml(chance: random.Random, rows: list[list[str]]) -> str:
+def as_xml(chance: random.Random, rows: list[list[str]], *, names: Sequence[str] = NEEDED) -> str:
+    """The rows as XML, now and then with what no record should hold."""
     head = chance.choice(("", '<?xml version="1.0" encoding="utf-8"?>\n', "<!-- c -->"))
     doctype = '<!DOCTYPE o [<!ENTITY e "10.00">]>' if chance.random() < 0.03 else ""
     records = []
     for cells in rows:
         leaves = [
             f"<{name}>{_cell(chance, cell)}</{name}>"
-            for name, cell in zip(NEEDED, cells, strict=True)
+            for name, cell in zip(names, cells, strict=True)
         ]
         if chance.random() < 0.1:
-            leaves.insert(chance.randrange(7), chance.choice((leaves[0], "text", "<?p?>", "<x/>")))
+            leaves.insert(
+                chance.randrange(len(leaves)), chance.choice((leaves[0], "text", "<?p?>", "<x/>"))
+            )
         records.append(f"<order>{''.join(leaves)}</order>")
     return f"{head}{doctype}<orders>{'  '.join(records)}</orders>"
 
@@ -137,7 +145,8 @@ def _cell(chance: random.Random, cell: str) -> str:
     return escape(cell)
 
 
-def _bent(chance: random.Random, content: bytes) -> bytes:
+def bent(chance: random.Random, content: bytes) -> bytes:
+    """The bytes cut, or with one gone, added or changed."""
     place = chance.randrange(len(content) + 1)
     match chance.randrange(4):
         case 0:
@@ -197,7 +206,7 @@ def test_what_is_accepted_is_what_a_strict_reader_reads(share: int) -> None:
 
 def test_the_cases_reach_both_ends() -> None:
     """Enough files have accepted rows, and enough have none, for the comparison to mean much."""
-    found = [ours(*case(number)) for number in range(120)]
-    assert sum(bool(rows) for rows in found) > 24
-    assert sum(rows is None for rows in found) > 12
-    assert sum(rows == [] for rows in found) > 6
+    found = [ours(*case(number)) for number in range(60)]
+    assert sum(bool(rows) for rows in found) > 12
+    assert sum(rows is None for rows in found) > 6
+    assert sum(rows == [] for rows in found) > 3

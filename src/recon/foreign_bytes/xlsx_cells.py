@@ -1,0 +1,242 @@
+"""Whether the cells of a sheet stand where they say, before a spreadsheet reader believes them.
+
+Spreadsheet readers take what they can from a sheet that is damaged: cells out of order, of a type
+that does not exist, XML that is cut or holds what no XML may. Here such a sheet is refused. Plain
+sheets are proven at once, many cells in each step; whatever is written otherwise is walked element
+by element, which decides.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from recon.foreign_bytes.raw_table import refuse
+
+CELL_TYPES = frozenset({"b", "d", "e", "inlineStr", "n", "s", "str"})
+"""What a cell may say of itself."""
+
+_WINDOW_BYTES = 8 * 1024 * 1024
+_ROOT_BYTES_MAX = 64 * 1024
+"""How far the first element is looked for."""
+_PLACE_BYTES = 12
+"""Of a place and the quote behind it: three letters and seven digits at most are looked for."""
+_LETTERS_MAX = 3
+_SHEETS = (
+    "http://schemas.openxmlformats.org/spreadsheetml/2006/main worksheet",
+    "http://purl.oclc.org/ooxml/spreadsheetml/main worksheet",
+)
+"""What a sheet's root may be."""
+_BETWEEN = " "
+"""Stands between the name space and the name of an element."""
+_ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?worksheet[\s>]")
+_PLACE = re.compile("([A-Za-z]{1,7})([0-9]{1,10})")
+_TYPE = re.compile(rb"\st\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+
+_Bytes = npt.NDArray[np.uint8]
+_Places = npt.NDArray[np.int64]
+
+
+class Span(NamedTuple):
+    """How far a sheet reaches, counted from its first row and column, and its cells' types."""
+
+    rows: int
+    columns: int
+    types: frozenset[str]
+
+
+def refuse_malformed(part: str, text: bytes, *, name: str) -> str:
+    """Refuse a part that is no well-formed XML in UTF-8; the name of its root, else.
+
+    Raises:
+        SourceUnreadableError: where it breaks.
+    """
+    parser = expat.ParserCreate("UTF-8", _BETWEEN)
+    roots: list[str] = []
+
+    def take(root: str, _: object) -> None:
+        roots.append(root)
+        parser.StartElementHandler = None
+
+    parser.StartElementHandler = take
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        refuse(name, f"is a damaged workbook: {part} is not well-formed XML ({error})")
+    return roots[0]
+
+
+def span_of(part: str, text: bytes, *, name: str) -> Span:
+    """How far a sheet reaches, when it is well-formed and every cell stands behind the one before.
+
+    Raises:
+        SourceUnreadableError: naming the cell that does not, or has a type that does not exist.
+    """
+    root = refuse_malformed(part, text, name=name)
+    if root not in _SHEETS:
+        refuse(name, f"is a damaged workbook: {part} holds {root[:80]!r} and no sheet")
+    return _span_at_once(text) or _Walk(part, name).span(text)
+
+
+def _span_at_once(text: bytes) -> Span | None:
+    """The span of a sheet that is written plainly and in order; None to have it walked."""
+    root = _ROOT.search(text, 0, _ROOT_BYTES_MAX)
+    if root is None or b"<!" in text:
+        return None
+    prefix = root[1] + b":" if root[1] else b""
+    last, columns = np.zeros(3, dtype=np.int64), 0  # row; of the last cell row and column
+    types: set[str] = set()
+    for window in _windows(text):
+        rows = _places(window, b"<" + prefix + b"row")
+        cells = _places(window, b"<" + prefix + b"c")
+        if rows is None or cells is None or not _in_order(rows, cells, last=last):
+            return None
+        columns = max(columns, int(cells.columns.max(initial=0)))
+        types |= _types(window, cells)
+    return Span(int(last[0]), columns, frozenset(types)) if types <= CELL_TYPES else None
+
+
+class _Found(NamedTuple):
+    """The elements of one name in a window."""
+
+    starts: _Places
+    behind: _Places
+    """First byte behind the place."""
+    rows: _Places
+    columns: _Places
+
+
+def _windows(text: bytes) -> Iterator[_Bytes]:
+    """The text in pieces that end before a tag."""
+    start = 0
+    while start < len(text):
+        end = start + _WINDOW_BYTES
+        cut = text.rfind(b"<", start + 1, end) if end < len(text) else len(text)
+        end = cut if cut > start else len(text)
+        yield np.frombuffer(text, dtype=np.uint8, count=end - start, offset=start)
+        start = end
+
+
+def _places(window: _Bytes, tag: bytes) -> _Found | None:
+    """Elements of one name that all begin with their place, as the common writers write them."""
+    plain = _starts(window, tag + b' r="')
+    every = _starts(window, tag)
+    after = window[np.minimum(every + len(tag), len(window) - 1)]
+    if int(np.isin(after, np.frombuffer(b" >/\t\r\n", dtype=np.uint8)).sum()) != len(plain):
+        return None
+    first = plain + len(tag) + len(b' r="')
+    places = np.minimum(first[:, None] + np.arange(_PLACE_BYTES), len(window) - 1)
+    marks = window[places].astype(np.int64)
+    letters = ((marks < ord("A")) | (marks > ord("Z"))).argmax(axis=1)
+    ends = (marks == ord('"')).argmax(axis=1)
+    rows, columns = np.zeros(len(plain), np.int64), np.zeros(len(plain), np.int64)
+    sound = (ends > letters) & ((letters > 0) if tag.endswith(b"c") else (letters == 0))
+    sound &= letters <= _LETTERS_MAX
+    for place in range(_PLACE_BYTES):
+        mark, is_letter = marks[:, place], place < letters
+        is_digit = ~is_letter & (place < ends)
+        sound &= ~is_digit | ((mark >= ord("0")) & (mark <= ord("9")))
+        columns = np.where(is_letter, columns * 26 + mark - ord("A") + 1, columns)
+        rows = np.where(is_digit, rows * 10 + mark - ord("0"), rows)
+    return _Found(plain, first + ends + 1, rows, columns) if bool(sound.all()) else None
+
+
+def _starts(window: _Bytes, word: bytes) -> _Places:
+    """Where a word begins."""
+    count = len(window) - len(word) + 1
+    if count <= 0:
+        return np.zeros(0, dtype=np.int64)
+    found = np.flatnonzero(window[:count] == word[0])
+    for place in range(1, len(word)):
+        found = found[window[found + place] == word[place]]
+    return found
+
+
+def _types(window: _Bytes, cells: _Found) -> set[str]:
+    """The types that the attributes behind the places name."""
+    closing = np.flatnonzero(window == ord(">"))
+    at = np.searchsorted(closing, cells.behind)
+    offsets = np.empty(2 * len(at) + 1, dtype=np.int64)
+    offsets[0::2], offsets[1::2] = np.append(cells.behind, len(window)), closing[at]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(window))]
+    pieces = pa.Array.from_buffers(pa.large_binary(), 2 * len(at), buffers)
+    tails = pieces.take(pa.array(np.arange(0, 2 * len(at), 2))).unique().to_pylist()
+    found = {mark[1] or mark[2] or b"" for tail in tails for mark in _TYPE.finditer(tail)}
+    return {kind.decode("utf-8", "replace") for kind in found}
+
+
+def _in_order(rows: _Found, cells: _Found, *, last: _Places) -> bool:
+    """Whether each stands behind the one before; `last` is where the window before ended."""
+    numbers = np.concatenate([last[:1], rows.rows])
+    if not bool((np.diff(numbers) > 0).all()):
+        return False
+    of_row = numbers[np.searchsorted(rows.starts, cells.starts)]
+    order = np.concatenate([[last[1] << 32 | last[2]], cells.rows << 32 | cells.columns])
+    last[0] = numbers[-1]
+    if len(cells.rows):
+        last[1:] = cells.rows[-1], cells.columns[-1]
+    return bool((of_row == cells.rows).all() and (np.diff(order) > 0).all())
+
+
+class _Walk:
+    """One sheet, element by element."""
+
+    def __init__(self, part: str, name: str) -> None:
+        self._part, self._name = part, name
+        self._row = self._column = self._columns = 0
+        self._named: bool | None = None
+        """Whether cells name their places: all or none."""
+        self._types: set[str] = set()
+
+    def span(self, text: bytes) -> Span:
+        """Walk it."""
+        parser = expat.ParserCreate("UTF-8", _BETWEEN)
+        parser.StartElementHandler = self._start
+        parser.Parse(text, True)
+        return Span(self._row, self._columns, frozenset(self._types))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        match name.rpartition(_BETWEEN)[2]:
+            case "row":
+                self._take_row(attributes)
+            case "c":
+                self._take_cell(attributes)
+
+    def _take_row(self, attributes: dict[str, Any]) -> None:
+        number = attributes.get("r", str(self._row + 1)).strip()
+        # A row without cells may stand once more: workbooks of earlier releases of ours have one.
+        first = self._row + (self._column > 0)
+        if not re.fullmatch("[0-9]{1,10}", number) or int(number) < first:
+            self._refuse(f"row {number[:20]!r} stands behind row {self._row}")
+        self._row, self._column = int(number), 0
+
+    def _take_cell(self, attributes: dict[str, str]) -> None:
+        place = attributes.get("r", "").strip()
+        if self._named is None:
+            self._named = bool(place)
+        found = _PLACE.fullmatch(place)
+        column = _column_number(found[1]) if found else self._column + 1
+        if bool(place) != self._named or (place and not found):
+            self._refuse(f"a cell of row {self._row} does not say where it stands ({place[:20]!r})")
+        if column <= self._column or (found and int(found[2]) != self._row):
+            self._refuse(f"cell {place[:20]} stands at the wrong place of row {self._row}")
+        kind = attributes.get("t", "n")
+        if kind not in CELL_TYPES:
+            self._refuse(f"cell {place[:20]} has the type {kind[:20]!r}, which does not exist")
+        self._types.add(kind)
+        self._column = column
+        self._columns = max(self._columns, column)
+
+    def _refuse(self, what: str) -> None:
+        refuse(self._name, f"is a damaged workbook: in {self._part}, {what}; save it again")
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
