@@ -119,7 +119,7 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     date = (system_clock() - timedelta(days=1)).date().isoformat()
     place = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
     night = "from recon.cli import main; raise SystemExit(main())"
-    command = [sys.executable, "-c", night, "nightly", *place, "--business-date", date]
+    command = [sys.executable, "-c", night, "nightly", "--opening", *place, "--business-date", date]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     if ran.returncode not in ENDINGS:
         sys.exit(f"the night ended with {ran.returncode}: {ran.stderr[-2000:]}")

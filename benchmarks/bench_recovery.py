@@ -139,7 +139,7 @@ def start(environment: dict[str, str]) -> int:
     date = (system_clock() - timedelta(days=1)).date().isoformat()
     place = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
     night = "from recon.cli import main; raise SystemExit(main())"
-    command = [sys.executable, "-c", night, "nightly", *place, "--business-date", date]
+    command = [sys.executable, "-c", night, "nightly", "--opening", *place, "--business-date", date]
     return subprocess.run(  # noqa: S603 - our own
         command,
         env=environment,
