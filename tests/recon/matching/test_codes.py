@@ -101,6 +101,22 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: c.order().payment().payment(amount=9000),
     ),
     (
+        "one transaction under two orders",
+        "AMBIGUOUS_MATCH + AMBIGUOUS_MATCH",
+        lambda c: c.order().payment().order(order_no="B1").payment(order_no="B1"),
+    ),
+    (
+        "keyless entry that two payments name",
+        "MISSING_IN_LEDGER + MISSING_IN_LEDGER + AMBIGUOUS_MATCH LEDGER_ONLY",
+        lambda c: (
+            c.order()
+            .payment(reference_no="R1")
+            .order(order_no="B1")
+            .payment(order_no="B1", transaction_id="T2", reference_no="R1")
+            .entry(order_no="", reference_no="R1")
+        ),
+    ),
+    (
         "one transaction, newer answer",
         "MATCHED",
         lambda c: c.order().payment(amount=1, queried_at=EARLIER).payment(queried_at=LONG_AGO),

@@ -11,7 +11,7 @@ from recon.steps.report import rebuild
 from recon.steps.sending import stop_sending
 from recon.steps.sign_off import Night, nights, sign
 from recon.steps.verify import verify
-from recon.store import runs
+from recon.store import input_rows, runs
 from recon.store.history import of_entity
 
 PEOPLE = """
@@ -150,6 +150,27 @@ def test_a_run_again_voids_the_signatures(proven: Any) -> None:
     assert [one.problems for one in found.values()] == [(), ()]
     assert f"of run {first}, which run {newest(proven)} replaced" in found[old].replaced
     assert found[new].replaced == ""
+
+
+def test_a_back_dated_night_voids_what_was_signed_after_it(proven: Any) -> None:
+    """A night of an earlier date counts from then on; the later one, run again, carries it on."""
+    first = newest(proven)
+    signed(proven, first, role="reviewer", name="dan")
+    proven.now += timedelta(hours=1)
+    proven.night(date="2026-11-19")
+    back = newest(proven)
+
+    (night,) = listed(proven)
+    assert (night.run_id, night.signed) == (first, ())
+    assert night.void_because == f"run {back} replaced it"
+    with pytest.raises(UsageError, match=f"replaced by run {back}"):
+        signed(proven, first, role="approver", name="anna")
+    proven.now += timedelta(hours=1)
+    proven.night()
+    with proven.environment() as environment, environment.store.reading() as connection:
+        kept = input_rows.load(connection, newest(proven))
+    assert kept is not None
+    assert kept.previous_run_id == back
 
 
 def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:
