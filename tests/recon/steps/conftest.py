@@ -4,10 +4,12 @@ import csv
 import json
 import os
 import random
+import shutil
+import sqlite3
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -286,23 +288,105 @@ def profile() -> Profile:
 @pytest.fixture
 def merchant(tmp_path: Path, database_url: str, profile: Profile) -> Iterator[Merchant]:
     """A merchant with an empty inbox, an empty ledger and a sandbox gateway of 300 orders."""
+    options = SandboxOptions(orders=300, profile=profile)
+    with opened(tmp_path, options=options, database_url=database_url) as found:
+        yield found
+
+
+@contextmanager
+def opened(folder: Path, *, options: SandboxOptions, database_url: str) -> Iterator[Merchant]:
+    """Such a merchant in an empty folder."""
     for name in ("config", "inbox", "reports"):
-        (tmp_path / name).mkdir()
-    ledger = tmp_path / "ledger.csv"
+        (folder / name).mkdir()
+    ledger = folder / "ledger.csv"
     ledger.write_text(
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
     )
-    write_config(tmp_path, ledger=ledger)
-    with (tmp_path / "config" / "gateway.toml").open("a") as gateway:
-        gateway.write(f'profile = "{profile}"\n')
-    with serving(SandboxOptions(orders=300, profile=profile)) as sandbox:
+    write_config(folder, ledger=ledger)
+    with (folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write(f'profile = "{options.profile}"\n')
+    with serving(options) as sandbox:
         variables = {
             "RECON_GATEWAY_BASE_URL": sandbox.base_url,
             "RECON_SIGN_KEY": "sandbox",
             "RECON_DATABASE_URL": database_url,
-            "RECON_CONFIG_DIR": str(tmp_path / "config"),
+            "RECON_CONFIG_DIR": str(folder / "config"),
         }
-        yield Merchant(tmp_path, sandbox, variables)
+        yield Merchant(folder, sandbox, variables)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A merchant after what several tests begin with, and all that it takes to be there again."""
+
+    merchant: Merchant
+    state: Path
+    """The open database of its sandbox."""
+    kept: Path
+    """Copies of the folder and of that database."""
+
+    @classmethod
+    def of(cls, merchant: Merchant, *, state: Path, kept: Path) -> "Begun":
+        """As it stands now."""
+        shutil.copytree(merchant.folder, kept / "folder")
+        _copy_database(state, kept / "sandbox.sqlite")
+        return cls(replace(merchant, variables={**merchant.variables}), state, kept)
+
+    def again(self) -> Merchant:
+        """Folder, database, gateway and clocks as they stood."""
+        one = replace(self.merchant, variables={**self.merchant.variables}, told=[])
+        shutil.rmtree(one.folder)
+        shutil.copytree(self.kept / "folder", one.folder)
+        one.post("/_sandbox/reset", {})  # its clock, too
+        _copy_database(self.kept / "sandbox.sqlite", self.state)
+        return one
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+Play = Callable[[Merchant], None]
+"""What a merchant does before a test begins; it lets no time pass at the gateway."""
+
+
+@pytest.fixture(scope="session")
+def begun_once(
+    tmp_path_factory: pytest.TempPathFactory, migrated: Path
+) -> Iterator[Callable[[Play], Merchant]]:
+    """Plays what several tests begin with once, and gives each of them what it came to."""
+    known: dict[Play, Begun] = {}
+    with ExitStack() as stack:
+
+        def begin(play: Play) -> Merchant:
+            if play not in known:
+                place = tmp_path_factory.mktemp("begun")
+                folder, state, kept = (place / name for name in ("own", "gateway.sqlite", "kept"))
+                folder.mkdir()
+                url = f"sqlite:///{shutil.copy(migrated, folder / 'recon.sqlite')}"
+                options = SandboxOptions(orders=300, state=state)
+                merchant = stack.enter_context(opened(folder, options=options, database_url=url))
+                play(merchant)
+                known[play] = Begun.of(merchant, state=state, kept=kept)
+            return known[play].again()
+
+        yield begin
+
+
+@pytest.fixture
+def begun(request: pytest.FixtureRequest) -> Callable[[Play], Merchant]:
+    """A merchant after a play; on PostgreSQL each test plays for itself."""
+    if not ON_POSTGRESQL:
+        once: Callable[[Play], Merchant] = request.getfixturevalue("begun_once")
+        return once
+    merchant: Merchant = request.getfixturevalue("merchant")
+
+    def begin(play: Play) -> Merchant:
+        play(merchant)
+        return merchant
+
+    return begin
 
 
 def write_config(folder: Path, *, ledger: Path) -> None:

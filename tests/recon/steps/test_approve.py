@@ -31,9 +31,8 @@ role = "reviewer"
 """
 
 
-@pytest.fixture
-def asked(merchant: Any) -> Any:
-    """A merchant whose three captures wait for people."""
+def ask(merchant: Any) -> None:
+    """Three captures that wait for people."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     path = merchant.folder / "config" / "merchants.toml"
     path.write_text(path.read_text() + "auto_approve = false\n")
@@ -42,7 +41,12 @@ def asked(merchant: Any) -> Any:
     rows = [merchant.order(one, status="paid", action="capture") for one in wanted]
     merchant.drop("orders.csv", *rows)
     merchant.night()
-    return merchant
+
+
+@pytest.fixture
+def asked(begun: Any) -> Any:
+    """A merchant whose three captures wait for people."""
+    return begun(ask)
 
 
 @pytest.fixture

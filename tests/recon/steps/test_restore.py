@@ -54,13 +54,12 @@ def restored_over(merchant: Any, backup: Path) -> None:
     shutil.copy(backup, path)
 
 
-@pytest.fixture
-def backup(merchant: Any, tmp_path: Path) -> Path:
+def lose(merchant: Any) -> None:
     """A backup made before a night that refunded three payments; then restored."""
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
     merchant.drop("orders.csv", *[merchant.order(one) for one in paid])
     merchant.night()
-    kept = tmp_path / "backup.sqlite"
+    kept = merchant.folder / "backup.sqlite"
     shutil.copy(database(merchant), kept)
     refunds = [merchant.order(one, status="refunded", action="refund") for one in paid]
     merchant.drop("refunds.csv", *refunds)
@@ -68,37 +67,39 @@ def backup(merchant: Any, tmp_path: Path) -> Path:
     assert len(merchant.effects()) == 3
     restored_over(merchant, kept)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    return kept
 
 
-@pytest.mark.usefixtures("backup")
-def test_a_restored_database_sends_nothing(merchant: Any) -> None:
+@pytest.fixture
+def restored(begun: Any) -> Any:
+    """A merchant who lost that night's database."""
+    return begun(lose)
+
+
+def test_a_restored_database_sends_nothing(restored: Any) -> None:
     """Files that were settled after the backup are not settled again."""
-    merchant.night()
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    restored.night()
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
 
-    assert len(merchant.effects()) == 3
+    assert len(restored.effects()) == 3
     assert "recon db accept-restore" in str(told.figures["stopped"])
 
 
-@pytest.mark.usefixtures("backup")
-def test_the_doctor_sees_a_restored_database(merchant: Any) -> None:
+def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
     """Before a night does."""
-    looked = doctor.checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
+    looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
     (history,) = [check for check in looked if check.name.startswith("history")]
 
     assert not history.ok
     assert "recon db accept-restore" in history.sentence
 
 
-@pytest.mark.usefixtures("backup")
-def test_a_restored_database_sends_nothing_in_the_nights_after_either(merchant: Any) -> None:
+def test_a_restored_database_sends_nothing_in_the_nights_after_either(restored: Any) -> None:
     """A night on it does not vouch for it: only two people do."""
-    merchant.night()
-    merchant.night()
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    restored.night()
+    restored.night()
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
 
-    assert len(merchant.effects()) == 3
+    assert len(restored.effects()) == 3
     assert "recon db accept-restore" in str(told.figures["stopped"])
 
 
@@ -122,35 +123,33 @@ def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
     assert told.figures["stopped"] == ""
 
 
-@pytest.mark.usefixtures("backup")
-def test_after_acceptance_people_decide_what_was_sent(merchant: Any) -> None:
+def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
     """One word changes nothing; after two what the files ask for again waits and is not sent."""
-    with merchant.environment() as environment:
+    with restored.environment() as environment:
         first = accept(environment, "jo")
         with pytest.raises(UsageError, match="second person"):
             accept(environment, "jo")
-    merchant.night()
-    with merchant.environment() as environment:
+    restored.night()
+    with restored.environment() as environment:
         second = accept(environment, "kim")
-    merchant.night()
+    restored.night()
 
-    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
     assert not told.figures["stopped"]
     assert first + second == [None, 3]
-    assert merchant.instruction_states() == {"needs_human": 3}
-    assert len(merchant.effects()) == 3
+    assert restored.instruction_states() == {"needs_human": 3}
+    assert len(restored.effects()) == 3
 
 
-@pytest.mark.usefixtures("backup")
-def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(merchant: Any) -> None:
+def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(restored: Any) -> None:
     """Nights that nobody started meanwhile: the files of the lost days still lie there."""
-    with merchant.environment() as environment:
+    with restored.environment() as environment:
         accept(environment, "jo", "kim")
-    merchant.now += timedelta(days=3)
-    merchant.night(date="2026-11-23")
+    restored.now += timedelta(days=3)
+    restored.night(date="2026-11-23")
 
-    assert merchant.instruction_states() == {"planned": 3}
-    assert len(merchant.effects()) == 3
+    assert restored.instruction_states() == {"planned": 3}
+    assert len(restored.effects()) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,37 +178,34 @@ def test_the_days_for_people_end_with_the_one_that_was_open(
     assert found is expected
 
 
-@pytest.mark.usefixtures("backup")
-def test_a_history_that_does_not_close_is_not_accepted(merchant: Any) -> None:
+def test_a_history_that_does_not_close_is_not_accepted(restored: Any) -> None:
     """Two people cannot make whole what was changed by hand besides being restored."""
-    with closing(sqlite3.connect(database(merchant))) as connection:
+    with closing(sqlite3.connect(database(restored))) as connection:
         connection.executescript(
             "DROP TRIGGER history_no_update; UPDATE history SET data = '{}' WHERE sequence = 2"
         )
     with (
-        merchant.environment() as environment,
+        restored.environment() as environment,
         pytest.raises(HistoryBrokenError, match=r"history 2 .*nothing was accepted"),
     ):
         accept(environment, "jo")
 
 
-@pytest.mark.usefixtures("backup")
 def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule(
-    merchant: Any,
+    restored: Any,
 ) -> None:
     """A night before its files were read again: the plan waits for people, too."""
-    with merchant.environment() as environment:
+    with restored.environment() as environment:
         accept(environment, "jo", "kim")
-    merchant.night()
+    restored.night()
 
-    assert merchant.instruction_states() == {"planned": 3}
-    assert len(merchant.effects()) == 3
+    assert restored.instruction_states() == {"planned": 3}
+    assert len(restored.effects()) == 3
 
 
-@pytest.mark.usefixtures("backup")
-def test_verify_names_the_cut_tail(merchant: Any) -> None:
+def test_verify_names_the_cut_tail(restored: Any) -> None:
     """Links that were noted outside the database and are gone are found."""
-    with merchant.environment() as environment:
+    with restored.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
 
     assert any("links were cut off, or a backup was restored" in one for one in problems)

@@ -58,8 +58,7 @@ def told_on_page_one(merchant: Any) -> tuple[str, ...]:
     return kept.moved_by_rules
 
 
-@pytest.fixture
-def tied(merchant: Any) -> Any:
+def tie(merchant: Any) -> None:
     """A night that a reviewer signed, with an order one cent off and nothing else wrong."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
@@ -67,7 +66,12 @@ def tied(merchant: Any) -> Any:
     merchant.drop("orders.csv", merchant.order(one, amount=cent_off))
     merchant.night()
     signed_by(merchant, reviewer="dan")
-    return merchant
+
+
+@pytest.fixture
+def tied(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(tie)
 
 
 def next_night(merchant: Any, date: str = "2026-11-21") -> Verdict:

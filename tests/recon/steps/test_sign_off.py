@@ -26,14 +26,18 @@ role = "reviewer"
 DAY = date(2026, 11, 20)
 
 
-@pytest.fixture
-def proven(merchant: Any) -> Any:
-    """A merchant with one night whose breaks are all small."""
+def prove(merchant: Any) -> None:
+    """One night whose breaks are all small."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + "\n[authorisation]\nvalid_days = 365\n")
     merchant.night(workbooks=workbooks())
-    return merchant
+
+
+@pytest.fixture
+def proven(begun: Any) -> Any:
+    """A merchant with one night whose breaks are all small."""
+    return begun(prove)
 
 
 def newest(merchant: Any) -> str:

@@ -23,16 +23,20 @@ role = "reviewer"
 SEEN = "seen in the portal under T-4711"
 
 
-@pytest.fixture
-def doubtful(merchant: Any) -> Any:
-    """A merchant with one refund whose answer never came."""
+def doubt(merchant: Any) -> None:
+    """One refund whose answer never came."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
     merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
     merchant.fault({"operation": "refund", "kind": "reset", "when": "after"})
     merchant.night()
     assert merchant.instruction_states() == {"in_doubt": 1}
-    return merchant
+
+
+@pytest.fixture
+def doubtful(begun: Any) -> Any:
+    """A merchant with one refund whose answer never came."""
+    return begun(doubt)
 
 
 @pytest.fixture

@@ -27,11 +27,21 @@ def _verified(
         return verify(environment, reading=look, workbook=workbook)
 
 
-def _night(merchant: Any) -> Path:
+def play(merchant: Any) -> None:
+    """One night over three orders."""
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
     merchant.night()
-    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
-    return Path(workbook)
+
+
+@pytest.fixture
+def settled(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(play)
+
+
+def _workbook(settled: Any) -> Path:
+    (path,) = (settled.folder / "reports").glob("*.xlsx")
+    return Path(path)
 
 
 def _edit(merchant: Any, *statements: str) -> None:
@@ -41,22 +51,22 @@ def _edit(merchant: Any, *statements: str) -> None:
             connection.execute(statement)
 
 
-def test_an_untouched_night_verifies(merchant: Any) -> None:
+def test_an_untouched_night_verifies(settled: Any) -> None:
     """A night whose chain, rows and workbook are as written has no problem."""
-    workbook = _night(merchant)
-    found = _verified(merchant)
+    workbook = _workbook(settled)
+    found = _verified(settled)
 
     assert (found.problems, found.unfinished, found.checked_runs) == ((), (), 1)
-    assert _verified(merchant, workbook=workbook).problems == ()
+    assert _verified(settled, workbook=workbook).problems == ()
 
 
-def test_an_edited_workbook_is_found(merchant: Any) -> None:
+def test_an_edited_workbook_is_found(settled: Any) -> None:
     """A workbook that was changed after the night is named."""
-    workbook = _night(merchant)
+    workbook = _workbook(settled)
     workbook.write_bytes(workbook.read_bytes() + b" ")
 
-    assert "not the workbook that was written" in _verified(merchant).problems[0]
-    assert "edited" in _verified(merchant, workbook=workbook).problems[0]
+    assert "not the workbook that was written" in _verified(settled).problems[0]
+    assert "edited" in _verified(settled, workbook=workbook).problems[0]
 
 
 def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet3.xml") -> bytes:
@@ -94,31 +104,29 @@ def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
     assert told["saved"] == told["own"] == ()
 
 
-def test_a_workbook_that_is_gone_is_found_with_the_way_back(merchant: Any) -> None:
+def test_a_workbook_that_is_gone_is_found_with_the_way_back(settled: Any) -> None:
     """A missing workbook is named with the command that writes it again."""
-    _night(merchant).unlink()
+    _workbook(settled).unlink()
 
-    assert "recon report --run" in _verified(merchant).problems[0]
+    assert "recon report --run" in _verified(settled).problems[0]
 
 
-def test_a_deleted_result_row_is_found(merchant: Any) -> None:
+def test_a_deleted_result_row_is_found(settled: Any) -> None:
     """A row taken out of the stored result is noticed."""
-    _night(merchant)
-    _edit(merchant, "DELETE FROM result_row WHERE position = 0")
+    _edit(settled, "DELETE FROM result_row WHERE position = 0")
 
-    assert "rows were stored" in _verified(merchant).problems[0]
+    assert "rows were stored" in _verified(settled).problems[0]
 
 
-def test_an_edited_history_is_found(merchant: Any) -> None:
+def test_an_edited_history_is_found(settled: Any) -> None:
     """A history changed past its triggers no longer closes."""
-    _night(merchant)
     _edit(
-        merchant,
+        settled,
         "DROP TRIGGER history_no_update",
         "UPDATE history SET event = 'nothing' WHERE sequence = 1",
     )
 
-    assert "history 1" in _verified(merchant).problems[0]
+    assert "history 1" in _verified(settled).problems[0]
 
 
 def test_an_unfinished_run_is_listed_and_no_failure(merchant: Any) -> None:
@@ -138,11 +146,11 @@ def test_a_workbook_that_does_not_exist_is_a_usage_error(merchant: Any) -> None:
         _verified(merchant, workbook=merchant.folder / "none.xlsx")
 
 
-def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(merchant: Any) -> None:
+def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:
     """The files that hold a large night's matches are part of what is verified."""
-    workbook = _night(merchant)
+    workbook = _workbook(settled)
     changed = replace(UNREAD, beside=lambda path: [f"{path.name}: changed"])
-    with merchant.environment() as environment:
+    with settled.environment() as environment:
         told = verify(environment, reading=changed)
         one = verify(environment, reading=changed, workbook=workbook)
 
@@ -162,16 +170,15 @@ def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(merchant: Any) -> 
     ids=["newest", "oldest"],
 )
 def test_a_night_walks_what_is_new_and_a_person_walks_it_all(
-    merchant: Any, change: str, words: str
+    settled: Any, change: str, words: str
 ) -> None:
     """The gate takes older links as an earlier night found them; `recon verify` never does."""
-    _night(merchant)
-    _edit(merchant, "DROP TRIGGER history_no_update", change)
-    with merchant.environment() as environment:
+    _edit(settled, "DROP TRIGGER history_no_update", change)
+    with settled.environment() as environment:
         with environment.store.reading() as connection:
             (run,) = runs.newest_of_accounts(connection)
         gate = gate_of(run, environment=environment)
 
     assert words in gate.closed_because
     assert bool(gate.closed_because) == bool(words)
-    assert "does not close" in _verified(merchant).problems[0]
+    assert "does not close" in _verified(settled).problems[0]
