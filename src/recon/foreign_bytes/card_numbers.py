@@ -82,13 +82,18 @@ class CardTally:
 
     def takes(self, column: str, *, hits: int, misses: int) -> bool:
         """Whether the cells of this part that look like cards count as such."""
-        self.hits[column] = self.hits.get(column, 0) + hits
-        self.misses[column] = self.misses.get(column, 0) + misses
-        if not hits:
-            return False
-        takes = self.decided.get(column, hits > misses)
-        self.taken.setdefault(column, set()).add(takes)
+        takes = bool(hits) and self.decided.get(column, hits > misses)
+        judged = {column: {takes}} if hits else {}
+        self.add(CardTally(hits={column: hits}, misses={column: misses}, taken=judged))
         return takes
+
+    def add(self, part: "CardTally") -> None:
+        """Count what was seen in another part of the same file."""
+        for name, hits in part.hits.items():
+            self.hits[name] = self.hits.get(name, 0) + hits
+            self.misses[name] = self.misses.get(name, 0) + part.misses[name]
+        for name, taken in part.taken.items():
+            self.taken.setdefault(name, set()).update(taken)
 
     @property
     def whole(self) -> dict[str, bool]:

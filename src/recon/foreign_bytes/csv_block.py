@@ -90,6 +90,12 @@ def read_block(
     return Block(columns, lines[filled & ~odd], spans, end, len(records.newlines))
 
 
+def certain_end(content: bytes, *, dialect: Dialect) -> int:
+    """Where the last record ends of UTF-8 bytes that begin with one; 0 where that is doubtful."""
+    records = _whole_records(content, np.frombuffer(content, np.uint8), dialect=dialect)
+    return int(records.ends[-1]) if records is not None and len(records.ends) else 0
+
+
 def _whole_records(content: bytes, marks: Any, *, dialect: Dialect) -> _Records | None:
     """Where records stand; None where a quote or a carriage return is not in its place."""
     if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):

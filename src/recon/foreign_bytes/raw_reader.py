@@ -3,9 +3,10 @@
 from collections.abc import Collection, Container, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from recon.file_layouts import STANDARD, FileLayout
-from recon.foreign_bytes.csv_text import PART_BYTES, csv_parts
+from recon.foreign_bytes.csv_text import PART_BYTES, CsvRecords, csv_parts, read_records
 from recon.foreign_bytes.json_lines import json_parts
 from recon.foreign_bytes.limits import ROWS_MAX
 from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
@@ -61,8 +62,14 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
         file.content[start : start + PART_BYTES]
         for start in range(0, len(file.content), PART_BYTES)
     )
-    parts = _parts(file, pieces, wanted=wanted, layout=layout, rows_at_once=ROWS_MAX)
-    return joined(list(parts), sha256=file.sha256, size_bytes=len(file.content))
+    parts = _parts(file, pieces, wish=_Wish(wanted, rows_at_once=ROWS_MAX), layout=layout)
+    tables = [read_part(part, layout=layout) for part in parts]
+    return joined(tables, sha256=file.sha256, size_bytes=len(file.content))
+
+
+def read_part(part: RawTable | CsvRecords, *, layout: FileLayout) -> RawTable:
+    """A part of a file as text columns, whether it was read before or not."""
+    return part if isinstance(part, RawTable) else read_records(part, layout=layout)
 
 
 def raw_parts(
@@ -72,10 +79,12 @@ def raw_parts(
     layout: FileLayout,
     seen: Seen,
     needed: Collection[str] = (),
-) -> Iterator[RawTable]:
+    unread: bool = False,
+) -> Iterator[RawTable | CsvRecords]:
     """As `read_raw`, in parts of bounded size; `seen` holds size and hash behind the last one.
 
-    `needed` columns must be in the header of the first part, or are nowhere in the file.
+    `needed` columns must be in the header of the first part, or are nowhere in the file. `unread`:
+    what can be left to `read_part` is; the first part and the last one are always read.
 
     Raises:
         SourceMissingError: there is no such file.
@@ -87,25 +96,29 @@ def raw_parts(
         pieces = chain([file.content], pieces)
     else:
         file = FileBytes(path, b"".join(pieces), "")
-    yield from _parts(file, pieces, wanted=wanted, layout=layout, needed=needed)
+    wish = _Wish(wanted, needed, unread=unread)
+    yield from _parts(file, pieces, wish=wish, layout=layout)
+
+
+class _Wish(NamedTuple):
+    """What is asked of a file."""
+
+    wanted: Container[str]
+    needed: Collection[str] = ()
+    rows_at_once: int = ROWS_AT_ONCE
+    unread: bool = False
 
 
 def _parts(
-    file: FileBytes,
-    pieces: Iterable[bytes],
-    *,
-    wanted: Container[str],
-    layout: FileLayout,
-    needed: Collection[str] = (),
-    rows_at_once: int = ROWS_AT_ONCE,
-) -> Iterator[RawTable]:
+    file: FileBytes, pieces: Iterable[bytes], *, wish: _Wish, layout: FileLayout
+) -> Iterator[RawTable | CsvRecords]:
     """The parts of a file: by its pieces where they do, else by its whole content."""
     kind = _kind_of(file.path, layout=layout)
     _refuse_disguised(file.path, file.content, kind=kind)
-    name, most = file.path.name, rows_at_once
+    name, (wanted, needed, most, unread) = file.path.name, wish
     match kind:
         case "csv":
-            return csv_parts(pieces, name=name, wanted=wanted, layout=layout)
+            return csv_parts(pieces, name=name, wanted=wanted, layout=layout, unread=unread)
         case "jsonl":
             return json_parts(pieces, name=name, wanted=wanted, needed=needed, rows_at_once=most)
         case "xml":

@@ -18,7 +18,8 @@ from recon.foreign_bytes.opening import FileBytes, Seen, read_pieces
 from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.raw_table import refuse
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
-from recon.order_file.spooled_file import EveryColumn, SpooledFile
+from recon.order_file.spooled_file import SpooledFile
+from recon.order_file.typed_parts import EveryColumn
 
 KEPT_MODE = 0o600
 FOLDER_MODE = 0o700

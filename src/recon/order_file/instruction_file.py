@@ -152,7 +152,11 @@ def instruction_file_of(
     ignored = tuple(name for name in table.ignored_columns if name not in known)
     rejects.sort(key=lambda reject: reject.line)
     refuse_unproven(
-        file.path, raw=raw, counted=table.counted, rejects=tuple(rejects), layout=layout
+        file.path,
+        declared=raw.declared,
+        counted=table.counted,
+        rejects=tuple(rejects),
+        layout=layout,
     )
     return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused)
 

@@ -71,7 +71,13 @@ def order_file_of(
     wanted = frozenset(names_of(ORDER_FILE, layout=layout).values())
     raw = raw_of(file, wanted=wanted, layout=layout)
     table = type_table(raw, schema=ORDER_FILE, rules=rules, layout=layout, zone=zone)
-    refuse_unproven(file.path, raw=raw, counted=table.counted, rejects=table.rejects, layout=layout)
+    refuse_unproven(
+        file.path,
+        declared=raw.declared,
+        counted=table.counted,
+        rejects=table.rejects,
+        layout=layout,
+    )
     with_action = table.frame[table.frame["action"] != ""].reset_index(drop=True)
     return OrderFile(
         orders=table.frame[list(ORDER_COLUMNS)],

@@ -41,7 +41,13 @@ def settlement_file_of(
     wanted = frozenset(names_of(SETTLEMENT_FILE, layout=layout).values())
     raw = raw_of(file, wanted=wanted, layout=layout)
     table = type_table(raw, schema=SETTLEMENT_FILE, rules=rules, layout=layout)
-    refuse_unproven(file.path, raw=raw, counted=table.counted, rejects=table.rejects, layout=layout)
+    refuse_unproven(
+        file.path,
+        declared=raw.declared,
+        counted=table.counted,
+        rejects=table.rejects,
+        layout=layout,
+    )
     return SettlementFile(
         lines=table.frame[list(SETTLEMENT_COLUMNS)],
         rejects=table.rejects,

@@ -7,40 +7,32 @@ than one of half a million.
 """
 
 import tempfile
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
+from recon.cluster import IN_PROCESS, Workers
 from recon.errors import OutputError
 from recon.file_layouts import FileLayout
-from recon.foreign_bytes import ORDER_FILE, type_table
-from recon.foreign_bytes.card_numbers import CardTally, card_runs, scrubbed
+from recon.foreign_bytes import ORDER_FILE
+from recon.foreign_bytes.card_numbers import CardTally, scrubbed
 from recon.foreign_bytes.control_figures import Counted
-from recon.foreign_bytes.mapped_columns import names_of, needed_of
+from recon.foreign_bytes.mapped_columns import needed_of
 from recon.foreign_bytes.opening import CHANGED, Seen
 from recon.foreign_bytes.raw_reader import raw_parts
-from recon.foreign_bytes.raw_table import RawTable, refuse
-from recon.foreign_bytes.typed_table import Table
+from recon.foreign_bytes.raw_table import Declared, refuse, refuse_too_many_rows
 from recon.matching.sources import ORDER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.order_file.reader import ACTION_COLUMNS
+from recon.order_file.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_parts
 from recon.order_file.whole_file import refuse_unproven
 from recon.rules import Rules
-
-BAD_ROWS = "a row that cannot be read"
-
-
-class EveryColumn(Container[str]):
-    """Asks a reader for all columns, also those that recon does not know."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
 
 
 class Part(NamedTuple):
@@ -84,26 +76,24 @@ class _Tally:
     sums: dict[str, int] = field(default_factory=dict)
     runs: dict[str, list[int]] = field(default_factory=dict)
     """Column -> runs of digits that are cards, and that only look so."""
+    cards: CardTally = field(default_factory=CardTally)
     header: tuple[str, ...] = ()
-    last: RawTable | None = None
+    declared: Declared | None = None
 
-    def add(self, raw: RawTable, table: Table) -> None:
+    def add(self, part: TypedPart, *, name: str) -> None:
         """Count one part."""
-        self.rejects += table.rejects
-        self.read += table.source_file.rows_read
-        self.accepted += table.source_file.rows_accepted
-        self.unread += table.counted.unread
-        for currency, units in table.counted.sums.items():
+        self.rejects += part.rejects
+        self.read += part.counted.rows
+        refuse_too_many_rows(self.read, name=name)
+        self.accepted += part.accepted
+        self.unread += part.counted.unread
+        self.cards.add(part.cards)
+        for currency, units in part.counted.sums.items():
             self.sums[currency] = self.sums.get(currency, 0) + units
-        self.header, self.last = raw.header, raw
-
-    def look_for_cards(self, raw: RawTable) -> None:
-        """Count what looks like a card number, in any column and in rows that cannot be read."""
-        bad = pa.array([row.text for row in raw.bad_rows], pa.large_string())
-        for name, cells in {**raw.columns, BAD_ROWS: bad}.items():
-            hits, misses = card_runs(cells)
-            seen = self.runs.setdefault(name, [0, 0])
+        for column, (hits, misses) in part.runs.items():
+            seen = self.runs.setdefault(column, [0, 0])
             seen[0], seen[1] = seen[0] + hits, seen[1] + misses
+        self.header, self.declared = part.header, part.declared
 
     @property
     def private(self) -> str:
@@ -119,29 +109,31 @@ class _Tally:
 
 @contextmanager
 def spooled_file(
-    path: Path, *, rules: Rules, layout: FileLayout, keep: bool
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool, workers: Workers = IN_PROCESS
 ) -> Iterator[SpooledFile]:
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
+
+    `workers` may read what lies between its first part and its last one.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: as `read_order_file`.
         OutputError: there is no room for its rows.
+        ClusterError: the workers are gone.
     """
-    decided: Mapping[str, bool] = {}
+    how = HowToRead(rules, layout, keep=keep, decided={})
     sha256 = ""
     while True:
-        cards = CardTally(decided)
         with _spool() as spool:
-            found = _read(path, rules=rules, layout=layout, keep=keep, cards=cards, spool=spool)
+            found, cards = _read(path, how=how, workers=workers, spool=spool)
             if sha256 not in {"", found.source_file.sha256}:
                 refuse(path.name, CHANGED)
             sha256 = found.source_file.sha256
-            if decided or cards.agrees:
+            if how.decided or cards.agrees:
                 yield found
                 return
         # What looks like cards in one part is how the whole column is numbered, or the other way.
-        decided = cards.whole
+        how = replace(how, decided=cards.whole)
 
 
 @contextmanager
@@ -155,30 +147,26 @@ def _spool() -> Iterator[IO[bytes]]:
 
 
 def _read(
-    path: Path,
-    *,
-    rules: Rules,
-    layout: FileLayout,
-    keep: bool,
-    cards: CardTally,
-    spool: IO[bytes],
-) -> SpooledFile:
+    path: Path, *, how: HowToRead, workers: Workers, spool: IO[bytes]
+) -> tuple[SpooledFile, CardTally]:
     seen, tally = Seen(), _Tally()
     writer: Any = None
-    wanted, needed = _wanted(layout, keep=keep), needed_of(ORDER_FILE, layout=layout)
-    for raw in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
-        table = type_table(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
-        tally.add(raw, table)
-        if keep:
-            tally.look_for_cards(raw)
-        rows = pa.Table.from_pandas(table.frame, preserve_index=False).combine_chunks()
+    parts = raw_parts(
+        path,
+        wanted=how.wanted,
+        needed=needed_of(ORDER_FILE, layout=how.layout),
+        layout=how.layout,
+        seen=seen,
+        unread=workers.elsewhere,
+    )
+    for part in typed_parts(parts, how=how, workers=workers):
+        tally.add(part, name=path.name)
         with _room_for(path):
-            writer = writer or pa.ipc.new_stream(spool, rows.schema)
-            writer.write_table(rows)
-    if writer is not None:
-        with _room_for(path):
-            writer.close()
-    return _proven(path, seen=seen, tally=tally, layout=layout, spool=spool)
+            writer = writer or pa.ipc.new_stream(spool, part.rows.schema)
+            writer.write_table(part.rows)
+    with _room_for(path):
+        writer.close()
+    return _proven(path, seen=seen, tally=tally, layout=how.layout, spool=spool), tally.cards
 
 
 @contextmanager
@@ -191,10 +179,6 @@ def _room_for(path: Path) -> Iterator[None]:
             f"{error.strerror or error}; nothing of it was stored: make room there, or set TMPDIR"
         )
         raise OutputError(msg) from error
-
-
-def _wanted(layout: FileLayout, *, keep: bool) -> Container[str]:
-    return EveryColumn() if keep else frozenset(names_of(ORDER_FILE, layout=layout).values())
 
 
 def _proven(
@@ -213,6 +197,6 @@ def _proven(
         rows_skipped=0,
         rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
     )
-    if tally.last is not None:
-        refuse_unproven(path, raw=tally.last, counted=counted, rejects=rejects, layout=layout)
+    declared = tally.declared
+    refuse_unproven(path, declared=declared, counted=counted, rejects=rejects, layout=layout)
     return SpooledFile(rejects, source, tally.private, spool)

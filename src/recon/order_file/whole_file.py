@@ -4,14 +4,14 @@ from pathlib import Path
 
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes.control_figures import Counted, read_control_file, refuse_other_figures
-from recon.foreign_bytes.raw_table import RawTable, refuse
+from recon.foreign_bytes.raw_table import Declared, refuse
 from recon.model import Reject
 
 
 def refuse_unproven(
     path: Path,
     *,
-    raw: RawTable,
+    declared: Declared | None,
     counted: Counted,
     rejects: tuple[Reject, ...],
     layout: FileLayout,
@@ -21,15 +21,15 @@ def refuse_unproven(
     Raises:
         SourceUnreadableError: naming the figure, or the first bad row.
     """
-    if raw.declared is not None:
-        refuse_other_figures(raw.declared, counted=counted, layout=layout, name=raw.name)
+    if declared is not None:
+        refuse_other_figures(declared, counted=counted, layout=layout, name=path.name)
     if layout.control_file:
-        declared = read_control_file(path, ending=layout.control_file)
-        refuse_other_figures(declared, counted=counted, layout=layout, name=raw.name)
+        beside = read_control_file(path, ending=layout.control_file)
+        refuse_other_figures(beside, counted=counted, layout=layout, name=path.name)
     if layout.whole_file and rejects:
         first = rejects[0]
         refuse(
-            raw.name,
+            path.name,
             f"has {len(rejects)} rows that cannot be read, and its merchant wants all or nothing; "
             f"the first is line {first.line}, {first.column}: {first.reason}",
         )

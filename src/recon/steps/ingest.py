@@ -99,8 +99,10 @@ def _ingest_orders(
 ) -> tuple[SourceFile | None, str]:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
-    archive = account.archive
-    with spooled_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
+    archive, workers = account.archive, environment.workers
+    with spooled_file(
+        path, rules=rules, layout=layout, keep=archive is not None, workers=workers
+    ) as read:
         why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
         if why:
             private.append(f"{path.name}: {why}")

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.cluster import IN_PROCESS, Workers
 from recon.errors import OutputError, SourceUnreadableError
 from recon.file_layouts import STANDARD, FileLayout, Trailer
 from recon.foreign_bytes.opening import FileBytes
@@ -16,12 +17,14 @@ from recon.order_file.archive import keep_spooled
 from recon.order_file.spooled_file import Part, SpooledFile, spooled_file
 from recon.rules import Rules
 
-from .test_file_fuzz import case
+from .elsewhere import Elsewhere
+from .test_file_fuzz import CASES, case
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
 ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
 CARD = "4242424242424242"
 spooled_file_module = sys.modules["recon.order_file.spooled_file"]
+typed_parts_module = sys.modules["recon.order_file.typed_parts"]
 
 
 @pytest.fixture(params=[1, 70, 1_000_000])
@@ -32,8 +35,11 @@ def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return size
 
 
-def _read(path: Path, *, keep: bool = True) -> tuple[SpooledFile, Part]:
-    with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
+def _read(
+    path: Path, *, keep: bool = True, workers: Workers = IN_PROCESS
+) -> tuple[SpooledFile, Part]:
+    how = {"layout": STANDARD, "keep": keep, "workers": workers}
+    with spooled_file(path, rules=Rules(), **how) as read:
         parts = list(read.parts())
     frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
     return read, Part(*frames) if parts else Part(*[pd.DataFrame()] * 2)
@@ -41,20 +47,21 @@ def _read(path: Path, *, keep: bool = True) -> tuple[SpooledFile, Part]:
 
 @pytest.mark.usefixtures("at_once")
 def test_a_file_in_parts_is_the_file_as_a_whole(tmp_path: Path) -> None:
-    """Rows, actions, rejects, counts and refusals of bent files do not depend on the parts."""
-    differing = []
-    for number in range(15):
+    """Rows, actions, rejects, counts and refusals of bent files do not depend on who read what."""
+    differing, elsewhere = [], Elsewhere()
+    for number in range(CASES // 16):
         name, content = case(number)
         path = tmp_path / name
         path.write_bytes(content)
-        if _in_parts(path) != _whole(path, content):
+        workers = elsewhere if number % 2 else IN_PROCESS
+        if _in_parts(path, workers=workers) != _whole(path, content):
             differing.append(number)
     assert differing == []
 
 
-def _in_parts(path: Path) -> object:
+def _in_parts(path: Path, *, workers: Workers) -> object:
     try:
-        read, (orders, actions) = _read(path)
+        read, (orders, actions) = _read(path, workers=workers)
     except SourceUnreadableError as error:
         return str(error)
     return read.rejects, read.source_file, _cells(orders), _cells(actions)
@@ -118,14 +125,14 @@ def test_a_file_that_grows_while_it_is_read_is_refused(
     """What is added behind the first part is never taken for the file that was opened."""
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "\n" + ROW.format("A-1", "", ""))
-    take = spooled_file_module.type_table
+    take = typed_parts_module.type_table
 
     def grow(*given: Any, **named: Any) -> Any:
         with path.open("a") as out:
             out.write(ROW.format("A-2", "", ""))
         return take(*given, **named)
 
-    monkeypatch.setattr(spooled_file_module, "type_table", grow)
+    monkeypatch.setattr(typed_parts_module, "type_table", grow)
     with pytest.raises(SourceUnreadableError, match="while it was read"):
         _read(path)
 
