@@ -77,7 +77,7 @@ def nightly(
         )
         artifacts = Artifacts(request)
         try:
-            with _held(request) as run_id, night_workers():
+            with _held(request) as run_id:
                 summaries = walk(_steps(), run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
@@ -109,9 +109,9 @@ def _steps() -> list[str]:
 
 
 def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[StepSummary]:
-    """Do these steps of a run that is held, shown as they are done."""
+    """Do these steps of a run that is held, by the same workers, shown as they are done."""
     summaries = []
-    with artifacts.progress(steps=len(names)) as step_done:
+    with night_workers(), artifacts.progress(steps=len(names)) as step_done:
         for name in names:
             summaries.append(TASKS[name](run_id))
             step_done(summaries[-1].sentence)

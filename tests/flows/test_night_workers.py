@@ -1,15 +1,21 @@
 """The workers of a flow's night: one real cluster on this machine, held by prefect-dask."""
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.artifacts import Artifacts
 from flows.night_workers import night_workers
+from flows.nightly import walk
+from recon.model import Mode, NightRequest, Part, StepSummary
+from recon.steps.finish import STEPS as FINISH_STEPS
+from recon.steps.part import STEPS as PART_STEPS
 from tasks.running import opened_environment
 
+STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 CLUSTER = 'address = "local"\nlocal_workers = 1\npartitions = 2\nconnect_seconds = 120\n'
 
 
@@ -48,6 +54,31 @@ def test_the_steps_of_a_flow_share_one_cluster(config: Path) -> None:
     assert {folder for _, _, folder in done} == {str(config)}
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("names", [(*STEPS,), (*PART_STEPS[Part.SETTLE],), (*FINISH_STEPS,)])
+def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
+    config: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    """Whichever steps a flow walks, all are given the same workers, and none is left behind."""
+    (config / "cluster.toml").write_text(CLUSTER)
+    given = []
+
+    def step(run_id: str) -> StepSummary:
+        with opened_environment() as workers:
+            given.append(workers)
+        return StepSummary("step", run_id)
+
+    monkeypatch.setattr("flows.nightly.TASKS", dict.fromkeys(names, step))
+    monkeypatch.setattr(Artifacts, "progress", lambda *_, **__: nullcontext(lambda _: None))
+
+    walk(names, "run-1", artifacts=Artifacts(NightRequest("1", "2", "2026-11-20", Mode.DRY_RUN)))
+
+    assert len(given) == len(names)
+    assert {id(workers) for workers in given} == {id(given[0])}
+    assert given[0].partitions == 2
+    with opened_environment() as workers:
+        assert workers is None
 
 
 def test_without_an_address_each_environment_does_as_configured(config: Path) -> None:

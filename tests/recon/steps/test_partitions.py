@@ -1,4 +1,4 @@
-"""One night on two databases, reconciled in one piece, in parts, and on a real Dask cluster."""
+"""One night on two databases, read and reconciled in one piece, in parts, and on Dask."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,9 +8,11 @@ from sqlalchemy import text
 
 from recon.cluster import ClusterSettings, InProcess, Workers
 from recon.dask_workers import workers_of
-from recon.model import Mode
+from recon.model import Mode, NightRequest
 from recon.steps.environment import Environment
+from recon.steps.ingest import ingest
 from recon.steps.reconcile import reconcile
+from recon.store import runs
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
 
@@ -28,10 +30,29 @@ def digest_of(environment: Environment, *, workers: Workers) -> str:
     return after
 
 
+def take_in(merchant: Any, *, workers: Workers) -> None:
+    """What lies in the inbox, read by these workers before the night."""
+    with merchant.environment() as environment:
+        request = NightRequest("100042", "100042001", "2026-11-20", Mode.DRY_RUN)
+        with environment.store.writing() as connection:
+            runs.start(
+                connection, request, run_id="early", as_of=merchant.clock(), now=merchant.clock()
+            )
+        told = ingest("early", environment=replace(environment, workers=workers))
+    assert told.figures["files"] == 1
+
+
 def test_partitions_databases_and_dask_change_no_digest(
-    merchant: Any, dask_cluster: ClusterSettings, migrated_postgresql_url: str
+    merchant: Any,
+    dask_cluster: ClusterSettings,
+    migrated_postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """1, 2 and 4 partitions, SQLite and PostgreSQL, with Dask and without: one digest."""
+    """1, 2 and 4 partitions, SQLite and PostgreSQL, with Dask and without: one digest.
+
+    The file is read by the night itself for one database, and on Dask for the other.
+    """
+    monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", 500)
     assert merchant.sqlite_path.is_file()
     orders = [merchant.order(payment) for payment in merchant.payments("captured")[:20]]
     orders[3]["amount"] = "1"
@@ -41,14 +62,14 @@ def test_partitions_databases_and_dask_change_no_digest(
     for url in (merchant.variables["RECON_DATABASE_URL"], migrated_postgresql_url):
         merchant.variables["RECON_DATABASE_URL"] = url
         merchant.now = begins
-        merchant.night(mode=Mode.DRY_RUN)
-        with (
-            merchant.environment() as environment,
-            workers_of(dask_cluster, variables={}) as elsewhere,
-        ):
-            digests |= {
-                digest_of(environment, workers=workers)
-                for workers in (InProcess(1), InProcess(2), InProcess(4), elsewhere)
-            }
+        with workers_of(dask_cluster, variables={}) as elsewhere:
+            if url == migrated_postgresql_url:
+                take_in(merchant, workers=elsewhere)
+            merchant.night(mode=Mode.DRY_RUN)
+            with merchant.environment() as environment:
+                digests |= {
+                    digest_of(environment, workers=workers)
+                    for workers in (InProcess(1), InProcess(2), InProcess(4), elsewhere)
+                }
 
     assert len(digests) == 1
