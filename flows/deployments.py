@@ -1,7 +1,7 @@
 """Deployments made from the merchants: one night per account, and the forms of people.
 
-What `prefect deploy --all` reads is written from merchants.toml, so that no account is forgotten
-and none is left behind; `compared` says where a file, or a server, differs from it.
+What `prefect deploy --all` reads is written from merchants.toml and retention.toml, so that no
+account is forgotten and none is left behind; `compared` says where a file differs from them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,14 +11,18 @@ from typing import Any
 import yaml
 
 from recon.errors import ConfigurationError
+from recon.night_schedule import NightSchedule
+from recon.retention import Retention
 from recon.settings import AccountSettings
 
 WORK_POOL = "recon"
+BY_SCHEDULE = "schedule"
+"""Who the history says has deleted, when nobody has started it."""
 
 HEAD = """\
-# Deployments of the flows, written by `recon prefect deployments` from merchants.toml: change the
-# schedule there and write this file anew. `prefect --no-prompt deploy --all` reads it; `prefect
-# work-pool create recon --type process` comes first.
+# Deployments of the flows, written by `recon prefect deployments` from merchants.toml (and, for
+# housekeeping, retention.toml): change a schedule there and write this file anew. `prefect
+# --no-prompt deploy --all` reads it; `prefect work-pool create recon --type process` comes first.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
 # null `pull` would make every run change into the folder of the machine that deployed. One run of a
@@ -27,12 +31,12 @@ HEAD = """\
 # moves money by itself.
 """
 
+_HOUSEKEEPING = (
+    "housekeeping",
+    "flows.housekeeping:housekeeping",
+    "Shows what is older than retention.toml keeps, and deletes it where that is asked for.",
+)
 _FORMS = (
-    (
-        "housekeeping",
-        "flows.housekeeping:housekeeping",
-        "Shows what is older than retention.toml keeps, and deletes it where that is asked for.",
-    ),
     (
         "ingest",
         "flows.parts:ingest",
@@ -84,7 +88,7 @@ _FORMS = (
 )
 
 
-def project_of(accounts: Mapping[str, AccountSettings]) -> dict[str, Any]:
+def project_of(accounts: Mapping[str, AccountSettings], *, retention: Retention) -> dict[str, Any]:
     """What prefect.yaml says, for accounts by `<merchant>/<account>`.
 
     Raises:
@@ -97,31 +101,43 @@ def project_of(accounts: Mapping[str, AccountSettings]) -> dict[str, Any]:
         "build": [],
         "push": [],
         "pull": [],
-        "deployments": [*nights, *(_form(*form) for form in _FORMS)],
+        "deployments": [
+            *nights,
+            _form(*_HOUSEKEEPING) | _housekeeping(retention),
+            *(_form(*form) for form in _FORMS),
+        ],
     }
 
 
-def text_of(accounts: Mapping[str, AccountSettings]) -> str:
+def text_of(accounts: Mapping[str, AccountSettings], *, retention: Retention) -> str:
     """prefect.yaml, ready to be written.
 
     Raises:
         ConfigurationError: a cron line that Prefect does not understand.
     """
+    project = project_of(accounts, retention=retention)
     body = yaml.safe_dump(
-        project_of(accounts), sort_keys=False, width=100, allow_unicode=True, default_style=None
+        project, sort_keys=False, width=100, allow_unicode=True, default_style=None
     )
     return f"{HEAD}{body}"
 
 
-def compared(text: str, *, accounts: Mapping[str, AccountSettings]) -> list[str]:
-    """Where the text of a prefect.yaml differs from the merchants, a sentence each."""
+def compared(
+    text: str, *, accounts: Mapping[str, AccountSettings], retention: Retention
+) -> list[str]:
+    """Where the text of a prefect.yaml differs from the configuration, a sentence each."""
     try:
         found = yaml.safe_load(text)
         named = {entry["name"]: entry for entry in found["deployments"]}
     except (yaml.YAMLError, KeyError, TypeError):
         return ["it is no prefect.yaml with deployments"]
-    wanted = {entry["name"]: entry for entry in project_of(accounts)["deployments"]}
+    wanted = {entry["name"]: entry for entry in _entries(accounts, retention)}
     return [*_names_differ(named, wanted=wanted), *_entries_differ(named, wanted=wanted)]
+
+
+def _entries(accounts: Mapping[str, AccountSettings], retention: Retention) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = project_of(accounts, retention=retention)["deployments"]
+    return entries
 
 
 def _names_differ(found: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:
@@ -153,29 +169,41 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
         "parameters": {"merchant_id": merchant_id, "account_id": account_id},
         **_where(),
     }
-    return entry | {"schedules": _schedules(key, account)}
+    place = f'merchants.toml: accounts."{key}"'
+    planned = account.schedule and _schedule(
+        account.schedule, place=place, slug="every-night", parameters={"mode": "live"}
+    )
+    return entry | {"schedules": [planned] if planned else []}
 
 
-def _schedules(key: str, account: AccountSettings) -> list[dict[str, Any]]:
+def _housekeeping(retention: Retention) -> dict[str, Any]:
+    """When housekeeping looks by itself; the form of people only shows, to begin with."""
+    if retention.schedule is None:
+        return {}
+    deletes = {"delete": retention.schedule_deletes, "name": BY_SCHEDULE}
+    planned = _schedule(
+        retention.schedule, place="retention.toml", slug="housekeeping", parameters=deletes
+    )
+    return {"schedules": [planned]}
+
+
+def _schedule(
+    schedule: NightSchedule, *, place: str, slug: str, parameters: dict[str, Any]
+) -> dict[str, Any]:
     from prefect.client.schemas.schedules import CronSchedule
 
-    schedule = account.schedule
-    if schedule is None:
-        return []
     try:
         CronSchedule(cron=schedule.cron, timezone=schedule.zone)
     except ValueError:
-        msg = f'merchants.toml: accounts."{key}": schedule: {schedule.cron!r} is no cron line'
+        msg = f"{place}: schedule: {schedule.cron!r} is no cron line"
         raise ConfigurationError(msg) from None
-    return [
-        {
-            "cron": schedule.cron,
-            "timezone": schedule.zone,
-            "slug": "every-night",
-            "active": True,
-            "parameters": {"mode": "live"},
-        }
-    ]
+    return {
+        "cron": schedule.cron,
+        "timezone": schedule.zone,
+        "slug": slug,
+        "active": True,
+        "parameters": parameters,
+    }
 
 
 def _form(name: str, entrypoint: str, description: str) -> dict[str, Any]:

@@ -56,7 +56,8 @@ def _works() -> str:
 
 def _deployments() -> str:
     settings: Settings = load_settings(os.environ)
-    wanted = {entry["name"]: entry for entry in project_of(settings.accounts)["deployments"]}
+    project = project_of(settings.accounts, retention=settings.retention)
+    wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
         found = {one.name: one for one in client.read_deployments()}
     wrong = [f"{name} is missing" for name in sorted({*wanted} - {*found})]
@@ -74,7 +75,7 @@ def _deployments() -> str:
     if wrong:
         msg = f"{'; '.join(wrong)}: `recon prefect deployments`, then `prefect deploy --all`"
         raise ReconError(msg)
-    return f"{len(wanted)} as merchants.toml has them"
+    return f"{len(wanted)} as the configuration has them"
 
 
 def _automations() -> str:

@@ -1,4 +1,4 @@
-"""When the nights of an account start (merchants.toml), as it is declared."""
+"""When Prefect starts something: the nights of an account, housekeeping; as it is declared."""
 
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

@@ -6,12 +6,20 @@ signed workbooks and the newest workbook of a night have no key: they are never 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from recon.errors import ConfigurationError
 from recon.mistakes import problems_of
+from recon.night_schedule import NightSchedule
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
@@ -42,6 +50,17 @@ class Retention(BaseModel):
     replies_days: QUARTER | None = None
     replaced_workbooks_days: WEEK | None = None
     backups: Backups | None = None
+    schedule: NightSchedule | None = None
+    """When Prefect looks; None: only people do."""
+    schedule_deletes: bool = False
+    """Whether what is too old then goes, or is only shown."""
+
+    @model_validator(mode="after")
+    def _deletes_by_a_schedule(self) -> Self:
+        if self.schedule_deletes and self.schedule is None:
+            msg = "schedule_deletes needs a schedule"
+            raise ValueError(msg)
+        return self
 
 
 class _Declared(BaseModel):

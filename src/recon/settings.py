@@ -190,7 +190,7 @@ class FileSettings(BaseModel):
     seal_key: SecretStr | None
 
 
-def bundled_config_dir() -> Path:
+def bundledconfig_dir_of() -> Path:
     """Where the configuration that ships with the product lies."""
     inside_wheel = Path(__file__).parent / "_config"
     if inside_wheel.is_dir():
@@ -200,7 +200,7 @@ def bundled_config_dir() -> Path:
 
 def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     """One configuration file by its stem, the user's keys laid over the bundled ones."""
-    tables = _read_toml(bundled_config_dir() / f"{name}.toml")
+    tables = _read_toml(bundledconfig_dir_of() / f"{name}.toml")
     if config_dir is None:
         return tables
     if not config_dir.is_dir():
@@ -212,7 +212,7 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
 
 def _refuse_unknown_files(config_dir: Path) -> None:
     """A misspelt file would be a setting that silently does not hold."""
-    known = {path.name for path in bundled_config_dir().glob("*.toml")}
+    known = {path.name for path in bundledconfig_dir_of().glob("*.toml")}
     unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
     if unknown:
         msg = f"{config_dir} holds {', '.join(unknown)}; known names: {', '.join(sorted(known))}"
@@ -237,7 +237,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: naming the variable, file and key that is missing or wrong.
     """
-    config_dir = _config_dir(environment)
+    config_dir = config_dir_of(environment)
     accounts = _accounts(load_tables("merchants", config_dir=config_dir))
     return Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
@@ -265,7 +265,7 @@ def load_cluster(environment: Mapping[str, str]) -> ClusterSettings:
     Raises:
         ConfigurationError: naming the key of cluster.toml that is wrong.
     """
-    return cluster_of(load_tables("cluster", config_dir=_config_dir(environment)))
+    return cluster_of(load_tables("cluster", config_dir=config_dir_of(environment)))
 
 
 def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
@@ -274,7 +274,7 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
     Raises:
         ConfigurationError: naming the file and key that is wrong.
     """
-    config_dir = _config_dir(environment)
+    config_dir = config_dir_of(environment)
     gateway = load_tables("gateway", config_dir=config_dir)
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
@@ -363,7 +363,8 @@ def key_of_file(path: Path) -> str:
     return key
 
 
-def _config_dir(environment: Mapping[str, str]) -> Path | None:
+def config_dir_of(environment: Mapping[str, str]) -> Path | None:
+    """The folder of the merchant's own files."""
     folder = environment.get("RECON_CONFIG_DIR", "").strip()
     return Path(folder) if folder else None
 

@@ -18,9 +18,10 @@ import yaml
 from packaging.requirements import Requirement
 
 from flows import local
-from flows.deployments import compared, text_of
+from flows.deployments import compared, project_of, text_of
 from flows.prefect_server import PrefectServer
 from recon.errors import ConfigurationError
+from recon.retention import Retention
 from recon.settings import load_file_settings
 
 pytestmark = pytest.mark.flow
@@ -28,12 +29,14 @@ pytestmark = pytest.mark.flow
 ROOT = Path(__file__).parents[2]
 PROJECT = yaml.safe_load((ROOT / "prefect.yaml").read_text())
 DEPLOYED = [entry["name"] for entry in PROJECT["deployments"]]
-NIGHTS = [entry["name"] for entry in PROJECT["deployments"] if "schedules" in entry]
+NIGHTS = [one["name"] for one in PROJECT["deployments"] if one["name"].startswith("100042-")]
+PLANNED = [*NIGHTS, "housekeeping"]
+WEEKLY = {"cron": "0 6 * * 6", "zone": "Europe/London"}
 SCHEDULED_RUNS_TIMEOUT_SECONDS = 60
 
 
 def nights(deployed: Any) -> list[Any]:
-    """The scheduled deployments, as the server has them."""
+    """The deployments of nights, as the server has them."""
     return [entry for entry in deployed.read_deployments() if entry.name in NIGHTS]
 
 
@@ -53,29 +56,59 @@ def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
     demo = {"a100042001": "30 2 * * *", "a100042002": "45 2 * * *"}
     accounts = _accounts(tmp_path, **demo)
 
-    assert text_of(accounts) == (ROOT / "prefect.yaml").read_text()
-    assert compared(text_of(accounts), accounts=accounts) == []
+    text = text_of(accounts, retention=Retention(schedule=WEEKLY))
+
+    assert text == (ROOT / "prefect.yaml").read_text()
+    assert compared(text, accounts=accounts, retention=Retention(schedule=WEEKLY)) == []
+
+
+@pytest.mark.parametrize(
+    ("keeps", "planned"),
+    [
+        ({}, None),
+        ({"schedule": WEEKLY}, {"delete": False, "name": "schedule"}),
+        ({"schedule": WEEKLY, "schedule_deletes": True}, {"delete": True, "name": "schedule"}),
+    ],
+)
+def test_housekeeping_deletes_by_itself_only_where_that_is_declared(
+    keeps: dict[str, Any], planned: object
+) -> None:
+    """Without a schedule people start it, and the form of people only shows."""
+    project = project_of({}, retention=Retention(**keeps))
+    (entry,) = (one for one in project["deployments"] if one["name"] == "housekeeping")
+    schedules = entry.get("schedules", ())
+
+    assert "parameters" not in entry
+    assert [one["parameters"] for one in schedules] == ([planned] if planned else [])
+    assert all((one["cron"], one["timezone"]) == (*WEEKLY.values(),) for one in schedules)
 
 
 def test_a_project_file_that_differs_is_told_line_by_line(tmp_path: Path) -> None:
     """An account without its night, a night without its account, and another schedule."""
-    text = text_of(_accounts(tmp_path, a1="30 2 * * *", a2="30 2 * * *"))
+    keeps = {"retention": Retention()}
+    text = text_of(_accounts(tmp_path, a1="30 2 * * *", a2="30 2 * * *"), **keeps)
     accounts = _accounts(tmp_path, a2="31 2 * * *", a3="30 2 * * *")
 
-    assert compared(text, accounts=accounts) == [
+    assert compared(text, accounts=accounts, **keeps) == [
         "100042-3 is missing",
         "100042-1 stands there, but no merchant or form is called so",
         "100042-2 differs in schedules",
     ]
-    assert compared("deployments: 1", accounts=accounts) == [
+    assert compared("deployments: 1", accounts=accounts, **keeps) == [
         "it is no prefect.yaml with deployments"
+    ]
+    other = {"retention": Retention(schedule=WEEKLY)}
+    assert compared(text_of(accounts, **other), accounts=accounts, **keeps) == [
+        "housekeeping differs in schedules"
     ]
 
 
 def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path: Path) -> None:
     """61 minutes past two never comes."""
     with pytest.raises(ConfigurationError, match=r'accounts."100042/1".*61 2'):
-        text_of(_accounts(tmp_path, a1="61 2 * * *"))
+        text_of(_accounts(tmp_path, a1="61 2 * * *"), retention=Retention())
+    with pytest.raises(ConfigurationError, match=r"retention.toml: schedule: .*61 2"):
+        project_of({}, retention=Retention(schedule=WEEKLY | {"cron": "61 2 * * *"}))
 
 
 def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:
@@ -101,11 +134,11 @@ def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed: Any) -> None:
         assert [one.schedule.timezone for one in entry.schedules] == ["Europe/London"]
 
 
-def test_scheduled_runs_appear_for_both_deployments(deployed: Any) -> None:
-    """The scheduler plans the next nights; with the wrong SQLAlchemy it never plans one."""
+def test_scheduled_runs_appear_for_every_schedule(deployed: Any) -> None:
+    """The scheduler plans nights and housekeeping; with the wrong SQLAlchemy it never plans one."""
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStateName
 
-    wanted = {entry.id for entry in nights(deployed)}
+    wanted = {entry.id for entry in deployed.read_deployments() if entry.name in PLANNED}
     scheduled = FlowRunFilter(state={"name": FlowRunFilterStateName(any_=["Scheduled"])})
     give_up_at = time.monotonic() + SCHEDULED_RUNS_TIMEOUT_SECONDS
     planned: set[Any] = set()

@@ -68,7 +68,7 @@ def test_deployments_are_as_the_merchants(
 ) -> None:
     """An account that was never deployed and a schedule that was changed are named."""
     look = lines["Prefect's deployments"]
-    assert look() == f"{len(deployed.read_deployments())} as merchants.toml has them"
+    assert look() == f"{len(deployed.read_deployments())} as the configuration has them"
     (tmp_path / "merchants.toml").write_text(
         ACCOUNT.format("100042001", LONDON.format(10))
         + ACCOUNT.format("100042009", LONDON.format(45))

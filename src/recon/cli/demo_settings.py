@@ -69,6 +69,17 @@ def gateway_toml() -> str:
     )
 
 
+def retention_toml() -> str:
+    """What the demo would let go, shown once a week."""
+    return (
+        "# Housekeeping shows every Saturday what is older; with schedule_deletes it deletes it.\n"
+        "[retention]\n"
+        "metrics_days = 90\n"
+        "replaced_workbooks_days = 90\n"
+        f'schedule = {{ cron = "0 6 * * 6", zone = "{ZONE}" }}\n'
+    )
+
+
 def merchants_toml(folder: DemoFolder, *, account: Account) -> str:
     """Both accounts of the merchant, over one inbox and one set of books."""
     url = _quoted(f"sqlite:///{folder.ledger}")

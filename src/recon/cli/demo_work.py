@@ -12,6 +12,7 @@ from recon.cli.demo_settings import (
     env_text,
     gateway_toml,
     merchants_toml,
+    retention_toml,
     rules_toml,
     variables_of,
 )
@@ -81,6 +82,7 @@ def _write_sample(place: DemoFolder, memory: Memory) -> None:
     from recon.sandbox import DEMO_BUSINESS_DATE
 
     write_whole(place.config / "gateway.toml", gateway_toml())
+    write_whole(place.config / "retention.toml", retention_toml())
     write_whole(place.config / "merchants.toml", merchants_toml(place, account=ACCOUNT))
     write_whole(place.config / "rules.toml", rules_toml())
     night = sample_night(

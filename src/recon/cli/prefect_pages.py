@@ -26,21 +26,24 @@ def deployments(
         bool, typer.Option("--check", help="Write nothing; say where the file differs.")
     ] = False,
 ) -> None:
-    """Write prefect.yaml from merchants.toml: one night per account, and the forms of people."""
+    """Write prefect.yaml from the configuration: a night per account, and the forms of people."""
     from flows.deployments import compared, text_of
     from recon.errors import SourceMissingError
-    from recon.settings import load_file_settings
+    from recon.retention import retention_of
+    from recon.settings import config_dir_of, load_file_settings, load_tables
 
     accounts = load_file_settings(os.environ).accounts
+    config_dir = config_dir_of(os.environ)
+    retention = retention_of(load_tables("retention", config_dir=config_dir))
     if not check:
-        out.write_text(text_of(accounts), encoding="utf-8")
+        out.write_text(text_of(accounts, retention=retention), encoding="utf-8")
         say(f"{out}: {len(accounts)} accounts. Now: prefect --no-prompt deploy --all")
         return
     if not out.is_file():
         msg = f"{out} does not exist; without --check it is written"
         raise SourceMissingError(msg)
-    wrong = compared(out.read_text(encoding="utf-8"), accounts=accounts)
-    for sentence in wrong or [f"{out} is as merchants.toml has it"]:
+    wrong = compared(out.read_text(encoding="utf-8"), accounts=accounts, retention=retention)
+    for sentence in wrong or [f"{out} is as the configuration has it"]:
         say(sentence)
     if wrong:
         raise typer.Exit(DIFFERS_EXIT_CODE)

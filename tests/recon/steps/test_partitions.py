@@ -31,7 +31,8 @@ def digest_of(environment: Environment, *, workers: Workers) -> str:
 
 
 def take_in(merchant: Any, *, workers: Workers) -> None:
-    """What lies in the inbox, read by these workers before the night."""
+    """What lies in the inbox, read by these workers at the moment when the night begins."""
+    begins = merchant.now
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", "2026-11-20", Mode.DRY_RUN)
         with environment.store.writing() as connection:
@@ -39,6 +40,7 @@ def take_in(merchant: Any, *, workers: Workers) -> None:
                 connection, request, run_id="early", as_of=merchant.clock(), now=merchant.clock()
             )
         told = ingest("early", environment=replace(environment, workers=workers))
+    merchant.now = begins
     assert told.figures["files"] == 1
 
 
