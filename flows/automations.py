@@ -42,6 +42,7 @@ NIGHTS: dict[str, str | list[str]] = {"prefect.resource.role": "flow", _NAME: "n
 WATCHED = NIGHTS | {_NAME: ["nightly", "settle", "payouts", "reconcile"]}
 """Flows whose bad end rings: what moves money, and what proves a night again."""
 RUN_NAME = "{{ flow_run.name }}"
+NOBODY = UUID(int=0)
 
 ZOMBIE = "recon: a run whose process is gone"
 LATE = "recon: a night did not start in time"
@@ -71,12 +72,17 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
 
     Args:
         client: Of the server.
-        block: The notification block as `<type>/<name>`, such as `slack-webhook/operators`.
+        block: The notification block as `<type>/<name>`, such as `slack-webhook/operators`. Without
+            one only what rings for nobody is made.
 
     Raises:
         UsageError: there is no such block.
     """
-    for wanted in wanted_automations(_block_id(client, block)):
+    all_wanted = wanted_automations(_block_id(client, block) if block else NOBODY)
+    for wanted in all_wanted:
+        if not block and _rings(wanted):
+            yield wanted.name, "left as it is: it rings, so say for whom (--block)"
+            continue
         found = client.read_automations_by_name(wanted.name)
         if not found:
             client.create_automation(wanted)
@@ -92,9 +98,13 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:
     """Names of automations that the server does not have, or has switched off."""
-    names = [one.name for one in wanted_automations(UUID(int=0))]
+    names = [one.name for one in wanted_automations(NOBODY)]
     there = {one.name for one in client.read_automations() if one.enabled}
     return [name for name in names if name not in there]
+
+
+def _rings(automation: AutomationCore) -> bool:
+    return any(isinstance(action, SendNotification) for action in automation.actions)
 
 
 def _block_id(client: "SyncPrefectClient", block: str) -> UUID:

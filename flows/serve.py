@@ -87,6 +87,8 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "prefect", "deployments", "--out", str(project)], variables, folder)
     deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
     _run([*PREFECT, *deploy], variables, folder)
+    # Whom to ring for nobody has said yet; what needs no bell is there from the start.
+    _run([*RECON, "prefect", "automations"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _say(f"Prefect:  {server.url}")

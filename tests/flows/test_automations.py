@@ -96,6 +96,8 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
 
 def test_automations_are_made_once_and_put_right(client: Any) -> None:
     """The command again changes nothing; what somebody changed or removed is as it must be."""
+    bare = dict(automations.establish(client, block=""))
+    silent = [one.name for one in client.read_automations()]
     first = dict(automations.establish(client, block=BLOCK))
     again = dict(automations.establish(client, block=BLOCK))
     names = (automations.LATE, automations.ZOMBIE)
@@ -106,7 +108,10 @@ def test_automations_are_made_once_and_put_right(client: Any) -> None:
     missing = automations.missing_automations(client)
     mended = dict(automations.establish(client, block=BLOCK))
 
-    assert (set(first.values()), set(again.values())) == ({"made"}, {"as it must be"})
+    assert silent == [automations.ZOMBIE]
+    assert {name for name, done in bare.items() if done == "made"} == {*silent}
+    assert first == dict.fromkeys(bare, "made") | {automations.ZOMBIE: "as it must be"}
+    assert set(again.values()) == {"as it must be"}
     assert sorted(missing) == sorted([late.name, gone.name])
     assert mended == again | {late.name: "put right", gone.name: "made"}
     assert len(client.read_automations()) == len(first) == 5

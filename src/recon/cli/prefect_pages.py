@@ -53,10 +53,13 @@ def deployments(
 def automations(
     block: Annotated[
         str,
-        typer.Option(help="The notification block that rings, such as slack-webhook/operators."),
-    ],
+        typer.Option(
+            help="The notification block that rings, such as slack-webhook/operators; without it "
+            "only the automation is made that needs none."
+        ),
+    ] = "",
 ) -> None:
-    """Make the automations that ring for people on Prefect's server; safe to repeat."""
+    """Make the automations on Prefect's server, or put them right; safe to repeat."""
     from prefect.client.orchestration import get_client
 
     from flows.automations import establish
