@@ -1,10 +1,15 @@
 import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from recon.steps import doctor
 from recon.steps.doctor import Check, checks
+from recon.steps.sending import stop_sending
 from recon.store.engine import open_store
 
 
@@ -61,6 +66,47 @@ def test_each_trouble_is_named_with_what_to_do(
 
     assert not check.ok
     assert words in check.sentence
+
+
+def _of_older_program(merchant: Any) -> None:
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.commit()
+
+
+def _misspelt(merchant: Any) -> None:
+    (merchant.folder / "config" / "gateway.toml").write_text("calls_per_seconds = 5\n")
+
+
+def _reports_is_a_file(merchant: Any) -> None:
+    shutil.rmtree(merchant.folder / "reports", ignore_errors=True)
+    (merchant.folder / "reports").write_text("a file")
+
+
+def _stopped(merchant: Any) -> None:
+    with merchant.environment() as environment:
+        stop_sending(by="Otto Ops", reason="a wrong file", environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "words"),
+    [
+        (_of_older_program, "database", "recon db upgrade"),
+        (_misspelt, "configuration", "calls_per_seconds"),
+        (_reports_is_a_file, "reports", "reports"),
+        (_stopped, "sending", "a wrong file"),
+    ],
+)
+def test_what_is_broken_fails_its_own_line(
+    merchant: Any, broken: Callable[[Any], None], name: str, words: str
+) -> None:
+    """Tables of another version, a misspelt key, no folder for reports, a switch."""
+    broken(merchant)
+
+    found = _found(merchant)
+
+    assert name in {line for line, check in found.items() if not check.ok}
+    assert words in found[name].sentence
 
 
 def test_a_cluster_that_is_not_there_fails_its_line(merchant: Any) -> None:
