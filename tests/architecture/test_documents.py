@@ -131,26 +131,32 @@ def make_targets() -> list[str]:
     return re.findall(r"^([a-z-]+):.*##", text_of("Makefile"), re.MULTILINE)
 
 
+def handbook() -> str:
+    """The pages for whoever runs recon, one after the other."""
+    pages = ("OPERATIONS", "SETTINGS", "COMMANDS", "DECISIONS", "STORAGE")
+    return "\n".join(text_of(f"docs/{page}.md") for page in pages)
+
+
 def test_every_break_code_is_explained() -> None:
     """Whoever finds a code in the workbook finds it in docs/REPORTS.md."""
     assert missing_words([code.value for code in model.BreakCode], text_of("docs/REPORTS.md")) == []
 
 
 def test_every_command_is_documented() -> None:
-    """Each command stands in docs/OPERATIONS.md as it is typed."""
-    assert missing_words(command_names(cli.app), text_of("docs/OPERATIONS.md")) == []
+    """Each command stands in the handbook as it is typed."""
+    assert missing_words(command_names(cli.app), handbook()) == []
 
 
 @pytest.mark.parametrize("settings", SETTINGS_MODELS, ids=lambda found: found.__name__)
 def test_every_configuration_key_is_documented(settings: type[BaseModel]) -> None:
-    """Each key of each configuration file stands in docs/OPERATIONS.md as code."""
-    keys = re.findall(r"`[^`\n]+`", text_of("docs/OPERATIONS.md"))
+    """Each key of each configuration file stands in the handbook as code."""
+    keys = re.findall(r"`[^`\n]+`", handbook())
 
     assert missing_words(settings.model_fields, "\n".join(keys)) == []
 
 
 def test_every_environment_variable_is_documented() -> None:
-    """Each RECON_ variable that the code names stands in docs/OPERATIONS.md."""
+    """Each RECON_ variable that the code names stands in docs/SETTINGS.md."""
     sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "flows").rglob("*.py")]
     names = {
         name
@@ -158,7 +164,7 @@ def test_every_environment_variable_is_documented() -> None:
         for name in re.findall(r"\bRECON_[A-Z]+(?:_[A-Z]+)*\b", path.read_text(encoding="utf-8"))
     }
 
-    assert missing_words(sorted(names), text_of("docs/OPERATIONS.md")) == []
+    assert missing_words(sorted(names), text_of("docs/SETTINGS.md")) == []
 
 
 @pytest.mark.parametrize("words", GLOSSARY_ENUMS, ids=lambda found: found.__name__)
