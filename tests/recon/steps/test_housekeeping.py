@@ -151,6 +151,17 @@ def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any)
     assert (row.reply, len(row.reply_sha256), row.state) == (None, 64, "closed")
 
 
+def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled: Any) -> None:
+    """Only what stands in a declared reports folder goes, whatever path a run has noted."""
+    elsewhere = written(settled.folder / "elsewhere" / "first.xlsx", at=settled.now)
+    settled.wait(hours=24 * 91)
+    with settled.environment() as environment, environment.store.writing() as connection:
+        first = runs.finished(connection)[0]
+        runs.note_result(connection, first.run_id, values={"workbook": str(elsewhere)})
+
+    assert found(settled)["replaced workbooks"].count == 0
+
+
 def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled: Any) -> None:
     """A name under it keeps it for good, as the newest of a night is kept."""
     unsigned = found(settled)["replaced workbooks"].files
