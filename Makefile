@@ -123,7 +123,7 @@ bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders
 	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py --sizes $${RECONCILE_SIZES:-100000 1000000}
 
 .PHONY: bench-partitions
-bench-partitions: $(READY) ## CPU and memory of a reconciliation of 1,000,000 and 5,000,000 orders in partitions, in one process and on two Dask workers (PARTITION_SIZES)
+bench-partitions: $(READY) ## CPU and memory of a reconciliation of 1,000,000 and 5,000,000 orders in partitions, and of reading a file, in one process and on two Dask workers (PARTITION_SIZES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_partitions.py --sizes $${PARTITION_SIZES:-1000000 5000000}
 
 .PHONY: bench-workbook

@@ -1,8 +1,9 @@
-"""What partitions and a Dask cluster cost and give: reconciliation, and the gateway's query.
+"""What partitions and a Dask cluster cost and give: reading, reconciliation, the gateway's query.
 
-Run by `make bench-partitions`. Frames in, digest out; each run in a fresh process, the cluster two
-workers of this machine. Judge by CPU seconds and peaks, not by the wall: on a machine whose cores
-are shared the wall measures the neighbours. All runs of a size must come to the same digest.
+Run by `make bench-partitions`. Bytes in, rows out; frames in, digest out; each run in a fresh
+process, the cluster two workers of this machine. Judge by CPU seconds and peaks, not by the wall:
+on a machine whose cores are shared the wall measures the neighbours. All runs of a size must come
+to the same digest.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench_ingest import write_csv
 from bench_journal import sandbox
 from peers import figures_of
 
@@ -18,6 +20,8 @@ from recon.sandbox.planted import planted
 SHARE_BROKEN = 100
 """One order in so many carries a break."""
 SCRIPT = Path(__file__).with_name("partition_contenders.py")
+READING = Path(__file__).with_name("reading_contenders.py")
+READ_ROWS = 1_000_000
 ASKING = Path(__file__).with_name("query_contenders.py")
 SECONDS_MAX = 3_600
 RUNS = (("here", 1), ("here", 4), ("dask", 4), ("dask", 16))
@@ -55,6 +59,24 @@ def compare(size: int) -> None:
         print("one digest")
 
 
+def reading() -> None:
+    """Print what reading a CSV file of a million orders costs, here and by two workers."""
+    print(f"\na CSV file of {READ_ROWS:,} orders, one bad row in 833")
+    heads = ("CPU s", "of workers", "wall s", "peak MiB")
+    print(f"{'parts':<10}" + "".join(f"{head:>14}" for head in heads))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "orders.csv"
+        write_csv(path, rows=READ_ROWS)
+        read = set()
+        for who in ("here", "dask"):
+            told = figures_of([sys.executable], READING, who, str(path), seconds_max=SECONDS_MAX)
+            if told is not None:
+                read.add(told.pop("sha256"))
+                print(f"{who:<10}" + "".join(f"{one:>14.1f}" for one in told.values()))
+    if len(read) != 1:
+        sys.exit(f"the file was read in {len(read)} ways")
+
+
 def query() -> None:
     """Print what asking a sandbox of its own costs, by one process and by two workers."""
     print("\nthe gateway's query, its pace unbounded")
@@ -71,11 +93,12 @@ def query() -> None:
 
 
 def main() -> None:
-    """Every size in turn, then the query."""
+    """Every size in turn, then a file, then the query."""
     options = argparse.ArgumentParser(description="Partitions and a cluster beside one process.")
     options.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 5_000_000])
     for size in options.parse_args().sizes:
         compare(size)
+    reading()
     query()
 
 

@@ -62,12 +62,19 @@ def _deployments() -> str:
         found = {one.name: one for one in client.read_deployments()}
     wrong = [f"{name} is missing" for name in sorted({*wanted} - {*found})]
     for name in sorted({*wanted} & {*found}):
-        planned = {
-            (getattr(one.schedule, "cron", ""), getattr(one.schedule, "timezone", ""))
+        planned = [
+            (
+                getattr(one.schedule, "cron", ""),
+                getattr(one.schedule, "timezone", ""),
+                one.parameters,
+            )
             for one in found[name].schedules
             if one.active
-        }
-        declared = {(one["cron"], one["timezone"]) for one in wanted[name].get("schedules", ())}
+        ]
+        declared = [
+            (one["cron"], one["timezone"], one["parameters"])
+            for one in wanted[name].get("schedules", ())
+        ]
         if planned != declared:
             wrong.append(f"{name} has another schedule, or none is active")
         elif found[name].paused:

@@ -10,6 +10,7 @@ from recon.errors import ReconError
 pytestmark = pytest.mark.flow
 
 ACCOUNT = '[accounts."100042/{}"]\ninbox = "/i"\nreports = "/r"\nschedule = {}\n'
+WEEKLY = '[retention]\nschedule = { cron = "0 6 * * 6", zone = "Europe/London" }\n'
 LONDON = '{{ cron = "{} 2 * * *", zone = "Europe/London" }}'
 
 
@@ -23,6 +24,7 @@ def lines(
         ACCOUNT.format("100042001", LONDON.format(30))
         + ACCOUNT.format("100042002", LONDON.format(45))
     )
+    (tmp_path / "retention.toml").write_text(WEEKLY)
     for name, value in {
         "RECON_CONFIG_DIR": str(tmp_path),
         "RECON_DATABASE_URL": "sqlite:////nowhere",
@@ -68,6 +70,10 @@ def test_deployments_are_as_the_merchants(
 ) -> None:
     """An account that was never deployed and a schedule that was changed are named."""
     look = lines["Prefect's deployments"]
+    (tmp_path / "retention.toml").write_text(WEEKLY + "schedule_deletes = true\n")
+    with pytest.raises(ReconError, match=r"^housekeeping has another schedule"):
+        look()
+    (tmp_path / "retention.toml").write_text(WEEKLY)
     assert look() == f"{len(deployed.read_deployments())} as the configuration has them"
     (tmp_path / "merchants.toml").write_text(
         ACCOUNT.format("100042001", LONDON.format(10))

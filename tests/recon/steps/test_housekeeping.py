@@ -1,11 +1,11 @@
 import json
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Executable, select
 
 from recon.errors import UsageError
 from recon.model import InstructionState
@@ -13,8 +13,9 @@ from recon.steps import housekeeping as keeping
 from recon.steps.housekeeping import Spared
 from recon.store import history, runs, sign_off_rows
 from recon.store.approval_rows import Word
-from recon.store.schema import batch, instruction
+from recon.store.schema import batch, contradiction, instruction
 
+DAY = timedelta(days=1)
 AGES = """
 [retention]
 archive_days = 90
@@ -137,17 +138,47 @@ def decided(merchant: Any, state: InstructionState) -> None:
         connection.execute(instruction.update().values(state=state.value))
 
 
+def found_where(merchant: Any, change: Executable) -> int:
+    """How many replies may go after a change of the database."""
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(change)
+    return found(merchant)[keeping.REPLIES].count
+
+
+def case_of(merchant: Any) -> Executable:
+    """An open case about the one instruction."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        row = connection.execute(select(instruction)).one()
+    return contradiction.insert().values(
+        instruction_id=row.instruction_id,
+        merchant_id=row.merchant_id,
+        account_id=row.account_id,
+        transaction_id=row.transaction_id,
+        believed="confirmed",
+        told="refused",
+        noted_at=merchant.now,
+        verdict="",
+    )
+
+
 def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any) -> None:
-    """A doubt keeps what the gateway said."""
+    """A doubt, a batch at work and an open case keep what the gateway said."""
     decided(settled, InstructionState.IN_DOUBT)
     in_doubt = found(settled)[keeping.REPLIES].count
     decided(settled, InstructionState.CONFIRMED)
+    in_work = found_where(settled, batch.update().values(state="replied"))
+    settled_again = found_where(settled, batch.update().values(state="closed"))
+    in_a_case = found_where(settled, case_of(settled))
+    closed_case = found_where(settled, contradiction.update().values(verdict="applied"))
+    young = found_where(settled, batch.update().values(closed_at=settled.now - 89 * DAY))
+    old = found_where(settled, batch.update().values(closed_at=settled.now - 91 * DAY))
     told = found(settled)[keeping.REPLIES]
     deleted(settled)
     with settled.environment() as environment, environment.store.reading() as connection:
         (row,) = connection.execute(select(batch)).all()
 
-    assert (in_doubt, told.count, told.size_bytes > 100) == (0, 1, True)
+    assert (in_doubt, in_work, settled_again, in_a_case, closed_case) == (0, 0, 1, 0, 1)
+    assert (young, old, told.count, told.size_bytes > 100) == (0, 1, 1, True)
     assert (row.reply, len(row.reply_sha256), row.state) == (None, 64, "closed")
 
 
