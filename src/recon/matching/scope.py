@@ -80,6 +80,15 @@ def scope_of_assurance(
         *_lines("not proven: no usable evidence", rows=frames.unverified),
         *_lines("refunds known from replies only, which the query cannot show", rows=hidden),
     ]
+    lines += [
+        {
+            "statement": f"{one.what} older than the window, not compared: opening balance",
+            "currency": one.currency,
+            "count": one.count,
+            "amount": one.amount,
+        }
+        for one in sources.opening_balance
+    ]
     count = len(sources.rejects)
     if count:
         statement = "rows of the sources that could not be read"

@@ -138,12 +138,24 @@ class Sources:
     """Journals that were handed out on earlier nights."""
     agreed_write_offs: frozenset[str] | None = None
     """Ids of breaks that two people agreed to write off; None: nobody keeps such a list."""
-    opening_balance: Mapping[str, int] = field(default_factory=dict)
-    """What was left out as older than the window, in words, and how many; none is a break."""
+    opening_balance: tuple["LeftOut", ...] = ()
+    """What was left out as older than the window; none of it is a break."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
     settled: "SettledDays | None" = None
     """What a night knows of its settlement files; None: the given files are complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Records of one kind and currency that are older than the window and asked about by nobody."""
+
+    what: str
+    """`ledger entries`, `payments`."""
+    currency: str
+    count: int
+    amount: int
+    """Their net, minor units."""
 
 
 @dataclass(frozen=True, slots=True)

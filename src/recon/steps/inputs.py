@@ -15,8 +15,9 @@ import pandas as pd
 
 from recon import __version__
 from recon.matching.digest import digest_of
+from recon.matching.ledger_side import booked
 from recon.matching.reopened import split_ends
-from recon.matching.sources import Previous, Sources
+from recon.matching.sources import LeftOut, Previous, Sources
 from recon.model import GatewayState, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.arrived_rows import order_steps, with_arrived
@@ -28,6 +29,7 @@ from recon.steps.window import (
     ENTRIES,
     in_window,
     ledger_start,
+    left_out,
     window_start,
     with_payouts,
     without_opening_balance,
@@ -170,11 +172,13 @@ def _orders(
     return pd.concat([recent, asked_for], ignore_index=True), older
 
 
-def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> dict[str, int]:
-    """How many ledger entries are older than the window and asked about by nobody."""
+def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> tuple[LeftOut, ...]:
+    """The ledger entries that are older than the window and asked about by nobody."""
     if entries is None or than is None or len(entries) == len(than):
-        return {}
-    return {ENTRIES: len(entries) - len(than)}
+        return ()
+    old = entries[~entries["entry_id"].isin(than["entry_id"])]
+    currency, _, net = booked(old)
+    return left_out(ENTRIES, currency=currency, net=net)
 
 
 def previous_of(

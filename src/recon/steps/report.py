@@ -6,6 +6,7 @@ night is NOT PROVEN and the workbook is written again saying so.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -363,7 +364,10 @@ def _notes(
             "files before anything below is answered."
         )
     if sources.opening_balance:
-        left_out = " and ".join(f"{n:,} {what}" for what, n in sources.opening_balance.items())
+        counts = Counter[str]()
+        for one in sources.opening_balance:
+            counts[one.what] += one.count
+        left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
         notes.append(
             f"Opening balance, not compared: {left_out} from before the window "
             f"(`recon opening {run.run_id}` lists them)."

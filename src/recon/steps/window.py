@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 
 from recon.business_date import midnight
-from recon.matching.sources import Sources
+from recon.matching.gateway_side import shown
+from recon.matching.grouping import Ints
+from recon.matching.sources import LeftOut, Sources
 from recon.model import REVERSAL_SUFFIX, Answer, EntryType, InstructionKind
 from recon.rules import Rules
 from recon.store.runs import Run
@@ -124,8 +126,17 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
     )
     sources = _without_settled(sources, order_nos=gone)
     kept = gateway[~gateway["order_no"].isin(gone)].reset_index(drop=True)
-    told = {**sources.opening_balance, PAYMENTS: len(gone)}
+    left = gateway[gateway["order_no"].isin(gone)]
+    told = left_out(PAYMENTS, currency=left["currency"], net=shown(left, rules=rules).net)
+    told = (*sources.opening_balance, *told)
     return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=told)
+
+
+def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftOut, ...]:
+    """Records that are left out, by currency (grain of both columns: record)."""
+    frame = pd.DataFrame({"currency": currency.to_numpy(), "net": net})
+    sums = frame.groupby("currency")["net"].agg(["size", "sum"])
+    return tuple(LeftOut(what, str(one), int(n), int(worth)) for one, n, worth in sums.itertuples())
 
 
 def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:

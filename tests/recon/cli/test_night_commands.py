@@ -96,6 +96,10 @@ def test_what_stands_after_a_night(
     assert "FINANCE" in capsys.readouterr().err
     assert cli.main(["verify"]) == 0
     assert "All agree: 1 finished run(s)" in capsys.readouterr().out
+    assert cli.main(["opening", run, "--out", str(prepared.reports)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"2026-11-20, run {run}, opening\n")
+    assert (prepared.reports / "opening.csv").read_text().startswith("what,id,order_no,currency,")
     assert cli.main(["report", "--run", run]) == 0
     path = Path(capsys.readouterr().out.strip().removeprefix("Workbook: "))
     assert cli.main(["verify", str(path)]) == 0

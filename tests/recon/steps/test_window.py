@@ -85,6 +85,10 @@ def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> 
     assert judged(merchant, one.order_no) == "matched"
     assert judged(merchant, "OLD-1") == ""
     assert [t for t in newest(merchant).control_totals if not t.passed] == []
+    scope = [line for line in newest(merchant).scope_of_assurance if "opening" in line["statement"]]
+    assert [(line["currency"], line["count"], line["amount"]) for line in scope] == [
+        ("EUR", 1, 500)
+    ]
     with merchant.environment() as environment:
         found = opening_of("2026-11-20", environment=environment)
         path = write_opening(found, folder=merchant.folder / "opening")
