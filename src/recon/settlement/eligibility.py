@@ -29,6 +29,8 @@ class Payment:
     """When it was made, in UTC; the oldest authorisation lapses first."""
     closed_because: str = ""
     """Not empty: a case of this payment lets nothing more be sent for it."""
+    charged_back: int = 0
+    """Minor units that settlement files or the books know to be charged back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +202,24 @@ def _refund(instruction: Instruction, payment: Payment, others: Sequence[Instruc
         return "the gateway shows a partial refund that this journal does not know; check the rest"
     if len(refunds) >= REFUNDS_PER_TRANSACTION_MAX:
         return f"the payment has {REFUNDS_PER_TRANSACTION_MAX} refunds, the most it can number"
-    captures = [o for o in others if o.kind is InstructionKind.CAPTURE and o.may_have_moved]
-    captured = min(sum(o.amount for o in captures) or payment.amount, payment.amount)
-    if sum(o.amount for o in refunds) + instruction.amount > captured:
+    return _beyond_captured(instruction, payment, others)
+
+
+def _beyond_captured(
+    instruction: Instruction, payment: Payment, others: Sequence[Instruction]
+) -> str:
+    """Refunds and chargebacks together never give back more than was captured."""
+    moved = [other for other in others if other.may_have_moved]
+    captures = sum(o.amount for o in moved if o.kind is InstructionKind.CAPTURE)
+    captured = min(captures or payment.amount, payment.amount)
+    back = sum(o.amount for o in moved if o.kind is InstructionKind.REFUND) + instruction.amount
+    if back > captured:
         return "refunds would exceed what was captured"
+    if back + payment.charged_back > captured:
+        return (
+            "refunds and chargebacks would exceed what was captured: settlement files or the "
+            "books know of a chargeback of this payment"
+        )
     return ""
 
 

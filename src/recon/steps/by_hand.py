@@ -21,6 +21,7 @@ from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
+from recon.steps.charged_back import ChargedBack, charged_back
 from recon.steps.environment import Environment
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
@@ -190,14 +191,19 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             observations=found.observations,
             at=now,
         )
-        closed = case_rows.closed_payments(connection, run)
-    return _baseline(found, order_no=request.order_no, closed=closed, environment=environment)
+        known = (case_rows.closed_payments(connection, run), charged_back(connection, run))
+    return _baseline(found, order_no=request.order_no, known=known, environment=environment)
 
 
 def _baseline(
-    found: KeyAnswers, *, order_no: str, closed: Mapping[str, str], environment: Environment
+    found: KeyAnswers,
+    *,
+    order_no: str,
+    known: tuple[Mapping[str, str], ChargedBack],
+    environment: Environment,
 ) -> Baseline:
     rules = environment.settings.rules
+    closed, taken_back = known
     payments = tuple(
         Payment(
             transaction_id=row["transaction_id"],
@@ -206,6 +212,9 @@ def _baseline(
             currency=row["currency"],
             amount=row["amount"],
             closed_because=closed.get(row["transaction_id"], ""),
+            charged_back=taken_back(
+                order_no, row["transaction_id"], row["currency"], row["amount"]
+            ),
         )
         for row in found.observations
     )

@@ -29,6 +29,7 @@ from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt, spilled
 from recon.steps.approve import lapse
+from recon.steps.charged_back import charged_back
 from recon.steps.contradictions import note_contradictions
 from recon.steps.ending import held_back
 from recon.steps.environment import Environment
@@ -40,6 +41,7 @@ from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
+_PAYMENT = ("order_no", "transaction_id", "currency", "amount")
 REPLACED = "a newer version of its order file no longer asks for it"
 
 
@@ -250,6 +252,7 @@ def _baselines(
     """What the baseline query showed of each order."""
     rules = environment.settings.rules
     closed = case_rows.closed_payments(connection, run)
+    taken_back = charged_back(connection, run)
     payments: dict[str, list[Payment]] = {}
     for row in answers.observations_of(connection, run):
         if row["phase"] == answers.BASELINE and row["order_no"] in order_nos:
@@ -262,6 +265,7 @@ def _baselines(
                     amount=row["amount"],
                     dated=row["transaction_date"],
                     closed_because=closed.get(row["transaction_id"], ""),
+                    charged_back=taken_back(*(row[name] for name in _PAYMENT)),
                 )
             )
     return {

@@ -2,13 +2,15 @@
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from recon.matching.sources import LEDGER_COLUMNS
-from recon.model import SourceFile, SourceKind
+from recon.model import REVERSAL_SUFFIX, EntryType, SourceFile, SourceKind
 from recon.store.bulk_rows import arrow_rows, insert_rows, with_constant
 from recon.store.frames import frame_of_select
+from recon.store.runs import Run
 from recon.store.schema import ledger_entry, reject, run_source
+from recon.store.schema import run as run_table
 
 _SOURCE = select(run_source).where(
     run_source.c.run_id == bindparam("of_run"), run_source.c.kind == SourceKind.LEDGER.value
@@ -44,3 +46,43 @@ def load(connection: Connection, run_id: str) -> tuple[pd.DataFrame, SourceFile]
         .order_by(ledger_entry.c.position)
     )
     return frame_of_select(connection, query, columns=LEDGER_COLUMNS), source
+
+
+def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str], int]:
+    """Order, transaction ("" where none is booked) and currency -> minor units charged back.
+
+    By the newest extract of the account that any run read; reversals count against it.
+    """
+    newest = (
+        select(run_source.c.run_id)
+        .join(run_table, run_table.c.run_id == run_source.c.run_id)
+        .where(
+            run_source.c.kind == SourceKind.LEDGER.value,
+            run_table.c.merchant_id == run.merchant_id,
+            run_table.c.account_id == run.account_id,
+        )
+        .order_by(run_table.c.started_at.desc())
+        .limit(1)
+    )
+    entry = ledger_entry.c
+    kind = EntryType.CHARGEBACK.value
+    amount = func.coalesce(entry.transaction_amount, entry.amount)
+    currency = case(
+        (entry.transaction_amount.is_not(None), entry.transaction_currency), else_=entry.currency
+    )
+    found = connection.execute(
+        select(
+            entry.order_no,
+            entry.transaction_id,
+            currency.label("in_currency"),
+            func.sum(case((entry.entry_type == kind, amount), else_=-amount)).label("total"),
+        )
+        .where(
+            entry.run_id == newest.scalar_subquery(),
+            entry.merchant_id == run.merchant_id,
+            entry.account_id == run.account_id,
+            entry.entry_type.in_((kind, kind + REVERSAL_SUFFIX)),
+        )
+        .group_by(entry.order_no, entry.transaction_id, currency)
+    )
+    return {(row.order_no, row.transaction_id, row.in_currency): int(row.total) for row in found}

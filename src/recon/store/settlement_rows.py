@@ -15,7 +15,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, update
 
 from recon.matching.sources import SETTLEMENT_COLUMNS, LoadCounts
-from recon.model import EntryType, Reject, SourceFile, SourceKind
+from recon.model import REVERSAL_SUFFIX, EntryType, Reject, SourceFile, SourceKind
 from recon.settlement.settled import SettledLine
 from recon.store import order_rows
 from recon.store.bulk_rows import among, arrow_rows, insert_rows, with_constant
@@ -25,6 +25,9 @@ from recon.store.schema import observation, order_file, reject, settlement_line
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
+
+CHARGED_BACK = (EntryType.CHARGEBACK.value, EntryType.CHARGEBACK.value + REVERSAL_SUFFIX)
+"""Their gross amounts, signed, come to what the shopper's bank took back."""
 
 _read = order_file.alias("read_file")
 _TOLD = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
@@ -211,6 +214,17 @@ def evidence_of(
         .order_by(settlement_line.c.line_id)
     )
     return [SettledLine(**row) for row in found.mappings()]
+
+
+def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]:
+    """Transaction and currency -> minor units that the account's files show as charged back."""
+    line = settlement_line
+    found = connection.execute(
+        select(line.c.transaction_id, line.c.currency, func.sum(line.c.gross).label("gross"))
+        .where(*_of_account(run, until=None), line.c.entry_type.in_(CHARGED_BACK))
+        .group_by(line.c.transaction_id, line.c.currency)
+    )
+    return {(row.transaction_id, row.currency): -int(row.gross) for row in found}
 
 
 def _of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:

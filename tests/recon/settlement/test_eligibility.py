@@ -87,6 +87,14 @@ def test_refunds_never_exceed_what_was_captured() -> None:
     assert "exceed" in _reason(replace(REFUND, amount=4_001), PAID, others=(done,))
 
 
+@pytest.mark.parametrize(("charged_back", "may"), [(6_000, True), (6_001, False)])
+def test_a_chargeback_leaves_only_the_rest_to_refund(charged_back: int, *, may: bool) -> None:
+    """What the shopper's bank took back counts against what was captured, as refunds do."""
+    said = _reason(REFUND, replace(PAID, charged_back=charged_back))
+
+    assert said.startswith("refunds and chargebacks would exceed") is not may
+
+
 def test_a_partial_capture_bounds_the_refund() -> None:
     """Only what this journal captured can be refunded, though the payment was larger."""
     captured = _other(InstructionKind.CAPTURE, InstructionState.CONFIRMED, amount=3_000)
