@@ -20,8 +20,8 @@ from pathlib import Path
 
 from peers import figures_of, peer_command
 
-from recon.foreign_bytes import ORDER_FILE
-from recon.order_file import read_order_file
+from recon.foreign_bytes import ORDER_FILE, read_table
+from recon.model import SourceKind
 from recon.rules import Rules
 from recon.store.migrate import upgrade
 
@@ -173,7 +173,7 @@ def databases(folder: Path, *, rows: int, repeats: int) -> None:
     path = folder / "orders.csv"
     if not path.exists():
         write_csv(path, rows=rows)
-    frame = read_order_file(path, rules=Rules()).orders
+    frame = read_table(path, kind=SourceKind.ORDERS, rules=Rules()).frame
     halves = {"empty": frame.iloc[:0], "half the keys known": frame.iloc[::2]}
     changed = frame.iloc[::2].assign(amount=lambda half: half["amount"] + 1)
     changed["updated_at"] -= timedelta(days=1)

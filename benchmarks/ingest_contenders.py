@@ -30,14 +30,23 @@ NAMES = (
 
 def recon_csv(folder: Path) -> Run:
     """recon: every cell checked, rejects with line, column and reason, cards looked for."""
-    from recon.order_file import read_order_file
+    return _as_a_night(folder / "orders.csv")
+
+
+def _as_a_night(path: Path) -> Run:
+    from recon.file_layouts import STANDARD
+    from recon.order_file import spooled_file
     from recon.rules import Rules
 
     def run() -> dict[str, int]:
-        read = read_order_file(folder / "orders.csv", rules=Rules())
-        lines = sum(reject.line for reject in read.rejects)
-        total = int(read.orders["amount"].sum())
-        return {"good": len(read.orders), "bad": len(read.rejects), "lines": lines, "sum": total}
+        with spooled_file(path, rules=Rules(), layout=STANDARD, keep=False) as read:
+            frames = [part.orders for part in read.parts()]
+        return {
+            "good": sum(map(len, frames)),
+            "bad": len(read.rejects),
+            "lines": sum(reject.line for reject in read.rejects),
+            "sum": sum(int(frame["amount"].sum()) for frame in frames),
+        }
 
     return run
 
@@ -104,12 +113,11 @@ def polars_csv(folder: Path) -> Run:
 
 def recon_xlsx(folder: Path) -> Run:
     """recon: the whole reader, every cell checked."""
-    from recon.order_file import read_order_file
-    from recon.rules import Rules
+    read = _as_a_night(folder / "orders.xlsx")
 
     def run() -> dict[str, int]:
-        read = read_order_file(folder / "orders.xlsx", rules=Rules())
-        return {"good": len(read.orders) + len(read.rejects)}
+        found = read()
+        return {"good": found["good"] + found["bad"]}
 
     return run
 

@@ -1,8 +1,9 @@
 """Card numbers in foreign text: never shown, and refused where an id should be.
 
-`scrubbed` cuts every number that passes the check digit of cards. `card_cells` is stricter, since
-one long id in ten passes that check by chance: only what an issuer could have given counts, and
-only in a column that is not simply numbered that way. `holding_cards` looks into sentences.
+`scrubbed` cuts every number that passes the check digit of cards. `likely_cards` is stricter, since
+one long id in ten passes that check by chance: only what an issuer could have given counts, and by
+`CardTally` only in a column that is not simply numbered that way. `holding_cards` looks into
+sentences.
 """
 
 import re
@@ -50,12 +51,6 @@ def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
     if len(shown) <= characters_max:
         return shown
     return f"{shown[:characters_max]}… ({len(text)} characters)"
-
-
-def card_cells(cells: pa.Array) -> list[int]:
-    """Row numbers of cells that are a card number; none in a column numbered like cards."""
-    hits, misses = likely_cards(cells)
-    return hits if len(hits) > misses else []
 
 
 def likely_cards(cells: pa.Array) -> tuple[list[int], int]:

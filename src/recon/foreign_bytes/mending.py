@@ -11,11 +11,12 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from recon.foreign_bytes.amounts import AmountColumn
-from recon.foreign_bytes.card_numbers import card_cells, scrubbed
+from recon.foreign_bytes.card_numbers import likely_cards, scrubbed
 from recon.foreign_bytes.instants import NOT_GIVEN, InstantColumn
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
 from recon.foreign_bytes.table_schema import Cell, Column, TableSchema
@@ -30,49 +31,71 @@ CUT_MARK = "…"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def mendable_text(
+class MendableRow(NamedTuple):
+    """One refused row."""
+
+    line: int
+    cells: Mapping[str, str]
+    """Column -> the cell in the standard form; nothing of a row whose cells mean nothing."""
+    column: str
+    reason: str
+    text: str
+
+
+def mendable_rows(
     reading: Reading,
     *,
     schema: TableSchema,
     refused: Mapping[int, tuple[str, str]],
     also: Sequence[str] = (),
-) -> str:
-    """The file, or "" when no row was refused.
+) -> list[MendableRow]:
+    """The refused rows of a table, or of a part of one, in the order of its lines.
 
     Args:
-        reading: The whole table.
+        reading: The table.
         schema: Its columns.
         refused: Row number -> (column, scrubbed reason) of every well-formed row that was refused.
         also: Further columns of the file that its rows may fill.
     """
-    bad = [(row.line, row.reason, _bounded(row.text)) for row in reading.raw.bad_rows]
-    if not bad and not refused:
+    rows = list(refused)
+    filled = {column.name: _cells(reading, column, rows=rows) for column in schema.columns}
+    for name in also:
+        if name in reading.raw.columns:
+            filled[name] = _as_written(reading, reading.raw.columns[name], name=name, rows=rows)
+    found = [
+        MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
+        for row in reading.raw.bad_rows
+    ]
+    for row, (place, why) in refused.items():
+        cells = {name: texts[row] for name, texts in filled.items()}
+        text = _unexplained(reading, row=row)
+        if place == WHOLE_ROW:
+            text, cells = _bounded(" | ".join(filter(None, cells.values()))), {}
+        found.append(MendableRow(int(reading.raw.lines[row]), cells, place, why, text))
+    return sorted(found, key=lambda row: row.line)
+
+
+def mendable_text(
+    rows: Sequence[MendableRow], *, schema: TableSchema, also: Sequence[str] = ()
+) -> str:
+    """The file, or "" when no row was refused; columns that no row fills are left out."""
+    if not rows:
         return ""
-    extra = [name for name in also if name in reading.raw.columns]
-    filled = {column.name: _cells(reading, column, rows=list(refused)) for column in schema.columns}
-    for name in extra:
-        filled[name] = _as_written(reading.raw.columns[name], rows=list(refused))
-    names = [c.name for c in schema.columns if c.required or any(filled[c.name].values())]
-    names += extra
+    used = {name for row in rows for name, text in row.cells.items() if text}
+    names = [column.name for column in schema.columns if column.required or column.name in used]
+    names += [name for name in also if any(name in row.cells for row in rows)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*names, *TOLD_COLUMNS])
-    lines = []
-    for row, (place, why) in refused.items():
-        cells = [filled[name][row] for name in names]
-        text = _unexplained(reading, row=row)
-        if place == WHOLE_ROW:
-            text, cells = _bounded(" | ".join(filter(None, cells))), [""] * len(names)
-        lines.append((int(reading.raw.lines[row]), cells, place, why, text))
-    lines += [(line, [""] * len(names), "(row)", why, text) for line, why, text in bad]
-    for line, cells, place, why, text in sorted(lines, key=lambda entry: entry[0]):
-        writer.writerow([*cells, line, place, why, text])
+    for row in rows:
+        cells = [row.cells.get(name, "") for name in names]
+        writer.writerow([*cells, row.line, row.column, row.reason, row.text])
     return out.getvalue()
 
 
 def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int, str]:
     """Row number -> the cell in the standard form."""
-    standard = _as_written(reading.columns[column.name], rows=rows)
+    standard = _as_written(reading, reading.columns[column.name], name=column.name, rows=rows)
     value = reading.typed[column.name]
     currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
     cells = {}
@@ -87,10 +110,13 @@ def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int
     return cells
 
 
-def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
-    """The text of some rows, card numbers cut."""
+def _as_written(
+    reading: Reading, cells: pa.Array, *, name: str, rows: Sequence[int]
+) -> dict[int, str]:
+    """The text of some rows, card numbers cut; the column's, when all of the file was judged."""
     texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
-    for row in card_cells(cells):
+    hits, misses = likely_cards(cells)
+    for row in hits if reading.cards.decided.get(name, len(hits) > misses) else ():
         if row in texts:
             texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
     return texts

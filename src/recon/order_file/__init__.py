@@ -9,9 +9,9 @@ from recon.order_file.instruction_file import (
     read_instruction_file,
 )
 from recon.order_file.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
-from recon.order_file.reader import ACTION_COLUMNS, OrderFile, order_file_of, read_order_file
+from recon.order_file.mendable_file import refused_rows
 from recon.order_file.settlement_file import SETTLEMENT_FILE, SettlementFile, settlement_file_of
-from recon.order_file.spooled_file import SpooledFile, spooled_file
+from recon.order_file.spooled_file import ACTION_COLUMNS, SpooledFile, spooled_file
 
 __all__ = [
     "ACTION_COLUMNS",
@@ -19,7 +19,6 @@ __all__ = [
     "WAITS_FOR",
     "Inbox",
     "InstructionFile",
-    "OrderFile",
     "SettlementFile",
     "SpooledFile",
     "inbox",
@@ -27,11 +26,10 @@ __all__ = [
     "is_instruction_file",
     "keep",
     "keep_spooled",
-    "order_file_of",
     "read_instruction_file",
-    "read_order_file",
     "refuse_wrong_layouts",
     "refuse_wrong_settlement_layouts",
+    "refused_rows",
     "settlement_file_of",
     "spooled_file",
 ]

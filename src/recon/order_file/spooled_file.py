@@ -29,10 +29,28 @@ from recon.foreign_bytes.raw_table import Declared, refuse, refuse_too_many_rows
 from recon.matching.sources import ORDER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
-from recon.order_file.reader import ACTION_COLUMNS
 from recon.order_file.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_parts
 from recon.order_file.whole_file import refuse_unproven
 from recon.rules import Rules
+
+
+ACTION_COLUMNS = (
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "status",
+    "action",
+    "action_amount",
+    "action_reason",
+    "request_id",
+    "source",
+    "line",
+)
+"""One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
+is Int64, blank for the whole order. `transaction_id` may be blank until the gateway was asked."""
 
 
 class Part(NamedTuple):
@@ -52,6 +70,8 @@ class SpooledFile:
     source_file: SourceFile
     private: str
     """Why it must not be archived, or ""."""
+    header: tuple[str, ...]
+    """All column names of the file."""
     _spool: IO[bytes]
 
     def parts(self) -> Iterator[Part]:
@@ -113,11 +133,13 @@ def spooled_file(
 ) -> Iterator[SpooledFile]:
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
 
-    `workers` may read what lies between its first part and its last one.
+    `workers` may read what lies between its first part and its last one. A last line without a line
+    end is a reject: it may have been cut.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: as `read_order_file`.
+        SourceUnreadableError: it is not what its name says, columns are missing, its control
+            figures differ, or a row is bad where all or nothing holds.
         OutputError: there is no room for its rows.
         ClusterError: the workers are gone.
     """
@@ -199,4 +221,4 @@ def _proven(
     )
     declared = tally.declared
     refuse_unproven(path, declared=declared, counted=counted, rejects=rejects, layout=layout)
-    return SpooledFile(rejects, source, tally.private, spool)
+    return SpooledFile(rejects, source, tally.private, tally.header, spool)

@@ -20,7 +20,7 @@ from recon.file_layouts import (
 from recon.foreign_bytes import ORDER_FILE
 from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.mapped_columns import names_of
-from recon.foreign_bytes.mending import mendable_text
+from recon.foreign_bytes.mending import MendableRow, mendable_rows, mendable_text
 from recon.foreign_bytes.opening import FileBytes, read_bytes
 from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.typed_table import reading_of
@@ -29,10 +29,11 @@ from recon.money import format_minor_units
 from recon.order_file import (
     instruction_file_of,
     is_instruction_file,
-    order_file_of,
     refuse_wrong_layouts,
     refuse_wrong_settlement_layouts,
+    refused_rows,
     settlement_file_of,
+    spooled_file,
 )
 from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
@@ -101,15 +102,27 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
             rejects=instructions.rejects,
             ignored_columns=instructions.ignored_columns,
         )
-    read = order_file_of(read_bytes(path), rules=settings.rules, layout=layout)
-    pairs = zip(read.orders["currency"], read.orders["amount"], strict=True)
+    return _checked_orders(path, layout=layout, settings=settings)
+
+
+def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -> CheckedFile:
+    """An order file of any size, a part at a time."""
+    sums: Counter[str] = Counter()
+    actions: Counter[str] = Counter()
+    with spooled_file(path, rules=settings.rules, layout=layout, keep=False) as read:
+        for orders, wanted in read.parts():
+            for currency, amounts in orders.groupby("currency")["amount"]:
+                # Python's integers, since a sum may pass what 64 bits hold.
+                sums[str(currency)] += sum(amounts.tolist())
+            actions.update(wanted["action"])
+    known = frozenset(names_of(ORDER_FILE, layout=layout).values())
     return CheckedFile(
         source=read.source_file,
-        layout=pattern,
-        sums=_sums(pairs),
-        actions=Counter(read.actions["action"]),
+        layout="" if layout is STANDARD else layout.files,
+        sums=_sums(sums.items()),
+        actions=actions,
         rejects=read.rejects,
-        ignored_columns=read.ignored_columns,
+        ignored_columns=tuple(name for name in read.header if name not in known),
     )
 
 
@@ -150,24 +163,32 @@ def write_mendable(
     layout = _layout(path, account).model_copy(
         update={"whole_file": False, "control_file": "", "done_file": ""}
     )
-    file = read_bytes(path)
-    schema = INSTRUCTION_FILE if is_instruction_file(path) else ORDER_FILE
-    also = PAYOUT_COLUMNS if is_instruction_file(path) else ()
-    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(also)
+    if is_instruction_file(path):
+        schema, also = INSTRUCTION_FILE, PAYOUT_COLUMNS
+        rows = _refused_instructions(path, settings=settings, layout=layout)
+    else:
+        schema, also = ORDER_FILE, ()
+        rows = refused_rows(path, rules=settings.rules, layout=layout)
+    if not rows:
+        return None
+    place = out or Path(mended_name(path.name))
+    _write(place, mendable_text(rows, schema=schema, also=also))
+    return place, len(rows)
+
+
+def _refused_instructions(
+    path: Path, *, settings: FileSettings, layout: FileLayout
+) -> list[MendableRow]:
+    file, schema = read_bytes(path), INSTRUCTION_FILE
+    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=settings.rules, layout=layout)
     refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
-    if is_instruction_file(path):
-        refused |= {
-            row: (column, scrubbed(why))
-            for row, (column, why) in _instructions(file, settings, layout).refused.items()
-        }
-    text = mendable_text(reading, schema=schema, refused=refused, also=also)
-    if not text:
-        return None
-    place = out or Path(mended_name(path.name))
-    _write(place, text)
-    return place, len(refused) + len(raw.bad_rows)
+    refused |= {
+        row: (column, scrubbed(why))
+        for row, (column, why) in _instructions(file, settings, layout).refused.items()
+    }
+    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)
 
 
 def mended_name(name: str) -> str:

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from recon.foreign_bytes.card_numbers import card_cells, has_check_digit, scrubbed
+from recon.foreign_bytes.card_numbers import CardTally, has_check_digit, likely_cards, scrubbed
 
 PANS = [
     *("4111111111111111", "5555555555554444", "2223003122003222", "378282246310005"),
@@ -44,11 +44,12 @@ def test_a_shown_value_is_one_short_line() -> None:
 def test_a_column_with_card_numbers_names_them() -> None:
     """Cells that an issuer could have given are found; other long numbers are not."""
     column = pa.array([*PANS, "ORD-1", "4111111111111112", "1000000000000008", ""])
-    assert card_cells(column) == list(range(len(PANS)))
+    assert likely_cards(column) == (list(range(len(PANS))), 1)
 
 
 def test_a_column_numbered_like_cards_is_left_alone() -> None:
     """One long id in ten passes the check digit by chance; such a column is no list of cards."""
     numbers = [str(4_000_000_000_000_000 + n) for n in range(200)]
     assert sum(map(has_check_digit, numbers)) == 20
-    assert card_cells(pa.array(numbers)) == []
+    hits, misses = likely_cards(pa.array(numbers))
+    assert not CardTally().takes("order_no", hits=len(hits), misses=misses)

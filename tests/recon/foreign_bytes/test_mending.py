@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recon.foreign_bytes import ORDER_FILE
-from recon.foreign_bytes.mending import mendable_text
+from recon.foreign_bytes.mending import mendable_rows, mendable_text
 from recon.foreign_bytes.raw_reader import read_raw
 from recon.foreign_bytes.typed_table import reading_of
 from recon.rules import Rules
@@ -30,7 +30,8 @@ def mended(path: Path) -> tuple[str, int]:
     """The file of refused rows, and how many rows were refused."""
     raw = read_raw(path, wanted=frozenset(ORDER_FILE.names))
     reading = reading_of(raw, schema=ORDER_FILE, rules=Rules())
-    text = mendable_text(reading, schema=ORDER_FILE, refused=reading.problems)
+    rows = mendable_rows(reading, schema=ORDER_FILE, refused=reading.problems)
+    text = mendable_text(rows, schema=ORDER_FILE)
     return text, len(reading.problems) + len(raw.bad_rows)
 
 

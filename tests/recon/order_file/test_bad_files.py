@@ -11,8 +11,9 @@ import pytest
 
 from recon.errors import SourceUnreadableError
 from recon.file_layouts import FileLayout, Trailer
-from recon.order_file import read_order_file
 from recon.rules import Rules
+
+from .whole_read import read_order_file
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"

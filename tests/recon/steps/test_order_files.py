@@ -118,6 +118,29 @@ def test_refused_rows_come_as_a_file_that_is_refused_until_it_is_mended(tmp_path
     assert check_file(out, account=account, settings=settings).source.rows_accepted == 6
 
 
+def test_a_file_of_many_parts_is_checked_and_mended_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No order file is held whole, and what is told and written does not hang on the parts."""
+    settings = settings_of(tmp_path)
+    account = account_of(settings)
+    path, found = tmp_path / "o.csv", []
+    keys = [f"{4_000_000_000_000_000 + number}" for number in range(12)]
+    rows = [GOOD.replace("A-1", key).replace("R-1", f"R-{key}") for key in keys]
+    rows[3:5] = [rows[3].replace("10.00", "10.5"), "only,two"]
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    for size in (70, 1_000_000):
+        monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", size)
+        monkeypatch.setattr("recon.steps.order_files.read_bytes", None)
+        out = tmp_path / f"mended-{size}.csv"
+        checked = check_file(path, account=account, settings=settings)
+        written = write_mendable(path, out=out, account=account, settings=settings)
+        found.append((checked, written == (out, 2), out.read_text()))
+    assert found[0] == found[1]
+    assert (checked.source.rows_accepted, checked.sums) == (10, {"EUR": "100.00"})
+    assert f",{keys[3]}," in found[0][2]
+
+
 def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(
     tmp_path: Path,
 ) -> None:

@@ -1,13 +1,15 @@
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
 
 from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.file_layouts import FileLayout
 from recon.matching.sources import ORDER_COLUMNS
-from recon.order_file import ACTION_COLUMNS, OrderFile, read_order_file
+from recon.order_file import ACTION_COLUMNS
 from recon.rules import Rules
+
+from .whole_read import OrderFile, read_order_file
 
 HEADER = (
     "merchant_id,account_id,order_no,currency,amount,status,ordered_at,transaction_id,"
@@ -40,13 +42,12 @@ def test_orders_and_actions_come_apart(tmp_path: Path) -> None:
 
 
 def test_frames_have_the_columns_and_types_of_the_contract(tmp_path: Path) -> None:
-    """Orders are what the engine reads, with and without rows; amounts are whole numbers."""
-    for text in (f"{HEADER}\n{REFUND}\n", f"{HEADER}\n"):
-        found = read(tmp_path, text)
-        assert {name: str(kind) for name, kind in found.orders.dtypes.items()} == ORDER_COLUMNS
-        assert tuple(found.actions.columns) == ACTION_COLUMNS
-        assert str(found.actions["action_amount"].dtype) == "Int64"
-        assert str(found.actions["amount"].dtype) == "int64"
+    """Orders are what the engine reads; amounts are whole numbers."""
+    found = read(tmp_path, f"{HEADER}\n{REFUND}\n")
+    assert {name: str(kind) for name, kind in found.orders.dtypes.items()} == ORDER_COLUMNS
+    assert tuple(found.actions.columns) == ACTION_COLUMNS
+    assert str(found.actions["action_amount"].dtype) == "Int64"
+    assert str(found.actions["amount"].dtype) == "int64"
 
 
 def test_a_file_without_the_columns_of_actions_has_none(tmp_path: Path) -> None:
@@ -75,17 +76,11 @@ def test_a_bad_action_rejects_its_row_only(tmp_path: Path) -> None:
     assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (2, 1, 1)
 
 
-def test_unknown_columns_are_told(tmp_path: Path) -> None:
-    """A misspelt column is not silently an absent one."""
-    text = f"{HEADER},Action_Amount\n{PLAIN},5.00\n"
-    assert read(tmp_path, text).ignored_columns == ("Action_Amount",)
-
-
 def test_local_times_follow_the_zone(tmp_path: Path) -> None:
-    """A zone that the caller gives is that of times without an offset."""
+    """The zone of the layout is that of times without an offset."""
     path = tmp_path / "orders.csv"
     path.write_text(f"{HEADER}\n{PLAIN.replace('00Z', '00')}\n")
-    found = read_order_file(path, rules=Rules(), zone=ZoneInfo("Asia/Hong_Kong"))
+    found = read_order_file(path, rules=Rules(), layout=FileLayout(zone="Asia/Hong_Kong"))
     assert found.orders["ordered_at"][0].hour == 2
 
 

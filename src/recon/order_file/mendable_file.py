@@ -1,0 +1,47 @@
+"""The refused rows of an order file of any size, read a part at a time as a night reads it."""
+
+from pathlib import Path
+
+from recon.file_layouts import FileLayout
+from recon.foreign_bytes import ORDER_FILE
+from recon.foreign_bytes.card_numbers import CardTally
+from recon.foreign_bytes.mapped_columns import names_of, needed_of
+from recon.foreign_bytes.mending import MendableRow, mendable_rows
+from recon.foreign_bytes.opening import CHANGED, Seen
+from recon.foreign_bytes.raw_reader import raw_parts, read_part
+from recon.foreign_bytes.raw_table import refuse
+from recon.foreign_bytes.typed_table import reading_of
+from recon.rules import Rules
+
+
+def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
+    """Every refused row of an order file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row, or changed meanwhile.
+    """
+    first, cards = Seen(), CardTally()
+    rows = _rows(path, rules=rules, layout=layout, cards=cards, seen=first)
+    if cards.agrees:
+        return rows
+    # What looks like cards in one part is how the whole column is numbered, or the other way.
+    again = Seen()
+    rows = _rows(path, rules=rules, layout=layout, cards=CardTally(cards.whole), seen=again)
+    if first.sha256 != again.sha256:
+        refuse(path.name, CHANGED)
+    return rows
+
+
+def _rows(
+    path: Path, *, rules: Rules, layout: FileLayout, cards: CardTally, seen: Seen
+) -> list[MendableRow]:
+    wanted = frozenset(names_of(ORDER_FILE, layout=layout).values())
+    needed = needed_of(ORDER_FILE, layout=layout)
+    found = []
+    for part in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
+        raw = read_part(part, layout=layout)
+        reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
+        refused = {row: (at, reading.reason(row)) for row, (at, _) in reading.problems.items()}
+        found += mendable_rows(reading, schema=ORDER_FILE, refused=refused)
+    return found
