@@ -57,6 +57,8 @@ def read_amounts(
     """
     given = np.array(pc.not_equal(cells, ""), dtype=bool)
     column = AmountColumn(np.zeros(len(cells), dtype=np.int64), given)
+    if not given.any():
+        return column
     for code, problem in known_currencies(currencies).items():
         rows = np.flatnonzero(np.array(pc.equal(currencies, code), dtype=bool) & given)
         if problem:

@@ -51,6 +51,8 @@ def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> 
     column = InstantColumn(np.full(len(cells), NOT_GIVEN, dtype=np.int64))
     left = np.array(pc.not_equal(cells, ""), dtype=bool)
     for pattern, local in ((_TO_THE_SECOND + _OFFSET, None), (_TO_THE_SECOND, zone)):
+        if not left.any():
+            break
         fits = np.array(pc.match_substring_regex(cells, rf"\A{pattern}\z"), dtype=bool)
         quick = _read_at_once(cells.filter(pa.array(fits)), zone=local)
         if quick is not None:

@@ -35,25 +35,38 @@ def read_text(
     filled = pc.not_equal(cells, "")
     places = np.flatnonzero(np.array(filled, dtype=bool))
     given = cells.filter(filled) if len(places) < len(cells) else cells
-    wrong = pc.invert(pc.match_substring_regex(given, rf"\A(?:{pattern})\z"))
+    # A column of one value, such as the account's own id, is judged by its first cell.
+    same = len(given) > 1 and bool(pc.all(pc.equal(given, given[0])).as_py())
+    times = len(given) if same else 1
+    judged = given.slice(0, 1) if same else given
+    wrong = pc.invert(pc.match_substring_regex(judged, rf"\A(?:{pattern})\z"))
     problems = {
         int(places[at]): f"is not {sentence}{_foreign_mark(given[at].as_py())}"
-        for at in _rows(wrong)
+        for at in _every(_rows(wrong), times=times)
     }
     if numbers is not None:
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
-    for at in _cards(given, grammar=grammar, column=column, cards=cards or CardTally()):
+    tally = cards or CardTally()
+    for at in _cards(judged, times=times, grammar=grammar, column=column, cards=tally):
         problems[int(places[at])] = "looks like a card number, which does not belong here"
     return problems
 
 
-def _cards(given: pa.Array, *, grammar: Grammar, column: str, cards: CardTally) -> list[int]:
+def _cards(
+    judged: pa.Array, *, times: int, grammar: Grammar, column: str, cards: CardTally
+) -> list[int]:
     if grammar is Grammar.REASON:
-        return holding_cards(given)
-    hits, misses = likely_cards(given)
-    return hits if cards.takes(column, hits=len(hits), misses=misses) else []
+        return _every(holding_cards(judged), times=times)
+    found, misses = likely_cards(judged)
+    hits = _every(found, times=times)
+    return hits if cards.takes(column, hits=len(hits), misses=misses * times) else []
+
+
+def _every(rows: list[int], *, times: int) -> list[int]:
+    """The rows, or all rows of a column whose one value was judged."""
+    return rows if times == 1 or not rows else list(range(times))
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:
