@@ -33,7 +33,6 @@ from recon.order_file.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_p
 from recon.order_file.whole_file import refuse_unproven
 from recon.rules import Rules
 
-
 ACTION_COLUMNS = (
     "merchant_id",
     "account_id",
