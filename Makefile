@@ -54,6 +54,10 @@ serve: $(READY) ## Prefect's server, worker and schedules and the sandbox on thi
 stop: $(READY) ## end what `make serve` started
 	@$(BIN)/python -m flows.serve stop
 
+.PHONY: connect
+connect: $(READY) ## docs/CONNECT.md as somebody new would do it, command by command, up to a first workbook; prints the time
+	@CONNECT=1 $(BIN)/pytest -q -s -n 0 --timeout 1200 tests/connect
+
 killed-nights: $(READY) ## nights killed at random moments and started again (KILLED_NIGHTS=100 for more)
 	@KILLED_NIGHTS=$${KILLED_NIGHTS:-10} $(BIN)/pytest tests/recon/steps/test_killed_nights.py
 
