@@ -1,7 +1,7 @@
 """What a cause may look at, and how much of it a cause must explain."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -42,15 +42,29 @@ class Evidence:
     whole: Sources
     hosts: Rows
     """The set whose break explains a set, else negative."""
+    counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
+    """What `agreeing` found, by its columns: several causes ask the same."""
+    dated: list[set[tuple[str, str, int]]] = field(default_factory=list)
+    """What `agreeing_days` found, once it was asked."""
 
     def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
         """How many exact sets the orders of each combination of columns have."""
+        if columns not in self.counted:
+            self.counted[columns] = self._counted(columns)
+        return self.counted[columns]
+
+    def _counted(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
         numbers, places = placed(self.whole.orders, by=columns)
         counts = np.bincount(numbers[self.exact.rows["orders"]], minlength=len(places))
         return dict(zip(places, counts.tolist(), strict=True))
 
     def agreeing_days(self) -> set[tuple[str, str, int]]:
         """Merchants, accounts and business dates on which an exact set was paid."""
+        if not self.dated:
+            self.dated.append(self._dated())
+        return self.dated[0]
+
+    def _dated(self) -> set[tuple[str, str, int]]:
         keys, rows = self.exact.keys, self.exact.rows["gateway"]
         instants = instants_of(self.whole.gateway["transaction_date"])[rows]
         known = instants != NO_INSTANT
