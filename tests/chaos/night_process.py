@@ -25,10 +25,12 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
+from recon.errors import UsageError
 from recon.figures import NightFigures
 from recon.model import Mode, NightRequest
 from recon.steps import night
 from recon.steps.environment import Environment, environment_of
+from recon.steps.predecessor import said_of_predecessor
 from recon.steps.report import SheetTotals, Workbooks
 from recon.store.engine import Store
 
@@ -92,7 +94,7 @@ def _night(order: dict[str, Any]) -> int:
     ) as opened:
         environment = replace(opened, mark=reach)
         _await_others(order.get("barrier"))
-        request = NightRequest(*order["account"], order["date"], Mode.LIVE)
+        request = _request(order, environment=environment)
         if order.get("money_only"):
             return _money(request, environment=environment)
         verdict = night.run(
@@ -102,6 +104,17 @@ def _night(order: dict[str, Any]) -> int:
             progress=lambda _: None,
         )
     return verdict.exit_code
+
+
+def _request(order: dict[str, Any], *, environment: Environment) -> NightRequest:
+    """The night; where those before it only moved money, with the reason why they never ended."""
+    request = NightRequest(*order["account"], order["date"], Mode.LIVE)
+    try:
+        with environment.store.reading() as connection:
+            said_of_predecessor(connection, request, rules=environment.settings.rules)
+    except UsageError:
+        return replace(request, skip="only money moved")
+    return request
 
 
 def _money(request: NightRequest, *, environment: Environment) -> int:
