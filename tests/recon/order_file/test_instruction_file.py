@@ -1,12 +1,15 @@
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.errors import SourceUnreadableError
+from recon.file_layouts import FileLayout
 from recon.order_file import InstructionFile, is_instruction_file, read_instruction_file
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.rules import Rules
@@ -49,6 +52,41 @@ PAYOUT = {
 }
 
 
+EVERY_KIND = (
+    *(REFUND | {"kind": kind, "request_id": kind} for kind in ("capture", "refund", "cancel")),
+    *(REFUND | {"kind": "review", "review_flag": "1"}, SUBSCRIPTION, PAYOUT),
+)
+BAD = REFUND | {"amount": "12.5", "request_id": "R-9"}
+
+
+def _nested(row: dict[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, text in row.items():
+        *above, name = path.split(".")
+        place = tree
+        for part in above:
+            place = place.setdefault(part, {})
+        place[name] = text
+    return tree
+
+
+def _write(path: Path, rows: list[dict[str, str]]) -> None:
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = pd.DataFrame([{name: row.get(name) for name in names} for row in rows])
+    leaves = ["".join(f"<{name}>{text}</{name}>" for name, text in row.items()) for row in rows]
+    match path.suffix:
+        case ".csv":
+            frame.to_csv(path, index=False)
+        case ".xlsx":
+            frame.to_excel(path, index=False)
+        case ".parquet":
+            frame.to_parquet(path, index=False)
+        case ".jsonl":
+            path.write_text("".join(json.dumps(_nested(row)) + "\n" for row in rows))
+        case ".xml":
+            path.write_text(f"<all>{''.join(f'<row>{each}</row>' for each in leaves)}</all>")
+
+
 def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> InstructionFile:
     path = folder / "instructions-1.csv"
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -72,6 +110,29 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
     ]
     counts = read.source_file
     assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 3, 0)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl", "xml", "parquet"])
+def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) -> None:
+    """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
+    path, flags = tmp_path / f"instructions-2.{ending}", frozenset({"1"})
+    _write(path, [*EVERY_KIND, BAD])
+    read = read_instruction_file(path, rules=Rules(), seal=SEAL, review_flags=flags)
+    meant = _read(tmp_path, *EVERY_KIND).actions
+    for action, other in zip(read.actions, meant, strict=True):
+        apart = {"line", "sealed"}
+        assert {**action, **dict.fromkeys(apart)} == {**other, **dict.fromkeys(apart)}
+    (reject,) = read.rejects
+    assert (reject.column, reject.value) == ("amount", "")
+    assert "does not have the decimals of EUR" in reject.reason
+    with pytest.raises(SourceUnreadableError, match="wants all or nothing"):
+        read_instruction_file(
+            path,
+            rules=Rules(),
+            seal=SEAL,
+            review_flags=flags,
+            layout=FileLayout(whole_file=True),
+        )
 
 
 def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
