@@ -216,9 +216,6 @@ class Sender:
         self._told_to_end = told_to_end
         count = rows = 0
         for kind, group in batches(cleared):
-            if reason := self._ending() or self._journal.halted():
-                self._circuit.stop_reason = reason
-                break
             if await self._send_until_left(self._gateway.prepare(kind, group)):
                 count, rows = count + 1, rows + len(group)
             if self._circuit.stop_reason:
@@ -228,6 +225,9 @@ class Sender:
     async def _send_until_left(self, prepared: Prepared) -> bool:
         """Only a request that surely did not leave is tried again, as a new batch."""
         for _ in range(NOT_SENT_TRIES_MAX):
+            if reason := self._ending() or self._journal.halted():
+                self._circuit.stop_reason = reason
+                break
             if await self._send_once(self._new_id(), prepared):
                 return True
             if self._circuit.stop_reason:

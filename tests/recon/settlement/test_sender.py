@@ -221,3 +221,45 @@ def test_the_switch_is_looked_at_before_every_batch() -> None:
 
     assert [event for event in tape.events if event.startswith("send")] == ["send capture i1"]
     assert (sent.batches, sent.stop_reason) == (1, "stopped by Ann")
+
+
+def test_the_switch_is_looked_at_before_a_batch_is_tried_again() -> None:
+    """What surely did not leave is not tried again once sending was stopped."""
+    tape = Tape(*[SurelyNotSent("refused")] * 3)
+    tape.halts = ["", "sending is stopped"]
+
+    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert sent == Sent(stop_reason="sending is stopped")
+    assert tape.events == ["claim b1", "send capture i1", "release b1"]
+
+
+class Silent(Tape):
+    """A gateway that never answers."""
+
+    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+        self.events.append(f"send {prepared.kind}")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None:
+    """By the clock that nobody can set; then the batch is in doubt and nothing more is sent."""
+    tape = Silent()
+    readings = [0.0, 0, 100, 100, 106, 107]
+    cleared = [_cleared(number, kind=InstructionKind.CAPTURE) for number in (1, 2)]
+    left = iter(readings)
+    sender = Sender(
+        gateway=tape,
+        journal=tape,
+        clock=lambda: AT,
+        new_id=lambda: "b1",
+        mark=str,
+        elapsed=lambda: timedelta(seconds=next(left)),
+    )
+    told = iter(["", *["SIGTERM"] * len(readings)])
+
+    sent = asyncio.run(sender.send_all(cleared, told_to_end=lambda: next(told)))
+
+    assert tape.events == ["claim b1", "send capture", "doubt b1"]
+    assert (sent.batches, list(left)) == (1, [])

@@ -12,6 +12,8 @@ from recon.steps.ending import ending_in_order, held_back
 
 NIGHT = "from recon.cli import main; raise SystemExit(main())"
 ARRIVES_WITHIN_SECONDS = 40
+ENDS_WITHIN_SECONDS = 40
+"""Ten where nothing else runs; less than the gateway's silence wherever it runs."""
 TOLD = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [signal.SIGTERM]
 """Both in `make chaos`; a night of its own process is slow."""
 
@@ -46,7 +48,7 @@ def test_listeners_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("told", TOLD)
 def test_a_night_that_is_told_to_end_marks_its_batch(merchant: Any, told: signal.Signals) -> None:
-    """A gateway that is silent for long: the batch is in doubt and the run stopped, in 10 s."""
+    """A gateway that is silent for a minute: the batch is in doubt, the run stopped long before."""
     (merchant.folder / "config" / "gateway.toml").write_text(
         "calls_per_second = 1000\ndeadline_seconds = 60\n"
     )
@@ -75,7 +77,8 @@ def test_a_night_that_is_told_to_end_marks_its_batch(merchant: Any, told: signal
         run = connection.execute(text("SELECT status, problem FROM run")).one()
     assert run[0] == "stopped"
     assert told.name in run[1]
-    assert took < 10
+    # The sender waits END_WITHIN; a busy machine needs a while for the rest.
+    assert took < ENDS_WITHIN_SECONDS
 
 
 def _wait_until(merchant: Any, query: str) -> None:
