@@ -8,6 +8,9 @@ import pytest
 
 from recon.model import BreakCode, Flag
 
+pytestmark = pytest.mark.xdist_group("codes of a set")
+"""They share what takes longer to make than to look at."""
+
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 EARLIER = datetime(2026, 9, 1, tzinfo=UTC)

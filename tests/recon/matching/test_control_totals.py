@@ -13,6 +13,9 @@ from recon.matching.engine import prove
 from recon.matching.sources import LoadCounts
 from recon.model import SourceFile, SourceKind, Verdict
 
+pytestmark = pytest.mark.xdist_group("control totals")
+"""They share what takes longer to make than to look at."""
+
 Break = Callable[[Proof], Proof]
 
 

@@ -12,6 +12,9 @@ from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.store import history
 
+pytestmark = pytest.mark.xdist_group("approvals")
+"""They share what takes longer to make than to look at."""
+
 ANNA, BEN, CARA = (pyotp.random_base32() for _ in range(3))
 PEOPLE = """
 [approvers.anna]

@@ -10,6 +10,7 @@ def capture_one(merchant: Any) -> None:
 def test_a_play_begins_again_as_it_stood(begun: Any) -> None:
     """What a test does to files, database, clocks and money is gone for the next one."""
     first = begun(capture_one)
+    assert first.sqlite_path.is_file()
     started, files = first.now, sorted(first.inbox.iterdir())
     first.drop("more.csv")
     first.variables["RECON_SIGN_KEY"] = "sandbox"

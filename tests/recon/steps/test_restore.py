@@ -20,6 +20,9 @@ from recon.steps.restore import accept_restore
 from recon.steps.verify import Reading, verify
 from recon.store.history import Event, append
 
+pytestmark = pytest.mark.xdist_group("restored databases")
+"""They share what takes longer to make than to look at."""
+
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 

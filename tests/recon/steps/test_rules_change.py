@@ -19,6 +19,9 @@ from recon.steps.sign_off import sign
 from recon.steps.verify import Reading, verify
 from recon.store import input_rows, runs
 
+pytestmark = pytest.mark.xdist_group("changed rules")
+"""They share what takes longer to make than to look at."""
+
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 

@@ -14,6 +14,9 @@ from recon.steps.verify import verify
 from recon.store import input_rows, runs
 from recon.store.history import of_entity
 
+pytestmark = pytest.mark.xdist_group("signatures")
+"""They share what takes longer to make than to look at."""
+
 PEOPLE = """
 [approvers.anna]
 name = "Anna Berg"

@@ -11,6 +11,9 @@ from recon.steps.identity import identify
 from recon.steps.verdicts import agree_write_off, release, resolve
 from recon.store import approval_rows, instruction_rows, runs
 
+pytestmark = pytest.mark.xdist_group("verdicts")
+"""They share what takes longer to make than to look at."""
+
 PEOPLE = """
 [approvers.anna]
 name = "Anna Berg"

@@ -16,6 +16,9 @@ from recon.steps.gate import gate_of
 from recon.steps.verify import Reading, Verification, verify
 from recon.store import runs
 
+pytestmark = pytest.mark.xdist_group("verification")
+"""They share what takes longer to make than to look at."""
+
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
