@@ -52,6 +52,11 @@ def test_the_one_movement_of_the_whole_payment_ends_the_doubt(kind: InstructionK
     assert end(kind, line(kind.value)) == "resolved_applied"
 
 
+def test_the_gateways_day_may_have_begun_before_ours() -> None:
+    """A line of the day before the doubt counts: the gateway may date by another time zone."""
+    assert end(K.CAPTURE, line("capture", settled_on="2026-11-20")) == "resolved_applied"
+
+
 @pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND])
 @pytest.mark.parametrize(
     "lines",
