@@ -11,6 +11,7 @@ import pytest
 
 from recon.cluster import IN_PROCESS, ClusterSettings, Workers
 from recon.dask_workers import workers_of
+from recon.errors import SourceUnreadableError
 from recon.file_layouts import STANDARD
 from recon.foreign_bytes.csv_text import CsvRecords
 from recon.foreign_bytes.raw_table import RawTable
@@ -62,6 +63,16 @@ def test_records_are_handed_out_unread_unless_they_are_doubtful(path: Path) -> N
     assert unread[0].line > 2
     assert not any(b'x"said' in part.content for part in unread)
     assert (len(found[0]), len(found[1])) == (35, 6)
+
+
+def test_too_many_rows_are_counted_over_all_parts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No reader of a part sees how many rows the others have."""
+    monkeypatch.setattr("recon.foreign_bytes.raw_table.ROWS_MAX", 20)
+
+    with pytest.raises(SourceUnreadableError, match=r"orders\.csv has more than 20 rows"):
+        read(path, workers=Elsewhere())
 
 
 def test_a_small_file_is_never_handed_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

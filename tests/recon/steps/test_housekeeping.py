@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Executable, select
 
 from recon.errors import UsageError
-from recon.model import InstructionState
+from recon.model import InstructionState, Mode
 from recon.steps import housekeeping as keeping
 from recon.steps.housekeeping import Spared
 from recon.store import history, runs, sign_off_rows
@@ -180,6 +180,18 @@ def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any)
     assert (in_doubt, in_work, settled_again, in_a_case, closed_case) == (0, 0, 1, 0, 1)
     assert (young, old, told.count, told.size_bytes > 100) == (0, 1, 1, True)
     assert (row.reply, len(row.reply_sha256), row.state) == (None, 64, "closed")
+
+
+def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled: Any) -> None:
+    """What was really sent stands in the live run's workbook alone."""
+    newest = written(settled.folder / "reports" / "newest.xlsx", at=settled.now)
+    with settled.environment() as environment, environment.store.writing() as connection:
+        run_id = runs.finished(connection)[-1].run_id
+        runs.note_result(connection, run_id, values={"workbook": str(newest)})
+    settled.night(mode=Mode.DRY_RUN)
+    settled.wait(hours=24 * 91)
+
+    assert [one.name for one in found(settled)["replaced workbooks"].files] == ["first.xlsx"]
 
 
 def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled: Any) -> None:
