@@ -23,6 +23,7 @@ CHANGING: Mapping[str, str] = {
     "batch": "state replied_at closed_at http_status reply_headers reply reply_sha256 "
     "return_status message",
     "break_answer": "waits agreed_by agreed_at",
+    "contradiction": "verdict closed_at",
     "exported_journal": "booked_in",
     "instruction": "state hold attempts batch_id transaction_id payment_amount baseline_status "
     "outcome code message refund_reference_id approved_by approved_at sent_at outcome_at "

@@ -1,7 +1,10 @@
 """Rights on a real PostgreSQL server: each forbidden statement is tried and refused."""
 
+import ast
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,6 +19,7 @@ from recon.store.migrate import upgrade
 from recon.store.roles import CHANGING, COMPUTED, PRIVATE, Roles, statements
 
 pytestmark = pytest.mark.postgresql
+STORE = Path(schema.__file__).parents[1]
 TABLES = [getattr(schema, name) for name in schema.__all__]
 
 
@@ -136,3 +140,24 @@ def test_a_role_has_a_plain_name(name: str) -> None:
     """What would have to be quoted is refused before it gets into SQL."""
     with pytest.raises(ConfigurationError, match="cannot be a role"):
         Roles(app=name)
+
+
+def updates(path: Path) -> Iterator[tuple[str, str]]:
+    """Table and column of every `update(table)….values(column=…)` that a file writes out."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".values")):
+            continue
+        found = re.match(r"update\((\w+)\)|(\w+)\.update\(\)", ast.unparse(node.func))
+        if found:
+            table = found[1] or found[2]
+            yield from ((table, word.arg) for word in node.keywords if word.arg)
+
+
+def test_a_night_may_change_what_the_store_changes() -> None:
+    """No word that a night or a person's answer writes later is refused by the database."""
+    tables = {table.name for table in TABLES}
+    written = {pair for path in STORE.glob("*.py") for pair in updates(path) if pair[0] in tables}
+    allowed = {(table, name) for table, names in CHANGING.items() for name in names.split()}
+
+    assert written - allowed == set()
+    assert len(written) > 25
