@@ -87,6 +87,12 @@ def test_a_part_ends_only_by_our_own_reference(kind: InstructionKind) -> None:
     assert end(kind, line(kind.value, **OURS), part=True) == "resolved_applied"
 
 
+def test_a_line_without_a_reference_is_not_of_whatever_has_none() -> None:
+    """Only payouts have a request id at the gateway: a blank names nobody."""
+    unnamed = replace(PART, gateway_request_id="")
+    assert by_settlement(unnamed, lines=[line("capture")], known=()) is None
+
+
 @pytest.mark.parametrize("kind", [K.CANCEL, K.REVIEW, K.CANCEL_SUBSCRIPTION])
 def test_kinds_that_move_no_settled_money_are_not_decided(kind: InstructionKind) -> None:
     """A capture of a payment whose cancel is in doubt is for the query and for people."""
