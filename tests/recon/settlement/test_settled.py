@@ -88,7 +88,7 @@ def test_a_part_ends_only_by_our_own_reference(kind: InstructionKind) -> None:
 
 
 def test_a_line_without_a_reference_is_not_of_whatever_has_none() -> None:
-    """Only payouts have a request id at the gateway: a blank names nobody."""
+    """Some instructions have no request id at the gateway: a blank in a line names nobody."""
     unnamed = replace(PART, gateway_request_id="")
     assert by_settlement(unnamed, lines=[line("capture")], known=()) is None
 
