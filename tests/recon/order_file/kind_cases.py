@@ -194,6 +194,8 @@ def _parquet(
         name, kind = chance.choice(names), chance.choice(TYPES)
         columns[name] = _typed(chance, kind, texts=columns[name])
     table = pa.table(columns)
+    # Without the schema of Arrow a file knows no zone but UTC.
+    zoned = any(getattr(kind, "tz", None) for kind in table.schema.types)
     out = io.BytesIO()
     pq.write_table(
         table,
@@ -203,7 +205,7 @@ def _parquet(
         use_dictionary=chance.random() < 0.5,
         data_page_version=chance.choice(("1.0", "2.0")),
         write_page_checksum=True,
-        store_schema=chance.random() < 0.5,
+        store_schema=chance.random() < 0.5 or zoned,
     )
     content = out.getvalue()
     if chance.random() < 0.3:
