@@ -24,8 +24,10 @@ _WINDOW_BYTES = 8 * 1024 * 1024
 _ROOT_BYTES_MAX = 64 * 1024
 """How far the first element is looked for."""
 _PLACE_BYTES = 12
-"""Of a place and the quote behind it: three letters and seven digits at most are looked for."""
-_LETTERS_MAX = 3
+"""Of a place and the quote behind it that are looked at."""
+_COLUMN_MAX = 26 + 26**2 + 26**3
+"""ZZZ: what three letters name."""
+_QUOTE = ord('"')
 _SHEETS = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main worksheet",
     "http://purl.oclc.org/ooxml/spreadsheetml/main worksheet",
@@ -129,20 +131,34 @@ def _places(window: _Bytes, tag: bytes) -> _Found | None:
     if int(np.isin(after, np.frombuffer(b" >/\t\r\n", dtype=np.uint8)).sum()) != len(plain):
         return None
     first = plain + len(tag) + len(b' r="')
-    places = np.minimum(first[:, None] + np.arange(_PLACE_BYTES), len(window) - 1)
-    marks = window[places].astype(np.int64)
-    letters = ((marks < ord("A")) | (marks > ord("Z"))).argmax(axis=1)
-    ends = (marks == ord('"')).argmax(axis=1)
-    rows, columns = np.zeros(len(plain), np.int64), np.zeros(len(plain), np.int64)
-    sound = (ends > letters) & ((letters > 0) if tag.endswith(b"c") else (letters == 0))
-    sound &= letters <= _LETTERS_MAX
+    read = _read_places(window, first)
+    if read is None:
+        return None
+    rows, columns, behind = read
+    named = columns > 0 if tag.endswith(b"c") else columns == 0
+    return _Found(plain, behind, rows, columns) if bool(named.all()) else None
+
+
+def _read_places(window: _Bytes, first: _Places) -> tuple[_Places, _Places, _Places] | None:
+    """Rows, columns (0 without letters) and the bytes behind; None where one is written oddly."""
+    rows, columns = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    behind, ended, counting = first.copy(), *(np.zeros(len(first), dtype=bool) for _ in "12")
     for place in range(_PLACE_BYTES):
-        mark, is_letter = marks[:, place], place < letters
-        is_digit = ~is_letter & (place < ends)
-        sound &= ~is_digit | ((mark >= ord("0")) & (mark <= ord("9")))
-        columns = np.where(is_letter, columns * 26 + mark - ord("A") + 1, columns)
-        rows = np.where(is_digit, rows * 10 + mark - ord("0"), rows)
-    return _Found(plain, first + ends + 1, rows, columns) if bool(sound.all()) else None
+        marks = window[np.minimum(first + place, len(window) - 1)]
+        ended |= marks == _QUOTE
+        digits, letters = marks - np.uint8(ord("0")), marks - np.uint8(ord("A"))
+        is_digit = ~ended & (digits < 10)  # noqa: PLR2004 - what lies below "0" wraps far above
+        is_letter = ~ended & (letters < 26) & ~counting  # noqa: PLR2004
+        if not bool((ended | is_digit | is_letter).all()):
+            return None
+        counting |= is_digit
+        rows = np.where(is_digit, rows * 10 + digits, rows)
+        columns = np.where(is_letter, columns * 26 + letters + 1, columns)
+        behind += ~ended
+        if ended.all():
+            fits = bool((rows > 0).all() and (columns <= _COLUMN_MAX).all())
+            return (rows, columns, behind + 1) if fits else None
+    return None
 
 
 def _starts(window: _Bytes, word: bytes) -> _Places:
