@@ -8,12 +8,22 @@ import typer
 
 from recon.cli.choices import Merchant
 from recon.cli.speaking import complain, say
+from recon.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
     from recon.steps.order_files import CheckedFile
 
 SHOWN_REJECTS_MAX = 20
 REFUSED_EXIT_CODE = 1
+WHOLE_FILE_REFUSED = (
+    "A night takes nothing of it and leaves it where it is: ask for a correct file, and put it in "
+    "its place."
+)
+ROWS_REFUSED = (
+    "A night takes the other rows. Write these to a file with `recon order-file replay`, correct "
+    "them there, and put it into the inbox."
+)
+SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
 order_file = typer.Typer(help="One order file, before or after a night.", no_args_is_help=True)
 
@@ -45,8 +55,14 @@ def check(
     settings = load_file_settings(os.environ)
     found = the_account(settings, merchant_id=merchant, account_id=account)
     check_as = check_settlement_file if settlement else check_file
-    checked = check_as(file, account=found, settings=settings)
+    try:
+        checked = check_as(file, account=found, settings=settings)
+    except SourceUnreadableError as error:
+        complain(f"{error}\n{WHOLE_FILE_REFUSED}")
+        raise typer.Exit(REFUSED_EXIT_CODE) from None
     _tell(checked)
+    if checked.rejects:
+        complain(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     say("Nothing was stored.")
     if checked.rejects:
         raise typer.Exit(REFUSED_EXIT_CODE)

@@ -1,8 +1,10 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from recon.cli import main
+from tests.recon.order_file.test_bad_files import ROWS, WHOLE
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
@@ -44,9 +46,31 @@ def test_more_rejects_than_are_shown_are_counted(
     """A file full of mistakes does not fill the screen."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
-    assert capsys.readouterr().err.endswith(
-        "and 10 more; `recon order-file replay` writes them all\n"
-    )
+    assert "\nand 10 more; `recon order-file replay` writes them all\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [bad[1:3] for bad in (*WHOLE, *ROWS)],
+    ids=[bad[0] for bad in (*WHOLE, *ROWS)],
+)
+def test_every_bad_file_is_told_with_its_place_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes
+) -> None:
+    """File, line and column, what a night takes of it all the same, and what a person does."""
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
+    shown = capsys.readouterr()
+    assert name in shown.out + shown.err
+    rows = re.search(r"(?m)^line \d+, [a-z_()]+: .", shown.err) is not None
+    kept = "takes the other rows. Write these to" if rows else "takes nothing of it and leaves it"
+    assert kept in shown.err
+    assert rows == (" refused." in shown.out)
+
+
+def test_there_are_more_than_forty_classes_of_bad_files() -> None:
+    """Each is another fault with a sentence of its own."""
+    assert len({bad[0] for bad in (*WHOLE, *ROWS)}) == len([*WHOLE, *ROWS]) >= 60
 
 
 def test_the_page_on_connecting_explains_a_foreign_file(
