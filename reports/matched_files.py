@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from recon.figures import MatchedRows
 from recon.matching.result import AMOUNT_COLUMNS, MATCH_COLUMNS
-from recon.steps.result_files import csv_of
+from recon.steps.csv_columns import csv_of
 from reports.in_place import written_in_place
 
 PARQUET_ENDING = "-matched.parquet"

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from recon.figures import NightFigures, matched_of
 from recon.matching.result import MATCH_COLUMNS
-from recon.steps.result_files import csv_of
+from recon.steps.csv_columns import csv_of
 from reports import matched_sheet
 from reports.matched_files import totals_in
 from reports.workbook import write_workbook

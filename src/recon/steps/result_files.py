@@ -10,17 +10,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from recon.durable import flush_folder
-from recon.errors import Defect, FolderError, OutputError
+from recon.errors import FolderError, OutputError
 from recon.matching.reopened import ended_so_far
 from recon.matching.result import (
-    AMOUNT_COLUMNS,
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
     JOURNAL_COLUMNS,
@@ -32,6 +30,7 @@ from recon.matching.result import (
 from recon.matching.sources import Previous
 from recon.model import ControlTotal, Reject, SourceFile
 from recon.money import format_minor_units
+from recon.steps.csv_columns import csv_of, plain_text
 
 BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
@@ -65,18 +64,6 @@ def result_files(
         JOURNALS: journals_csv(result.journals),
         SUMMARY: _summary(result, files=files, previous=previous),
     }
-
-
-def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
-    """A frame as CSV: these columns, amounts with the decimals of the row's currency."""
-    currencies = frame["currency"].tolist()
-    cells = [
-        _amounts(frame[name], currencies=currencies)
-        if name in AMOUNT_COLUMNS
-        else [_plain(value) for value in frame[name].tolist()]
-        for name in columns
-    ]
-    return _csv(columns, zip(*cells, strict=True))
 
 
 def journals_csv(journals: pd.DataFrame) -> str:
@@ -156,34 +143,6 @@ def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _amounts(column: "pd.Series[Any]", *, currencies: Sequence[str]) -> list[str]:
-    blanks = column.isna().tolist()
-    return [
-        "" if blank else _amount(int(value), currency=currency)
-        for value, blank, currency in zip(column.tolist(), blanks, currencies, strict=True)
-    ]
-
-
-def _amount(minor_units: int, *, currency: str) -> str:
-    if currency:
-        return format_minor_units(minor_units, currency=currency)
-    if minor_units:
-        msg = f"an amount of {minor_units} minor units has no currency"
-        raise Defect(msg)
-    return ""  # a set of which nothing but its key is known moves no money
-
-
-def _plain(value: Any) -> str:
-    match value:
-        case str():
-            return str(value)  # the word of an enum, too
-        case datetime() if not pd.isna(value):
-            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        case date() if not pd.isna(value):
-            return value.isoformat()
-    return "" if pd.isna(value) else str(value)
-
-
 def _rejects_csv(rejects: Sequence[Reject]) -> str:
     ordered = sorted(rejects, key=lambda reject: (reject.kind, reject.source, reject.line))
     return _csv(
@@ -202,7 +161,7 @@ def _summary(
     causes = shared[shared.ne("")].value_counts()
     told = {
         "verdict": str(result.verdict),
-        "as_of": _plain(result.as_of),
+        "as_of": plain_text(result.as_of),
         "sources": [_side(row) for row in result.sides.to_dict("records")],
         "control_totals": [_total(each) for each in result.control_totals],
         "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},

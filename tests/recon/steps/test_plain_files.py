@@ -28,10 +28,10 @@ from recon.matching.result import (
 from recon.matching.sources import frame_of
 from recon.model import Verdict
 from recon.steps import result_files
+from recon.steps.csv_columns import csv_of
 from recon.steps.earlier_run import read_earlier_run
 from recon.steps.plain_figures import SEVERAL
 from recon.steps.plain_files import PlainFilesRequest, reconcile_files
-from recon.steps.result_files import csv_of
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
