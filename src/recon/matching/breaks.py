@@ -12,9 +12,9 @@ from recon.matching.joined_sets import Joined, event_instants
 from recon.matching.outcomes import Outcomes
 from recon.matching.reasons import Told, reason_of
 from recon.matching.result import BREAK_COLUMNS
-from recon.matching.result_frames import in_order
 from recon.matching.result_rows import SORTED_BY, nullable
 from recon.matching.severity import exposure_of, exposures, owed_to, severity_of
+from recon.matching.sorting import in_order
 from recon.matching.sources import Previous
 from recon.model import SetState
 from recon.rules import Rules

@@ -29,13 +29,13 @@ from recon.matching.result_frames import (
     OPEN_SORTED_BY,
     Frames,
     effects_of,
-    in_order,
     matches_of,
     pending_of,
     unverified_of,
 )
 from recon.matching.result_rows import entry_ids, identities, shown_rows
 from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
+from recon.matching.sorting import in_order
 from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.suggestions import with_suggestions
 from recon.matching.sum_bounds import refuse_beyond_sums

@@ -16,6 +16,7 @@ from recon.matching.result import (
     UNVERIFIED_COLUMNS,
 )
 from recon.matching.result_rows import SORTED_BY, not_compared_rows
+from recon.matching.sorting import in_order
 from recon.matching.sources import INSTANT
 from recon.model import SetState
 
@@ -81,11 +82,6 @@ def effects_of(joined: Joined, *, outcomes: Outcomes, break_ids: pd.DataFrame) -
     frame = frame.astype({"leg": "str", "amount": "Int64", "break_id": "str"})
     by = ["merchant_id", "account_id", "break_id", "leg", "currency"]
     return in_order(frame[[*EFFECT_COLUMNS]], by=by)
-
-
-def in_order(frame: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
-    """Sorted by these columns, whatever the order of the inputs."""
-    return frame.sort_values(by, kind="stable").reset_index(drop=True)
 
 
 def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":

@@ -149,10 +149,9 @@ def identity_of(
 ) -> "pd.Series[str]":
     """The id of each set from its columns; without a sequence it is the first of its key."""
     # Joined column by column: a million rows are too many to join one by one.
-    texts = (merchant + "\x1f" + account + "\x1f" + key + "\x1f").tolist()
-    numbers = [1] * len(texts) if sequence is None else sequence.tolist()
-    ids = [id_of_text(f"{text}{number}") for text, number in zip(texts, numbers, strict=True)]
-    return pd.Series(ids, dtype="str")
+    last = "1" if sequence is None else pd.Series(sequence.astype("str"), index=key.index)
+    texts = (merchant + "\x1f" + account + "\x1f" + key + "\x1f" + last).tolist()
+    return pd.Series([*map(id_of_text, texts)], dtype="str")
 
 
 def id_of_text(text: str) -> str:
