@@ -107,6 +107,11 @@ class Artifacts:
         """The open breaks as a table, the first hundred of them."""
         self._table("breaks", breaks, of=f"{total} open breaks; the workbook has all")
 
+    def totals(self, totals: Sequence[Mapping[str, str]]) -> None:
+        """The control totals as a table, what does not tie first."""
+        open_ones = sum(row["ties"] != "yes" for row in totals)
+        self._table("totals", totals, of=f"{len(totals)} control totals, {open_ones} do not tie")
+
     def _table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
         shown = [dict(row) for row in rows[:ROWS_SHOWN_MAX]]
         self._published(

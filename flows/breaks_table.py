@@ -19,7 +19,7 @@ GRAVEST_FIRST = {severity.value: -place for place, severity in enumerate(Severit
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
     """The first hundred open breaks of a run, and how many there are in all."""
     with environment.store.reading() as connection:
-        found = results.load(connection, run_id)
+        found = results.load(connection, run_id, with_matches=False)
     return ([], 0) if found is None else (rows_of_breaks(found.breaks), len(found.breaks))
 
 

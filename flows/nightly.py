@@ -21,6 +21,7 @@ from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
 from flows.night_workers import night_workers
 from flows.outcome import state_of, state_of_held, verdict_of
+from flows.totals_table import rows_of_totals, totals_of
 from recon.errors import NightHeldError
 from recon.model import Mode, NightRequest, StepSummary
 from tasks.ingest import ingest
@@ -134,10 +135,12 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
     artifacts.summary(verdict=verdict.value, summaries=summaries)
     with opened_environment() as environment:
         breaks, total = breaks_of(run_id, environment=environment)
+        totals = rows_of_totals(totals_of(run_id, environment=environment))
         waiting = waiting_for_people(environment)
     if waiting:
         artifacts.waiting(waiting)
     artifacts.breaks(breaks, total=total)
+    artifacts.totals(totals)
     if workbook := last.figures.get("workbook"):
         artifacts.workbook(Path(str(workbook)))
     artifacts.ended_as(verdict.value + (f", {total} breaks" if total else ""))

@@ -16,7 +16,7 @@ import pytest
 
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.errors import ReconError
-from recon.model import NightRequest, Part, StepSummary
+from recon.model import ControlTotal, NightRequest, Part, StepSummary
 
 collect_ignore = [] if os.environ.get("PREFECT_ON") else ["test_prefect_on_postgresql.py"]
 """It needs Debian's PostgreSQL and a server of its own: `make prefect-postgresql` only."""
@@ -76,6 +76,7 @@ class PlayedNight:
     failing: dict[str, BaseException] = field(default_factory=dict)
     held: ReconError | None = None
     breaks: list[dict[str, str]] = field(default_factory=list)
+    totals: tuple[ControlTotal, ...] = ()
     done: list[str] = field(default_factory=list)
     requests: list[NightRequest] = field(default_factory=list)
     parts: list[Part | None] = field(default_factory=list)
@@ -197,5 +198,6 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("reports.workbook", write_workbook="writer")
     put("reports.workbook_check", sheet_totals="reader")
     monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
+    monkeypatch.setattr("flows.nightly.totals_of", lambda _run_id, **_: played.totals)
     monkeypatch.setattr("flows.nightly.waiting_for_people", lambda _: played.waiting)
     return played

@@ -9,20 +9,22 @@ import pytest
 from flows.artifacts import Artifacts, artifact_key
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.model import ControlTotal, Mode, NightRequest, StepSummary, Verdict
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 
 
 @pytest.mark.flow
-def test_a_night_leaves_progress_summary_breaks_and_a_link(
+def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
     server: PrefectServer, night: Any
 ) -> None:
-    """Four artifacts per night, keyed by account: history accrues per account."""
+    """Five artifacts per night, keyed by account: history accrues per account."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.sorting import ArtifactSort
 
     night.breaks = [{"order": "A-1", "code": "CAPTURE_DUE"}] * 250
+    place = (REQUEST.merchant_id, REQUEST.account_id, "", "count")
+    night.totals = tuple(ControlTotal("T1", "Rows", *place, 5, n) for n in (5, 4))
     run_nightly(REQUEST, home=server.home, server=server)
 
     with SyncPrefectClient(server.api_url) as client:
@@ -34,6 +36,7 @@ def test_a_night_leaves_progress_summary_breaks_and_a_link(
     assert "| settle | settle did its work. |" in found["summary-100042001"]["data"]
     assert found["breaks-100042001"]["data"].count("CAPTURE_DUE") == 100
     assert "100 of 250 open breaks" in found["breaks-100042001"]["description"]
+    assert found["totals-100042001"]["description"].endswith("2 control totals, 1 do not tie")
     assert night.workbook.as_uri() in found["workbook-100042001"]["data"]
 
 

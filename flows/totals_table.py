@@ -1,0 +1,43 @@
+"""The control totals of a run as rows of text for the UI: what does not tie first."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recon.model import ControlTotal
+from recon.money import format_minor_units
+from recon.store import results
+
+if TYPE_CHECKING:
+    from recon.steps.environment import Environment
+
+COUNT = "count"
+
+
+def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal, ...]:
+    """The control totals that the run has stored."""
+    with environment.store.reading() as connection:
+        return results.load_totals(connection, run_id)
+
+
+def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
+    """One row per equation, both sides written out; those that do not tie come first."""
+    return [_row_of(total) for total in sorted(totals, key=lambda total: total.passed)]
+
+
+def _row_of(total: ControlTotal) -> dict[str, str]:
+    return {
+        "total": total.id,
+        "what must be equal": total.name,
+        "ties": "yes" if total.passed else "NO",
+        "currency": total.currency,
+        "left": _written(total.left, of=total),
+        "right": _written(total.right, of=total),
+        "difference": _written(total.difference, of=total),
+    }
+
+
+def _written(figure: int, *, of: ControlTotal) -> str:
+    """A count as it is, an amount in its currency's units."""
+    if of.measure == COUNT or not of.currency:
+        return str(figure)
+    return format_minor_units(figure, currency=of.currency)
