@@ -119,7 +119,8 @@ class Merchant:
     def as_owner(self, statement: str) -> None:
         """Change the database as whoever owns it could: a night's own login may not."""
         url = make_url(self.variables["RECON_DATABASE_URL"])
-        engine = create_engine(url.set(username="postgres") if ON_POSTGRESQL else url)
+        owner = url.set(drivername="postgresql+psycopg", username="postgres")
+        engine = create_engine(owner if ON_POSTGRESQL else url)
         with engine.begin() as connection:
             connection.execute(text(statement))
         engine.dispose()

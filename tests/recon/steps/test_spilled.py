@@ -83,7 +83,7 @@ class Locker:
 @pytest.fixture
 def locked(merchant: Any) -> Iterator[Locker]:
     """Somebody's writer holds the database until the test ends it."""
-    locker = Locker(merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///"))
+    locker = Locker(str(merchant.sqlite_path))
     with closing(locker.other):
         yield locker
 
@@ -105,6 +105,7 @@ def test_a_reply_that_a_locked_database_did_not_take_is_not_lost(
 
 def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(merchant: Any) -> None:
     """The room for it was taken before; the next night, with space again, goes on."""
+    assert merchant.sqlite_path.is_file()
     count = _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=_full)
     kept = _files(merchant)
