@@ -109,7 +109,7 @@ def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTab
         size_bytes=size_bytes,
         columns={
             name: pa.concat_arrays(
-                [part.columns.get(name, _blanks(part, pa.large_string())) for part in parts]
+                [_cells(part, name, of=part.columns, kind=pa.large_string()) for part in parts]
             )
             for name in last.columns
         },
@@ -117,13 +117,16 @@ def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTab
         bad_rows=tuple(row for part in parts for row in part.bad_rows),
         numbers={
             name: pa.concat_arrays(
-                [part.numbers.get(name, _blanks(part, pa.bool_())) for part in parts]
+                [_cells(part, name, of=part.numbers, kind=pa.bool_()) for part in parts]
             )
             for name in named
         },
     )
 
 
-def _blanks(part: RawTable, kind: pa.DataType) -> pa.Array:
+def _cells(part: RawTable, name: str, *, of: Mapping[str, pa.Array], kind: pa.DataType) -> pa.Array:
+    """The column of a part, or as many blanks."""
+    if name in of:
+        return of[name]
     cell = "" if pa.types.is_large_string(kind) else False
     return pa.array([cell] * len(part.lines), kind)
