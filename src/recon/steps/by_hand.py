@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from recon.errors import NightHeldError, UsageError
+from recon.foreign_bytes.table_schema import Grammar
+from recon.foreign_bytes.text_cells import is_fit
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.queries import KeyAnswers, ask
 from recon.gateway_client.addresses import is_loopback
@@ -86,6 +88,12 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
     environment.settings.account(request.merchant_id, account_id=request.account_id)
     if not request.by.strip():
         msg = "say who asks for it (--as)"
+        raise UsageError(msg)
+    if not is_fit(request.request_id, grammar=Grammar.TRANSACTION):
+        msg = (
+            "--request-id is an id of letters, digits and . _ -, at most 50, as in an order file; "
+            "nothing was stored or sent"
+        )
         raise UsageError(msg)
     stopped = sending_stopped(environment)
     if stopped is not None:

@@ -85,6 +85,7 @@ def _part(payment: Any) -> str:
         ("capture", "captured", {}, "not authorised"),
         ("capture", "authorised", {"transaction_id": "T-other"}, "--transaction"),
         ("capture", "authorised", {"by": " "}, "--as"),
+        ("capture", "authorised", {"request_id": "a|b"}, "--request-id"),
     ],
 )
 def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
