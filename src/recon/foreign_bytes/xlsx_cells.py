@@ -44,11 +44,12 @@ _Places = npt.NDArray[np.int64]
 
 
 class Span(NamedTuple):
-    """How far a sheet reaches, counted from its first row and column, and its cells' types."""
+    """How far a sheet reaches, counted from its first row and column, and what its cells hold."""
 
     rows: int
     columns: int
     types: frozenset[str]
+    formulas: bool
 
 
 def refuse_malformed(part: str, text: bytes, *, name: str) -> str:
@@ -92,14 +93,19 @@ def _span_at_once(text: bytes) -> Span | None:
     prefix = root[1] + b":" if root[1] else b""
     last, columns = np.zeros(3, dtype=np.int64), 0  # row; of the last cell row and column
     types: set[str] = set()
+    formulas = False
     for window in _windows(text):
-        rows = _places(window, b"<" + prefix + b"row")
-        cells = _places(window, b"<" + prefix + b"c")
+        opens = np.flatnonzero(window == ord("<"))
+        rows = _places(window, b"<" + prefix + b"row", opens=opens)
+        cells = _places(window, b"<" + prefix + b"c", opens=opens)
+        formulas = formulas or len(_starts(window, b"<" + prefix + b"f", opens=opens)) > 0
         if rows is None or cells is None or not _in_order(rows, cells, last=last):
             return None
         columns = max(columns, int(cells.columns.max(initial=0)))
         types |= _types(window, cells)
-    return Span(int(last[0]), columns, frozenset(types)) if types <= CELL_TYPES else None
+    if not types <= CELL_TYPES:
+        return None
+    return Span(int(last[0]), columns, frozenset(types), formulas)
 
 
 class _Found(NamedTuple):
@@ -123,10 +129,10 @@ def _windows(text: bytes) -> Iterator[_Bytes]:
         start = end
 
 
-def _places(window: _Bytes, tag: bytes) -> _Found | None:
+def _places(window: _Bytes, tag: bytes, *, opens: _Places) -> _Found | None:
     """Elements of one name that all begin with their place, as the common writers write them."""
-    plain = _starts(window, tag + b' r="')
-    every = _starts(window, tag)
+    every = _starts(window, tag, opens=opens)
+    plain = _starts(window, tag + b' r="', opens=every)
     after = window[np.minimum(every + len(tag), len(window) - 1)]
     if int(np.isin(after, np.frombuffer(b" >/\t\r\n", dtype=np.uint8)).sum()) != len(plain):
         return None
@@ -161,12 +167,9 @@ def _read_places(window: _Bytes, first: _Places) -> tuple[_Places, _Places, _Pla
     return None
 
 
-def _starts(window: _Bytes, word: bytes) -> _Places:
-    """Where a word begins."""
-    count = len(window) - len(word) + 1
-    if count <= 0:
-        return np.zeros(0, dtype=np.int64)
-    found = np.flatnonzero(window[:count] == word[0])
+def _starts(window: _Bytes, word: bytes, *, opens: _Places) -> _Places:
+    """Where a word begins that begins with `<`, of the places where one stands."""
+    found = opens[: np.searchsorted(opens, len(window) - len(word), side="right")]
     for place in range(1, len(word)):
         found = found[window[found + place] == word[place]]
     return found
@@ -207,13 +210,14 @@ class _Walk:
         self._named: bool | None = None
         """Whether cells name their places: all or none."""
         self._types: set[str] = set()
+        self._formulas = False
 
     def span(self, text: bytes) -> Span:
         """Walk it."""
         parser = expat.ParserCreate("UTF-8", _BETWEEN)
         parser.StartElementHandler = self._start
         parser.Parse(text, True)
-        return Span(self._row, self._columns, frozenset(self._types))
+        return Span(self._row, self._columns, frozenset(self._types), self._formulas)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         match name.rpartition(_BETWEEN)[2]:
@@ -221,6 +225,8 @@ class _Walk:
                 self._take_row(attributes)
             case "c":
                 self._take_cell(attributes)
+            case "f":
+                self._formulas = True
 
     def _take_row(self, attributes: dict[str, Any]) -> None:
         number = attributes.get("r", str(self._row + 1)).strip()
