@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.raw_table import refuse
 
 CELL_TYPES = frozenset({"b", "d", "e", "inlineStr", "n", "s", "str"})
@@ -33,6 +34,8 @@ _SHEETS = (
     "http://purl.oclc.org/ooxml/spreadsheetml/main worksheet",
 )
 """What a sheet's root may be."""
+_ELEMENTS_ONLY = (b"c", b"row", b"is", b"r", b"sheetData")
+"""Elements of a sheet that hold no text of their own."""
 _BETWEEN = " "
 """Stands between the name space and the name of an element."""
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?worksheet[\s>]")
@@ -99,7 +102,9 @@ def _span_at_once(text: bytes) -> Span | None:
         rows = _places(window, b"<" + prefix + b"row", opens=opens)
         cells = _places(window, b"<" + prefix + b"c", opens=opens)
         formulas = formulas or len(_starts(window, b"<" + prefix + b"f", opens=opens)) > 0
-        if rows is None or cells is None or not _in_order(rows, cells, last=last):
+        if rows is None or cells is None or _has_stray_text(window, prefix, opens=opens):
+            return None
+        if not _in_order(rows, cells, last=last):
             return None
         columns = max(columns, int(cells.columns.max(initial=0)))
         types |= _types(window, cells)
@@ -188,6 +193,21 @@ def _types(window: _Bytes, cells: _Found) -> set[str]:
     return {kind.decode("utf-8", "replace") for kind in found}
 
 
+def _has_stray_text(window: _Bytes, prefix: bytes, *, opens: _Places) -> bool:
+    """Whether text may stand where only elements do, so that a value could have lost some."""
+    closing = np.flatnonzero(window[:-1] == ord(">"))
+    behind = window[closing + 1]
+    texts = closing[(behind > ord(" ")) & (behind != ord("<"))]
+    before = opens[np.maximum(np.searchsorted(opens, texts) - 1, 0)] if len(opens) else texts
+    if bool((window[before + 1] == ord("/")).any() or (window[texts - 1] == ord("/")).any()):
+        return True
+    return any(
+        len(_starts(window, b"<" + prefix + word, opens=before))
+        for name in _ELEMENTS_ONLY
+        for word in (name + b">", name + b" ")
+    )
+
+
 def _in_order(rows: _Found, cells: _Found, *, last: _Places) -> bool:
     """Whether each stands behind the one before; `last` is where the window before ended."""
     numbers = np.concatenate([last[:1], rows.rows])
@@ -211,22 +231,36 @@ class _Walk:
         """Whether cells name their places: all or none."""
         self._types: set[str] = set()
         self._formulas = False
+        self._may_hold_text = False
+        """Whether text may stand here: inside a leaf, never behind one."""
 
     def span(self, text: bytes) -> Span:
         """Walk it."""
         parser = expat.ParserCreate("UTF-8", _BETWEEN)
         parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
         parser.Parse(text, True)
         return Span(self._row, self._columns, frozenset(self._types), self._formulas)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        match name.rpartition(_BETWEEN)[2]:
+        local = name.rpartition(_BETWEEN)[2]
+        self._may_hold_text = local.encode() not in _ELEMENTS_ONLY
+        match local:
             case "row":
                 self._take_row(attributes)
             case "c":
                 self._take_cell(attributes)
             case "f":
                 self._formulas = True
+
+    def _end(self, _: str) -> None:
+        self._may_hold_text = False
+
+    def _text(self, text: str) -> None:
+        if not self._may_hold_text and text.strip():
+            shown = scrubbed(text)
+            self._refuse(f"text stands between the cells' elements at row {self._row} ({shown!r})")
 
     def _take_row(self, attributes: dict[str, Any]) -> None:
         number = attributes.get("r", str(self._row + 1)).strip()
