@@ -65,8 +65,8 @@ class Desk:
         """Type into a field."""
         self.field(name).locator("textarea, input").first.fill(text)
 
-    def submitted(self, name: str) -> dict[str, Any]:
-        """The run that pressing Submit made, when it has ended."""
+    def submitted(self, name: str, *, follow: bool = False) -> dict[str, Any]:
+        """The run that pressing Submit made, when it has ended; `follow` looks on meanwhile."""
         before = {run["id"] for run in self.runs(name)}
         self.page.get_by_role("button", name="Submit").click()
         give_up_at = time.monotonic() + RUN_SECONDS_MAX
@@ -74,8 +74,21 @@ class Desk:
             for run in self.runs(name):
                 if run["id"] not in before and run["state"]["type"] in ENDED:
                     return run
+                if run["id"] not in before and follow:
+                    self.page.goto(f"{self.url}/runs/flow-run/{run['id']}")
+                    self.page.get_by_text("ingest", exact=True).first.wait_for()
+                    self.picture("progress")
+                    follow = False
             time.sleep(1)
         pytest.fail(f"the run of {name} did not end in {RUN_SECONDS_MAX} s")
+
+    def refused(self, name: str, words: str, **given: str) -> list[str]:
+        """Submit a form with a wrong value and wait for the words beside it; the runs there are."""
+        self.form(name, **given)
+        self.page.get_by_role("button", name="Submit").click()
+        self.page.get_by_text(re.compile(words)).first.wait_for()
+        self.picture("refused")
+        return [run["id"] for run in self.runs(name)]
 
     def decided(self, digest: str, *, by: str, tries: int = 4) -> dict[str, Any]:
         """The run of the form by which a person says yes to the list.
@@ -177,11 +190,15 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
 @pytest.mark.flow
 @pytest.mark.timeout(1_800)
 def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk) -> None:
-    """Nothing moves before the second person's code; then it does, once, and the file is there."""
+    """A wrong value starts no run; nothing moves before the second person's code, then it does.
+
+    The night is followed while it works, and the workbook is found from its artifact.
+    """
     place = {"merchant_id": "100042", "account_id": "100042001", "business_date": "2026-11-20"}
+    none = desk.refused(NIGHT, "does not match", **place | {"account_id": "1; drop"})
     desk.form(NIGHT, **place)
     desk.choose("mode", "live")
-    first = desk.submitted(NIGHT)
+    first = desk.submitted(NIGHT, follow=True)
     desk.form("approve")
     shown = desk.submitted("approve")
     digest = re.search(r"list ([0-9a-f]{16})", shown["state"]["message"])
@@ -197,6 +214,7 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     desk.picture("runs")
     workbook = desk.workbook()
 
+    assert none == []
     assert (first["state"]["name"], second["state"]["name"]) == ("BREAKS OPEN", "BREAKS OPEN")
     assert " live · BREAKS OPEN, " in second["name"]
     assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved"), (
