@@ -42,6 +42,10 @@ _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]*):)?worksheet[\s>]")
 _PLACE = re.compile("([A-Za-z]{1,7})([0-9]{1,10})")
 _TYPE = re.compile(rb"\st\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
+_ATTRIBUTE = re.compile(rb"([^\s=\"']+)\s*=\s*[\"']")
+_ATTRIBUTES = frozenset({b"r", b"s", b"t", b"cm", b"vm", b"ph"})
+"""What a cell may say of itself, but for what has a name space."""
+
 _Bytes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.int64]
 
@@ -189,6 +193,8 @@ def _types(window: _Bytes, cells: _Found) -> set[str]:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(window))]
     pieces = pa.Array.from_buffers(pa.large_binary(), 2 * len(at), buffers)
     tails = pieces.take(pa.array(np.arange(0, 2 * len(at), 2))).unique().to_pylist()
+    if any(set(_ATTRIBUTE.findall(tail)) - _ATTRIBUTES for tail in tails):
+        return {"?"}  # no type that exists, so that the sheet is walked
     found = {mark[1] or mark[2] or b"" for tail in tails for mark in _TYPE.finditer(tail)}
     return {kind.decode("utf-8", "replace") for kind in found}
 
@@ -280,6 +286,9 @@ class _Walk:
             self._refuse(f"a cell of row {self._row} does not say where it stands ({place[:20]!r})")
         if column <= self._column or (found and int(found[2]) != self._row):
             self._refuse(f"cell {place[:20]} stands at the wrong place of row {self._row}")
+        for name in attributes:
+            if _BETWEEN not in name and name.encode() not in _ATTRIBUTES:
+                self._refuse(f"cell {place[:20]} has {name[:20]!r}, which no cell has")
         kind = attributes.get("t", "n")
         if kind not in CELL_TYPES:
             self._refuse(f"cell {place[:20]} has the type {kind[:20]!r}, which does not exist")

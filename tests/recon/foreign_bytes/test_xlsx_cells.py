@@ -78,6 +78,7 @@ def test_cells_may_all_leave_out_their_places() -> None:
         ('"AB7"', '"B7"', "cell B7 stands at the wrong place of row 7"),
         ('"AB7"', '"AB8"', "cell AB8 stands at the wrong place of row 7"),
         ('<c r="AB7" t', "<c t", "a cell of row 7 does not say where it stands"),
+        ('t="inlineStr"', 'u="inlineStr"', "cell C7 has 'u', which no cell has"),
         ("</t></is>", "</t>9</is>", "text stands between the cells' elements at row 7 ('9')"),
         ("</is></c>", "</is>9</c>", "text stands between the cells' elements at row 7 ('9')"),
         ("<is><t>", "<is>9<t>", "text stands between the cells' elements at row 7 ('9')"),
