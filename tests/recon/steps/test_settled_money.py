@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from tests.recon.steps.test_instruction_files import PAYOUT, drop_instructions, two_approve
 from tests.recon.steps.test_settled_doubts import instructions
 from tests.recon.steps.test_settled_nights import settle
-from tests.recon.steps.test_settlement_files import broken, declare, passed, place
+from tests.recon.steps.test_settlement_files import broken, declare, line, passed, place, send
 
 DAYS = ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23")
 
@@ -68,3 +69,31 @@ def _in_doubt(merchant: Any) -> list[Any]:
     # The gateway's search for refunds knows nothing of them all the while.
     merchant.fault({"operation": "retrievalRefund", "kind": "lag", "seconds": 10 * 86_400})
     return paid
+
+
+def test_a_line_of_another_refund_of_ours_ends_no_doubt(merchant: Any) -> None:
+    """The number that the journal has from another refund of the payment is not this one's."""
+    place(merchant).mkdir()
+    declare(merchant)
+    first, other = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    refund = {"status": "refunded", "action": "refund"}
+    merchant.drop("first.csv", merchant.order(other, refund_amount=other.amount, **refund))
+    merchant.night(date=DAYS[0])
+    merchant.drop("second.csv", merchant.order(first, refund_amount=first.amount, **refund))
+    merchant.fault({"operation": "refund", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night(date=DAYS[0])
+    merchant.fault()
+    ours = {"transaction": first.transaction_id, "order": other.order_no}
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        # As if the confirmed one had been of the same payment.
+        moved = "UPDATE instruction SET transaction_id = :transaction WHERE order_no = :order"
+        connection.execute(text(moved), ours)
+        known = "SELECT refund_reference_id FROM instruction WHERE order_no = :order"
+        number = connection.execute(text(known), ours).scalar_one()
+    shown = {"entry_type": "refund", "gross": f"-{first.amount}", "reference_no": number}
+    send(merchant, "S1.csv", line(first, **shown))
+    merchant.wait(hours=24)
+    merchant.night(date=DAYS[1])
+
+    assert number
+    assert instructions(merchant)[first.order_no][1] == "in_doubt"
