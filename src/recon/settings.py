@@ -190,7 +190,7 @@ class FileSettings(BaseModel):
     seal_key: SecretStr | None
 
 
-def bundledconfig_dir_of() -> Path:
+def bundled_config_dir() -> Path:
     """Where the configuration that ships with the product lies."""
     inside_wheel = Path(__file__).parent / "_config"
     if inside_wheel.is_dir():
@@ -200,7 +200,7 @@ def bundledconfig_dir_of() -> Path:
 
 def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     """One configuration file by its stem, the user's keys laid over the bundled ones."""
-    tables = _read_toml(bundledconfig_dir_of() / f"{name}.toml")
+    tables = _read_toml(bundled_config_dir() / f"{name}.toml")
     if config_dir is None:
         return tables
     if not config_dir.is_dir():
@@ -212,7 +212,7 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
 
 def _refuse_unknown_files(config_dir: Path) -> None:
     """A misspelt file would be a setting that silently does not hold."""
-    known = {path.name for path in bundledconfig_dir_of().glob("*.toml")}
+    known = {path.name for path in bundled_config_dir().glob("*.toml")}
     unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
     if unknown:
         msg = f"{config_dir} holds {', '.join(unknown)}; known names: {', '.join(sorted(known))}"
