@@ -97,3 +97,21 @@ def test_lines_of_other_accounts_are_theirs(store: Store, run: Run) -> None:
     """One file may tell of several accounts of the merchant."""
     save(store, run, "settlement/1", {"order_no": "A"}, {"order_no": "B", "account_id": "other"})
     assert told(store, run) == ["A"]
+
+
+def test_evidence_is_found_by_transaction_and_by_our_own_reference(store: Store, run: Run) -> None:
+    """Each alone is enough; a line that has neither is not told."""
+    lines = (
+        {"transaction_id": "T", "reference_no": "by transaction"},
+        {"own_reference": "ours", "reference_no": "by reference"},
+        {"transaction_id": "other", "own_reference": "", "reference_no": "neither"},
+    )
+    save(store, run, "settlement/1", *lines)
+    with store.reading() as connection:
+        found = settlement_rows.evidence_of(
+            connection, run, transaction_id="T", references={"ours", ""}
+        )
+        alone = settlement_rows.evidence_of(connection, run, transaction_id="", references={"ours"})
+
+    assert [one.reference_no for one in found] == ["by transaction", "by reference"]
+    assert [one.reference_no for one in alone] == ["by reference"]
