@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +13,7 @@ from recon.errors import UsageError
 from recon.model import Mode, NightRequest
 from recon.rules import Rules
 from recon.steps.predecessor import missing_days, said_of_predecessor
+from recon.steps.query import previous_night
 from recon.store import runs
 from recon.store.engine import Store, open_store
 from recon.store.history import of_entity
@@ -128,3 +131,21 @@ def test_holidays_are_no_missing_days() -> None:
     found = missing_days("2026-11-18", day="2026-11-24", calendar=calendar)
 
     assert found == [date(2026, 11, 20), date(2026, 11, 23)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [(Mode.LIVE, "2026-11-18-live"), (Mode.DRY_RUN, "2026-11-19-dry-run")]
+)
+def test_a_live_night_carries_on_from_live_nights_only(
+    store: Store, mode: Mode, expected: str
+) -> None:
+    """What a dry run left open nobody was told, so only a dry run may carry on from it."""
+    ran(store, "2026-11-18", said="opening")
+    ran(store, "2026-11-19", mode=Mode.DRY_RUN)
+    tonight = ran(store, "2026-11-20", mode=mode)
+    with store.reading() as connection:
+        night = runs.get(connection, tonight)
+    environment = cast("Any", SimpleNamespace(store=store))
+    previous = previous_night(night, environment=environment)
+    assert previous is not None
+    assert previous.run_id == expected
