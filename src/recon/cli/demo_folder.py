@@ -22,6 +22,7 @@ _MADE_PATTERNS = (
     "ledger.csv",
     "config/gateway.toml",
     "config/merchants.toml",
+    "config/retention.toml",
     "config/rules.toml",
     "inbox/orders-????-??-??-*.csv",
     "settlement/settlement-????-??-??.csv",

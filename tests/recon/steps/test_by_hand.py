@@ -1,4 +1,5 @@
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +110,15 @@ def test_an_unknown_order_is_named(merchant: Any) -> None:
         _ask(merchant, "capture", payment)
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT interrupts, also where these tests were begun in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
     """Told to end while it is on its way: the answer is kept first, then the signal comes."""
     payment = merchant.payments("authorised")[0]
