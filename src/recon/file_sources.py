@@ -13,6 +13,9 @@ SFTP = "sftp"
 S3 = "s3"
 
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+_ENDPOINT = re.compile(
+    r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?/?"
+)
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 
 
@@ -49,6 +52,11 @@ class RemoteSource(BaseModel):
         if parts.scheme not in {SFTP, S3} or not parts.hostname or parts.query or parts.fragment:
             msg = "is neither sftp://user@host/folder nor s3://bucket/folder"
             raise ValueError(msg)
+        try:
+            _ = parts.port
+        except ValueError:
+            msg = "has a port that does not exist"
+            raise ValueError(msg) from None
         if parts.password is not None:
             msg = "holds a password; name its variable in password_env instead"
             raise ValueError(msg)
@@ -56,6 +64,14 @@ class RemoteSource(BaseModel):
             msg = "leads upwards by .."
             raise ValueError(msg)
         return url
+
+    @field_validator("endpoint")
+    @classmethod
+    def _storage(cls, endpoint: str) -> str:
+        if endpoint and _ENDPOINT.fullmatch(endpoint) is None:
+            msg = "is no address of a storage such as https://s3.example.com:9000"
+            raise ValueError(msg)
+        return endpoint
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -19,6 +19,8 @@ S3 = {"url": "s3://b/out", "access_key_env": "A", "secret_key_env": "S"}
         (SFTP | {"url": "sftp://h/out"}, "names no user"),
         (SFTP | {"known_hosts_file": None}, "known_hosts_file is needed"),
         (SFTP | {"key_file": "k"}, "name one of key_file, password_env and password_file"),
+        (SFTP | {"url": "sftp://u@h:99999/out"}, "has a port that does not exist"),
+        (S3 | {"endpoint": "s3.example.com"}, "is no address of a storage"),
         (S3 | {"access_key_env": ""}, "access_key_env and one of"),
         (S3 | {"secret_key_file": "s"}, "access_key_env and one of"),
     ],

@@ -3,10 +3,12 @@
 A file is fetched under a hidden name, compared with what the server says of it before and after,
 and renamed into the inbox last; its `.done` and control files come before it. Nothing elsewhere is
 moved, changed or deleted. A file whose size and time are those of the one in the inbox is known.
+What is new is fetched after it stood still for a while: a half of it that was fetched would stand
+still in the inbox, and look whole.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +19,7 @@ from typing import Protocol
 from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes import scrubbed
 from recon.foreign_bytes.limits import FILE_BYTES_MAX
+from recon.foreign_bytes.settling import LOOKS_MAX
 from recon.order_file.inbox import WAITS_FOR
 
 NAMES_MAX = 10_000
@@ -25,6 +28,8 @@ NAMES_MAX = 10_000
 NAME_CHARACTERS_MAX = 200
 FETCHED_MODE = 0o600
 PART_PREFIX = ".fetch-"
+GROWS = "is still being written; it is fetched when it stands still"
+CHANGED = "changed while it was fetched; it is fetched again next time"
 _ODD_CHARACTERS = frozenset('/\\:*?"<>|')
 
 
@@ -61,6 +66,8 @@ class Fetched:
     """New in the inbox."""
     left: tuple[tuple[str, str], ...]
     """(name, why) of files that were wanted and not brought."""
+    unfinished: tuple[str, ...] = ()
+    """Those of them that somebody was writing."""
 
 
 def fetch(
@@ -70,37 +77,82 @@ def fetch(
     patterns: Sequence[str],
     layouts: tuple[FileLayout, ...] = (),
     mark: Callable[[str], None] = lambda _: None,
+    settle: Callable[[], None] | None = None,
 ) -> Fetched:
     """Bring what is new in a folder elsewhere into the inbox.
+
+    A file without a `done_file` must stay as it is while `settle` waits, by what its server says of
+    it: no clock is asked, ours and the server's may differ. None fetches at once.
 
     Raises:
         OSError: the inbox cannot be written, or the folder elsewhere cannot be reached.
     """
     there = {entry.name: entry for entry in sorted(folder.entries(), key=lambda e: e.name)}
+    wanted = _wanted(there, patterns=patterns, layouts=layouts)
+    alone = [name for name in wanted if not layout_of(name, layouts=layouts).done_file]
+    fresh = [
+        name
+        for name in alone
+        if not _unfit(there[name]) and not _is_known(there[name], inbox=inbox)
+    ]
+    growing = _growing(folder, there, names=fresh, settle=settle) if settle else {}
+    names: list[str] = []
+    left: list[tuple[str, str]] = []
+    for name in wanted:
+        layout = layout_of(name, layouts=layouts)
+        beside = [name + ending for ending in (layout.control_file, layout.done_file) if ending]
+        why = _unfit(there[name]) or growing.get(name, "")
+        missing = [each for each in beside if each not in there]
+        if not why and missing:
+            why = f"{WAITS_FOR} {missing[0]}"
+        for each in () if why else [*beside, name]:
+            if not why and not _is_known(there[each], inbox=inbox):
+                why = _unfit(there[each]) or _bring(folder, there[each], inbox=inbox, mark=mark)
+                names += [] if why or each != name else [each]
+        if why:
+            left.append((scrubbed(name), why))
+    unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
+    return Fetched(tuple(names), tuple(left), unfinished)
+
+
+def _wanted(
+    names: Iterable[str], *, patterns: Sequence[str], layouts: tuple[FileLayout, ...]
+) -> Sequence[str]:
+    """Names that fit a pattern, without the partners, which come with their files."""
     partners = tuple(
         ending for each in layouts for ending in (each.control_file, each.done_file) if ending
     )
-    names: list[str] = []
-    left: list[tuple[str, str]] = []
-    for entry in there.values():
-        wanted = any(fnmatchcase(entry.name, pattern) for pattern in patterns)
-        if not wanted or (partners and entry.name.endswith(partners)):
-            continue
-        layout = layout_of(entry.name, layouts=layouts)
-        endings = [ending for ending in (layout.control_file, layout.done_file) if ending]
-        why = _unfit(entry)
-        missing = [
-            f"{entry.name}{ending}" for ending in endings if entry.name + ending not in there
-        ]
-        if not why and missing:
-            why = f"{WAITS_FOR} {missing[0]}"
-        for name in () if why else [*(entry.name + ending for ending in endings), entry.name]:
-            if not why and not _is_known(there[name], inbox=inbox):
-                why = _unfit(there[name]) or _bring(folder, there[name], inbox=inbox, mark=mark)
-                names += [] if why or name != entry.name else [name]
-        if why:
-            left.append((scrubbed(entry.name), why))
-    return Fetched(tuple(names), tuple(left))
+    return [
+        name
+        for name in names
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        and not (partners and name.endswith(partners))
+    ]
+
+
+def _growing(
+    folder: RemoteFolder,
+    there: dict[str, RemoteFile],
+    *,
+    names: Sequence[str],
+    settle: Callable[[], None],
+) -> Mapping[str, str]:
+    """Files that did not stand still, and why each is left; `there` is renewed meanwhile."""
+    moving, gone = list(names), dict[str, str]()
+    for _ in range(LOOKS_MAX):
+        if not moving:
+            break
+        settle()
+        before, moving = moving, []
+        for name in before:
+            now = folder.again(name)
+            if now is None:
+                gone[name] = "is gone again"
+                continue
+            if now.mark != there[name].mark:
+                moving.append(name)
+            there[name] = now
+    return gone | dict.fromkeys(moving, GROWS)
 
 
 def _unfit(entry: RemoteFile) -> str:
@@ -134,7 +186,7 @@ def _bring(
         size = _write(folder, entry, part=part)
         after = folder.again(entry.name)
         if size != entry.size_bytes or after is None or after.mark != entry.mark:
-            return "changed while it was fetched; it is fetched again next time"
+            return CHANGED
         os.utime(part, (_seconds(entry), _seconds(entry)))
         mark("fetched")
         part.replace(inbox / entry.name)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from aiohttp import ClientError
 from botocore.exceptions import BotoCoreError
 from s3fs import S3FileSystem
 
@@ -80,7 +81,12 @@ def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterat
             skip_instance_cache=True,
         )
         yield S3Folder(storage, folder=f"{parts.netloc}{parts.path}")
-    except (BotoCoreError, OSError) as error:
+    except (
+        FileNotFoundError
+    ) as error:  # a storage has no folders, only objects whose names share one
+        msg = f"{source.shown} cannot be read: there is no such bucket, or nothing at {error}"
+        raise SourceUnreadableError(msg) from error
+    except (BotoCoreError, ClientError, OSError) as error:
         msg = f"{source.shown} cannot be read: {error or type(error).__name__}"
         raise SourceUnreadableError(msg) from error
 

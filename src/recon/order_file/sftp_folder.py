@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import paramiko
+from paramiko.hostkeys import InvalidHostKey
 
 from recon.errors import ConfigurationError, SourceUnreadableError
 from recon.file_sources import RemoteSource
@@ -104,6 +105,9 @@ def _load_known_hosts(client: paramiko.SSHClient, source: RemoteSource) -> None:
         client.load_host_keys(str(path))
     except OSError as error:
         msg = f"the file of known hosts {path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    except (InvalidHostKey, ValueError) as error:
+        msg = f"the file of known hosts {path} holds a line that is none of OpenSSH's: {error}"
         raise ConfigurationError(msg) from error
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,7 +88,7 @@ def arrivals(
     found = Arrivals()
     missing: list[tuple[ExpectedFile, datetime]] = []
     for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
-        _fetch_all(found, account=account, environment=environment)
+        _fetch_all(found, run, account=account, environment=environment)
         missing = list(_missing(run, account=account, environment=environment))
         now = environment.clock()
         ends = [until for _, until in missing if until > now]
@@ -110,20 +110,29 @@ def _day(run: Run) -> date:
     return date.fromisoformat(run.business_date)
 
 
-def _fetch_all(found: Arrivals, *, account: Inbox, environment: Environment) -> None:
+def _fetch_all(found: Arrivals, run: Run, *, account: Inbox, environment: Environment) -> None:
+    of_orders = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    settle = timedelta(seconds=of_orders.settle_seconds)
     found.left.clear()
     found.failed.clear()
     for source in account.sources:
         try:
-            came = _fetch(source, account=account, environment=environment)
+            came = _fetch(source, account=account, settle=settle, environment=environment)
         except SourceUnreadableError as error:
             found.failed[source.shown] = str(error)
             continue
         found.fetched += came.names
         found.left |= dict(came.left)
+        if came.unfinished:
+            found.failed[source.shown] = (
+                f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
+                "writing; run the night again when it is complete"
+            )
 
 
-def _fetch(source: RemoteSource, *, account: Inbox, environment: Environment) -> Fetched:
+def _fetch(
+    source: RemoteSource, *, account: Inbox, settle: timedelta, environment: Environment
+) -> Fetched:
     with _opened(source, environment=environment.variables) as folder:
         return fetch(
             folder,
@@ -131,6 +140,7 @@ def _fetch(source: RemoteSource, *, account: Inbox, environment: Environment) ->
             patterns=source.files,
             layouts=account.layouts,
             mark=environment.mark,
+            settle=partial(environment.pause, settle) if settle else None,
         )
 
 

@@ -1,5 +1,7 @@
 import stat
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +93,68 @@ def test_an_object_replaced_while_it_is_read_is_not_taken(
     assert list(tmp_path.iterdir()) == []
 
 
+class _Cutting(BaseHTTPRequestHandler):
+    """A storage of one object, whose connection breaks in the middle of it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _head(self, status: int, size: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(size))
+        self.send_header("ETag", '"x"')
+        self.send_header("Last-Modified", "Fri, 20 Nov 2026 10:00:00 GMT")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self._head(200, 100)
+
+    def do_GET(self) -> None:
+        listing = (
+            b"<ListBucketResult><KeyCount>1</KeyCount><IsTruncated>false</IsTruncated><Contents>"
+            b"<Key>out/a.csv</Key><LastModified>2026-11-20T10:00:00.000Z</LastModified>"
+            b"<ETag>x</ETag><Size>100</Size></Contents></ListBucketResult>"
+        )
+        body = listing if "list-type" in self.path else b"cut"
+        self._head(200, len(body) if body is listing else 100)
+        self.wfile.write(body)
+        self.close_connection = True
+
+
+def test_a_connection_that_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half an object never reaches the inbox, and the sentence names the storage."""
+    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with pytest.raises(SourceUnreadableError, match="s3://books/out cannot be read"):
+            visit(source(f"http://127.0.0.1:{server.server_port}"), tmp_path)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_absent_bucket_and_absent_keys_are_told(
     storage: tuple[str, Any], tmp_path: Path
 ) -> None:
     """The sentence says which storage, or which variable."""
-    address, _ = storage
-    with pytest.raises(SourceUnreadableError, match="s3://none/out cannot be read"):
-        visit(source(address, url="s3://none/out"), tmp_path)
+    address, client = storage
+    for url in ("s3://none/out", "s3://books/empty"):
+        with pytest.raises(SourceUnreadableError, match=f"{url} cannot be read: there is no such"):
+            visit(source(address, url=url), tmp_path)
     with pytest.raises(ConfigurationError, match="OTHER, a key of the storage, is not set"):
         visit(source(address, access_key_env="OTHER"), tmp_path)
     secret = tmp_path / "secret"
     secret.write_text("testing")
+    secret.chmod(0o600)
+    client.put_object(Bucket="books", Key="kept/b.txt", Body=b"one")
+    by_file = source(address, url="s3://books/kept", secret_key_env="", secret_key_file=secret)
+    assert visit(by_file, tmp_path) == Fetched((), ())
     secret.chmod(0o644)
     with pytest.raises(ConfigurationError, match="others can read it"):
-        visit(source(address, secret_key_env="", secret_key_file=secret), tmp_path)
+        visit(by_file, tmp_path)

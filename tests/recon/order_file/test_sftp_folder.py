@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import paramiko
@@ -8,6 +8,7 @@ import pytest
 from recon.errors import ConfigurationError, SourceUnreadableError
 from recon.file_layouts import FileLayout
 from recon.file_sources import RemoteSource
+from recon.foreign_bytes.settling import LOOKS_MAX
 from recon.order_file.fetching import Fetched, fetch
 from recon.order_file.sftp_folder import sftp_folder
 
@@ -46,11 +47,21 @@ def source(served: Served, tmp_path: Path, **changed: object) -> RemoteSource:
 
 
 def visit(
-    found: RemoteSource, inbox: Path, *layouts: FileLayout, password: str = PASSWORD
+    found: RemoteSource,
+    inbox: Path,
+    *layouts: FileLayout,
+    password: str = PASSWORD,
+    settle: Callable[[], None] | None = None,
 ) -> Fetched:
     """Fetch what is new."""
     with sftp_folder(found, environment={"SFTP_PASSWORD": password}) as folder:
-        return fetch(folder, inbox=inbox, patterns=found.files, layouts=layouts)
+        return fetch(
+            folder,
+            inbox=inbox,
+            patterns=found.files,
+            layouts=layouts,
+            settle=settle,
+        )
 
 
 def test_files_come_once_and_come_again_when_they_changed(
@@ -95,11 +106,53 @@ def test_a_file_replaced_while_it_is_read_is_not_taken(
     (folder / "a.csv").write_text("x" * 50)
     served.on_read.append("a.csv")
     found = visit(source(served, tmp_path), inbox)
-    assert found.names == ()
+    assert (found.names, found.unfinished) == ((), ("a.csv",))
     assert found.left[0][1].startswith("changed while it was fetched")
     assert list(inbox.iterdir()) == []
     served.on_read.clear()
     assert visit(source(served, tmp_path), inbox).names == ("a.csv",)
+
+
+@pytest.mark.parametrize(("writes", "brought"), [(3, {"a.csv"}), (99, set())])
+def test_a_file_that_is_still_uploaded_is_waited_for(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path, writes: int, brought: set[str]
+) -> None:
+    """Half of it would stand still in the inbox and look whole; its neighbour comes meanwhile."""
+    folder, served = theirs
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("row\n")
+    looks: list[str] = []
+
+    def write_on() -> None:
+        looks.append("")
+        if len(looks) <= writes:
+            with (folder / "a.csv").open("a") as file:
+                file.write("row\n")
+
+    found = visit(source(served, tmp_path), inbox, settle=write_on)
+    assert set(found.names) == {"b.csv"} | brought
+    assert set(found.unfinished) == {"a.csv"} - brought
+    assert len(looks) == (writes + 1 if brought else LOOKS_MAX)
+    here = {path.name: path.read_text() for path in inbox.iterdir()}
+    assert here == {"b.csv": "row\n"} | dict.fromkeys(brought, "row\n" * 4)
+    looked = len(looks)
+    again = visit(source(served, tmp_path, files=["b.csv"]), inbox, settle=write_on)
+    assert (again, len(looks)) == (Fetched((), ()), looked)
+
+
+def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """What somebody calls complete is believed; what was taken away is named."""
+    folder, served = theirs
+    (folder / "a.csv").write_text("x")
+    (folder / "a.csv.done").write_text("")
+    done = FileLayout(files="a*", done_file=".done")
+    found = source(served, tmp_path)
+    assert visit(found, inbox, done, settle=lambda: pytest.fail("waits")).names == ("a.csv",)
+    (folder / "b.csv").write_text("x")
+    gone = visit(found, inbox, done, settle=(folder / "b.csv").unlink)
+    assert gone == Fetched((), (("b.csv", "is gone again"),))
 
 
 def test_a_file_comes_when_its_partners_are_there(
@@ -118,9 +171,18 @@ def test_a_file_comes_when_its_partners_are_there(
 
 
 def test_a_key_opens_the_door_too(theirs: tuple[Path, Served], inbox: Path, tmp_path: Path) -> None:
-    """A private key of mode 0600 is used; one that others can read is refused."""
+    """A private key or password file of mode 0600 is used; one that others can read is refused."""
     folder, served = theirs
     (folder / "a.csv").write_text("x")
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD)
+    secret.chmod(0o600)
+    by_file = source(served, tmp_path, password_env="", password_file=secret)
+    assert visit(by_file, inbox).names == ("a.csv",)
+    secret.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="others can read it"):
+        visit(by_file, inbox)
+    (inbox / "a.csv").unlink()
     key = tmp_path / "key"
     served.user_key.write_private_key_file(str(key))
     key.chmod(0o600)
@@ -148,6 +210,10 @@ def test_another_server_is_not_believed(
     (tmp_path / "known_hosts").write_text("")
     with pytest.raises(SourceUnreadableError, match="not found in known_hosts"):
         visit(found, inbox)
+    for line in (b"h ssh-rsa AAA\n", b"\xff\xfe"):
+        (tmp_path / "known_hosts").write_bytes(line)
+        with pytest.raises(ConfigurationError, match="holds a line that is none of OpenSSH's"):
+            visit(found, inbox)
     (tmp_path / "known_hosts").unlink()
     with pytest.raises(ConfigurationError, match=r"known hosts .* cannot be read"):
         visit(found, inbox)

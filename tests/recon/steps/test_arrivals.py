@@ -1,10 +1,14 @@
 import socket
-from datetime import timedelta
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
 
 from recon.model import Mode, NightRequest, Verdict
+from recon.order_file.fetching import RemoteFile
+from recon.steps import arrivals
 from recon.steps.ingest import ingest
 from recon.store import order_rows, runs
 from recon.store.schema import reject
@@ -24,14 +28,15 @@ def declare(merchant: Any, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def told(merchant: Any, **sleeping: Any) -> str:
+def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
     """What the first step of a night says."""
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
         now = merchant.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id="run-1", as_of=now, now=now)
-        return ingest("run-1", environment=environment, **sleeping).sentence
+        used = replace(environment, pause=pause) if pause else environment
+        return ingest("run-1", environment=used, **sleeping).sentence
 
 
 def test_a_night_waits_for_a_file_that_comes_late(merchant: Any) -> None:
@@ -97,6 +102,58 @@ password_env = "SFTP_PASSWORD"
     assert "1 new order files" in sentence
     assert f"sftp://u@127.0.0.1:{port}/out cannot be read" in sentence
     assert _rejects(merchant) == [f"sftp://u@127.0.0.1:{port}/out"]
+
+
+def test_a_file_that_somebody_writes_elsewhere_leaves_the_night_incomplete(
+    merchant: Any, monkeypatch: Any
+) -> None:
+    """Nothing of it is read, its folder stands among the sources; the same night heals."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text().replace("settle_seconds = 0", "settle_seconds = 5"))
+    declare(
+        merchant,
+        """
+[[accounts."100042/100042001".sources]]
+url = "s3://books/out"
+access_key_env = "A"
+secret_key_env = "S"
+""",
+    )
+    kept = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    text = kept.read_bytes()
+    kept.unlink()
+    monkeypatch.setattr(arrivals, "_opened", lambda *_, **__: nullcontext(_Uploading(text)))
+    moments: list[timedelta] = []
+    _Uploading.ends = False
+    sentence = told(merchant, pause=moments.append)
+    assert "orders.csv was not fetched: is still being written" in sentence
+    assert set(moments) == {timedelta(seconds=5)}
+    assert _rejects(merchant) == ["s3://books/out"]
+    _Uploading.ends = True
+    with merchant.environment() as environment:
+        later = replace(environment, pause=moments.append)
+        assert "1 new order files" in ingest("run-1", environment=later).sentence
+    assert _sources_with_rejects(merchant) == []
+
+
+class _Uploading:
+    """A folder elsewhere whose file grows with every look until it ends."""
+
+    ends = False
+
+    def __init__(self, text: bytes) -> None:
+        self._text, self._looks = text, 0
+
+    def entries(self) -> list[RemoteFile]:
+        return [self.again("orders.csv")]
+
+    def again(self, name: str) -> RemoteFile:
+        self._looks += not self.ends
+        size = len(self._text)
+        return RemoteFile(name, size, datetime(2026, 11, 20, tzinfo=UTC), f"{self._looks}")
+
+    def parts(self, _: str) -> list[bytes]:
+        return [self._text]
 
 
 def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
