@@ -357,7 +357,7 @@ class World:
             "SELECT a.instruction_id, b.body_sha256, a.position FROM attempt a "
             "JOIN batch b ON b.batch_id = a.batch_id"
         ).fetchall()
-        happened = {(one.body_sha256, one.position) for one in self.gateway.happened}
+        happened = {(one.body_sha256, one.position) for one in self.gateway.effects()}
         return [(wanted, 1) for wanted, sha256, place in found if (sha256, place) in happened]
 
     def _steps(self, environment: Environment) -> None:
