@@ -1,25 +1,29 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions, orders that verified notifications or settlement files named, open breaks, and orders
-that come of an age at which they are asked about again. Afterwards every order whose money was
-touched is asked again. A key without a usable answer is `failed`, never "not found".
+instructions, orders that verified notifications or settlement files named, open breaks, old orders
+whose rows came late, and orders that come of an age at which they are asked about again.
+Afterwards every order whose money was touched is asked again. A key without a usable answer is
+`failed`, never "not found".
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from recon.gateway_adapter.queries import KeyAnswers
 from recon.model import Answer, Mode, StepSummary
+from recon.rules import Rules
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import keep_ledger
 from recon.steps.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
 from recon.steps.settled import settled_since
 from recon.steps.siblings import ask_siblings
-from recon.steps.window import in_window, ledger_start, looked_back, window_start
+from recon.steps.window import in_window, ledger_start, looked_back, opening, window_start
 from recon.store import (
     answers,
+    input_rows,
     instruction_rows,
     ledger_rows,
     notification_rows,
@@ -90,10 +94,21 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             keys.update(settlement_rows.order_nos_told(connection, run, since=day))
         spans = looked_back(run, before=before)
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
+        keys.update(_came_late(connection, run, before=before, rules=rules))
         stored = results.load(connection, before.run_id) if before is not None else None
         if stored is not None:
             keys.update(stored.breaks["order_no"])
     return keys - {""}
+
+
+def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
+    """Old orders of files that no night has read; those of a first night are opening balance."""
+    read = None if before is None else input_rows.load(connection, before.run_id)
+    if read is None:
+        return set()
+    first = opening(rules) or datetime.min.replace(tzinfo=UTC)
+    span = (first, window_start(run, rules=rules))
+    return order_rows.came_after(connection, run, last_file=read.last_file, span=span)
 
 
 def previous_night(run: Run, *, environment: Environment) -> Run | None:

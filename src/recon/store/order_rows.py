@@ -42,6 +42,9 @@ _STANDING = select(order_row.c.order_no).where(
     order_row.c.superseded_in.is_(None),
 )
 _SINCE = _STANDING.where(order_row.c.ordered_at >= bindparam("since"))
+_CAME_AFTER = _SINCE.where(
+    order_row.c.ordered_at < bindparam("before"), order_row.c.file_id > bindparam("last_file")
+)
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -129,6 +132,16 @@ def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[s
     """Order numbers of the account's rows without a successor, ordered since an instant."""
     place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
     return set(connection.execute(_SINCE, place | {"since": since}).scalars())
+
+
+def came_after(
+    connection: Connection, run: Run, *, last_file: int, span: tuple[datetime, datetime]
+) -> set[str]:
+    """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
+    since, before = span
+    values = {"since": since, "before": before, "last_file": last_file}
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    return set(connection.execute(_CAME_AFTER, place | values).scalars())
 
 
 def ordered_between(

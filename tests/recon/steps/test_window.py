@@ -145,6 +145,26 @@ def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
     assert again == ["matched", "", "REFUND_UNEXPECTED"]
 
 
+def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant: Any) -> None:
+    """A forgotten order and a new word on an old one are asked about and judged, each once."""
+    one, late, gone, early = [p for p in merchant.payments("captured") if p.currency == "EUR"][:4]
+    old = {"ordered_at": LONG_AGO.isoformat()}
+    changed = merchant.order(one) | old
+    merchant.drop("orders.csv", changed, merchant.order(gone) | old)
+    merchant.night()
+    assert judged(merchant, one.order_no) == ""
+    too_old = {"ordered_at": "2020-01-01T00:00:00+00:00"}
+    merchant.drop("orders.csv", changed | {"status": "cancelled"}, merchant.order(gone) | old)
+    merchant.drop("late.csv", merchant.order(late, amount="900000.00") | old)
+    merchant.drop("early.csv", merchant.order(early) | too_old)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    told = [judged(merchant, p.order_no) for p in (one, late, gone, early)]
+    assert told == ["STATUS_CONFLICT", "AMOUNT_UNDER", "", ""]
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+
+
 def test_nights_that_were_skipped_are_caught_up() -> None:
     """The spans of a night begin where the night before ended."""
     spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
