@@ -2,7 +2,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from openpyxl import Workbook
+from pyarrow import parquet as pq
 from pydantic import SecretStr, ValidationError
 
 from recon.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
@@ -116,10 +119,23 @@ LAYOUT = {
 }
 
 
-def test_a_ledger_file_may_have_a_layout(tmp_path: Path) -> None:
-    """Names, words, constants, decimal sign and local dates of the books are read as declared."""
-    path = tmp_path / "books.csv"
-    path.write_text("Beleg;order_no;Art;Betrag;Gebucht\nE-1;A-1;Zahlung;10,00;05.07.2026 11:00\n")
+@pytest.mark.parametrize("ending", [".csv", ".xlsx", ".parquet"])
+def test_a_ledger_file_may_have_a_layout(tmp_path: Path, ending: str) -> None:
+    """Names, words, constants, decimal sign and local dates mean the same in every format."""
+    path = tmp_path / f"books{ending}"
+    rows = ("Beleg;order_no;Art;Betrag;Gebucht", "E-1;A-1;Zahlung;10,00;05.07.2026 11:00")
+    header, cells = (row.split(";") for row in rows)
+    if ending == ".csv":
+        path.write_text("\n".join(rows) + "\n")
+    elif ending == ".parquet":
+        pq.write_table(
+            pa.table({name: [cell] for name, cell in zip(header, cells, strict=True)}), path
+        )
+    else:
+        book = Workbook()
+        for row in (header, cells):
+            book.active.append(row)
+        book.save(path)
     plain = tmp_path / "plain.csv"
     plain.write_text(f"{COLUMNS}\n{','.join(ROW)}\n".replace("2026-01-05", "2026-07-05"))
     source = LedgerSource.model_validate({"path": path, "layout": LAYOUT})

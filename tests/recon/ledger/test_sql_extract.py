@@ -2,10 +2,12 @@ import shutil
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
@@ -125,6 +127,29 @@ def test_a_ledger_that_counts_differently_is_refused(
         extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB)
 
 
+def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) -> None:
+    """Somebody books an entry between the rows and their count."""
+    counted = sql_extract._counted
+
+    def count(*of: Any) -> int:
+        book()
+        return counted(*of)
+
+    monkeypatch.setattr(sql_extract, "_counted", count)
+
+
+def test_sqlite_is_read_in_one_snapshot(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is booked between the rows and their count belongs to neither."""
+    url = fill(books, ("x", 1))
+    with closing(sqlite3.connect(books)) as connection:
+        connection.execute("pragma journal_mode = wal")
+    counting_after(monkeypatch, lambda: fill(books, ("y", 2)))
+    first, second = (
+        extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read for _ in "12"
+    )
+    assert (first, second) == (1, 2)
+
+
 @pytest.mark.parametrize(
     "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
 )
@@ -166,7 +191,26 @@ def test_an_address_is_never_shown_with_its_password() -> None:
 
 
 @pytest.mark.postgresql
-def test_postgresql_is_read_in_one_snapshot_that_cannot_write(
+def test_postgresql_is_read_in_one_snapshot(
+    books_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is booked between the rows and their count belongs to neither."""
+    server = books_url.replace("+psycopg", "")
+    with psycopg.connect(server, autocommit=True) as owner:
+        owner.execute("create table entry (a text, b numeric(12, 2))")
+        booked = "insert into entry values ('x', 1.50)"
+        owner.execute(booked)
+        counting_after(monkeypatch, lambda: owner.execute(booked))
+        found = [
+            extract(books_url, query="select a, b from entry", wanted=AB, amount="b").rows_read
+            for _ in "12"
+        ]
+        owner.execute("drop table entry")
+    assert found == [1, 2]
+
+
+@pytest.mark.postgresql
+def test_postgresql_is_read_by_one_who_cannot_write(
     books_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numerics are exact and summed twice; writes and double precision are refused."""
