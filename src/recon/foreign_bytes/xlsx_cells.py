@@ -203,7 +203,9 @@ def _has_stray_text(window: _Bytes, prefix: bytes, *, opens: _Places) -> bool:
     """Whether text may stand where only elements do, so that a value could have lost some."""
     closing = np.flatnonzero(window[:-1] == ord(">"))
     behind = window[closing + 1]
+    spaced = closing[behind <= ord(" ")]
     texts = closing[(behind > ord(" ")) & (behind != ord("<"))]
+    texts = np.concatenate([texts, spaced[_hold_text(window, spaced, opens=opens)]])
     before = opens[np.maximum(np.searchsorted(opens, texts) - 1, 0)] if len(opens) else texts
     if bool((window[before + 1] == ord("/")).any() or (window[texts - 1] == ord("/")).any()):
         return True
@@ -212,6 +214,18 @@ def _has_stray_text(window: _Bytes, prefix: bytes, *, opens: _Places) -> bool:
         for name in _ELEMENTS_ONLY
         for word in (name + b">", name + b" ")
     )
+
+
+def _hold_text(window: _Bytes, closing: _Places, *, opens: _Places) -> npt.NDArray[np.bool_]:
+    """Whether more than white space stands between these ends of tags and the next tag."""
+    if not len(closing):
+        return np.zeros(0, dtype=bool)
+    ends = np.append(opens, len(window))
+    bounds = np.empty(2 * len(closing), dtype=np.int64)
+    bounds[0::2], bounds[1::2] = closing + 1, ends[np.searchsorted(ends, closing)]
+    dark = np.append(window > ord(" "), [False])
+    found: npt.NDArray[np.bool_] = np.logical_or.reduceat(dark, bounds)[0::2]
+    return found
 
 
 def _in_order(rows: _Found, cells: _Found, *, last: _Places) -> bool:

@@ -85,6 +85,8 @@ def test_cells_may_all_leave_out_their_places() -> None:
         ("<v>1</v></c>", "9<v>1</v></c>", "text stands between the cells' elements at row 1"),
         ('t="b"/>', 't="b"/>9', "text stands between the cells' elements at row 7 ('9')"),
         ('<row r="7">', '<row r="7">9', "text stands between the cells' elements at row 7"),
+        ("</is></c>", "</is> 9</c>", "text stands between the cells' elements at row 7 (' 9')"),
+        ('t="b"/>', 't="b"/>\n9 ', "text stands between the cells' elements at row 7"),
         ('"AB7"', '"A0B7"', "a cell of row 7 does not say where it stands"),
         ('"AB7"', '"AB7777777777777"', "a cell of row 7 does not say where it stands"),
         ('"AB7"', '"7"', "a cell of row 7 does not say where it stands"),

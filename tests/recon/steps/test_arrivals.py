@@ -11,7 +11,7 @@ from recon.order_file.fetching import RemoteFile
 from recon.steps import arrivals
 from recon.steps.ingest import ingest
 from recon.store import order_rows, runs
-from recon.store.schema import reject
+from recon.store.schema import order_file, order_row, reject
 
 EXPECTED = """
 [[accounts."100042/100042001".expected]]
@@ -154,6 +154,32 @@ class _Uploading:
 
     def parts(self, _: str) -> list[bytes]:
         return [self._text]
+
+
+def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merchant: Any) -> None:
+    """Under any name; equal rows are stored once and counted, and the line says what was known."""
+    one, other = map(merchant.order, merchant.payments("captured")[:2])
+    path = merchant.drop("orders.csv", one, one)
+    assert told(merchant).startswith("1 new order files with 2 rows accepted and 0 rejected; 0 ")
+
+    def again() -> tuple[str, list[tuple[Any, ...]], int]:
+        with merchant.environment() as environment:
+            sentence = ingest("run-1", environment=environment).sentence
+            with environment.store.reading() as connection:
+                named = order_file.c.name, order_file.c.version, order_file.c.rows_repeat
+                files = [tuple(row) for row in connection.execute(select(*named))]
+                return sentence, files, len(connection.execute(select(order_row)).all())
+
+    known = "0 new order files with 0 rows accepted and 0 rejected; "
+    first = ("orders.csv", 1, 1)
+    assert again() == (f"{known}1 files were known already.", [first], 1)
+    (merchant.inbox / "copy.csv").write_bytes(path.read_bytes())
+    assert again() == (f"{known}2 files were known already.", [first], 1)
+    merchant.drop("orders.csv", one, other)
+    (merchant.inbox / "copy.csv").unlink()
+    sentence, files, rows = again()
+    assert sentence.startswith("1 new order files with 2 rows accepted")
+    assert (files, rows) == ([first, ("orders.csv", 2, 1)], 2)
 
 
 def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
