@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from recon.errors import SourceMissingError, SourceUnreadableError
+from recon.file_layouts import FileLayout
 from recon.order_file import inbox
+from recon.steps.arrivals import left
 
 
 def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) -> None:
@@ -26,6 +28,22 @@ def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) ->
         "link.csv": "not a regular file",
         "pipe.csv": "not a regular file",
     }
+
+
+def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
+    """Only where its layout asks for one; what stands beside a file is none itself."""
+    layouts = (FileLayout(files="a*", done_file=".done", control_file=".control.csv"),)
+    for name in ("a.csv", "a.csv.control.csv", "b.csv"):
+        (tmp_path / name).write_text("x")
+    found = inbox(tmp_path, layouts=layouts)
+    assert [path.name for path in found.files] == ["b.csv"]
+    assert left(found) == " Left for later: a.csv is not complete yet: waits for a.csv.done."
+    (tmp_path / "a.csv.done").write_text("")
+    complete = inbox(tmp_path, layouts=layouts)
+    assert [path.name for path in complete.files] == ["a.csv", "b.csv"]
+    beside = "stands beside an order file"
+    assert dict(complete.skipped) == {"a.csv.control.csv": beside, "a.csv.done": beside}
+    assert left(complete) == ""
 
 
 def test_an_empty_inbox_is_no_error(tmp_path: Path) -> None:
