@@ -32,8 +32,8 @@ def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) ->
 
 def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
     """Only where its layout asks for one; what stands beside a file is none itself."""
-    layouts = (FileLayout(files="a*", done_file=".done", control_file=".control.csv"),)
-    for name in ("a.csv", "a.csv.control.csv", "b.csv"):
+    layouts = (FileLayout(files="a*", done_file=".done", control_file=".control"),)
+    for name in ("a.csv", "a.csv.control", "b.csv"):
         (tmp_path / name).write_text("x")
     found = inbox(tmp_path, layouts=layouts)
     assert [path.name for path in found.files] == ["b.csv"]
@@ -42,7 +42,7 @@ def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
     complete = inbox(tmp_path, layouts=layouts)
     assert [path.name for path in complete.files] == ["a.csv", "b.csv"]
     beside = "stands beside an order file"
-    assert dict(complete.skipped) == {"a.csv.control.csv": beside, "a.csv.done": beside}
+    assert dict(complete.skipped) == {"a.csv.control": beside, "a.csv.done": beside}
     assert left(complete) == ""
 
 
