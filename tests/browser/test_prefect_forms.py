@@ -31,6 +31,12 @@ CURRENCIES = ("EUR", "GBP", "USD", "JPY", "KWD")
 RUN_SECONDS_MAX = 400
 """A worker starts an interpreter with all of Prefect for each run."""
 PAGE_MILLISECONDS = 60_000
+SHOWN = {
+    "summary": "BREAKS OPEN",
+    "totals": "what must be equal",
+    "breaks": "effect on ledger",
+}
+"""Kind of artifact -> words of it: the verdict, a column of each table."""
 CODE_LIVES = timedelta(seconds=30)
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
@@ -108,13 +114,20 @@ class Desk:
         late = "not right" in ended["state"]["message"] and tries > 1
         return self.decided(digest, by=by, tries=tries - 1) if late else ended
 
-    def workbook(self) -> Path:
-        """The file to which the newest workbook of the account is linked."""
-        self.page.goto(f"{self.url}/artifacts/key/workbook-100042001")
+    def artifact(self, kind: str, *, words: str) -> None:
+        """Open the account's newest artifact of a kind, and wait until it shows some words."""
+        self.page.goto(f"{self.url}/artifacts/key/{kind}-100042001")
         self.page.locator('a[href^="/artifacts/artifact/"]').first.click()
+        self.page.get_by_text(words).first.wait_for()
+        self.picture(kind)
+
+    def workbook(self) -> Path:
+        """The file to which the newest workbook is linked; all other artifacts are opened first."""
+        for kind, words in SHOWN.items():
+            self.artifact(kind, words=words)
+        self.artifact("workbook", words="reconciliation-")
         link = self.page.get_by_role("link", name=re.compile(r"reconciliation-.*\.xlsx")).first
         link.wait_for()
-        self.picture("workbook")
         return Path(unquote(urlsplit(link.get_attribute("href") or "").path))
 
     def deployment(self, name: str) -> str:
@@ -192,7 +205,7 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
 def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk) -> None:
     """A wrong value starts no run; nothing moves before the second person's code, then it does.
 
-    The night is followed while it works, and the workbook is found from its artifact.
+    The night is followed while it works, its artifacts are opened, its workbook found.
     """
     place = {"merchant_id": "100042", "account_id": "100042001", "business_date": "2026-11-20"}
     none = desk.refused(NIGHT, "does not match", **place | {"account_id": "1; drop"})
