@@ -1,13 +1,14 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions, orders that verified notifications or settlement files named, open breaks, old orders
-whose rows came late, and orders that come of an age at which they are asked about again.
+instructions, orders that verified notifications or settlement files named, what the night before
+left open (breaks, pending, without a usable answer), old orders whose rows came late, and orders
+that come of an age at which they are asked about again.
 Afterwards every order whose money was touched is asked again. A key without a usable answer is
 `failed`, never "not found".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -95,10 +96,18 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         spans = looked_back(run, before=before)
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
         keys.update(_came_late(connection, run, before=before, rules=rules))
-        stored = results.load(connection, before.run_id) if before is not None else None
-        if stored is not None:
-            keys.update(stored.breaks["order_no"])
+        if before is not None:
+            keys.update(_left_open(connection, before.run_id))
     return keys - {""}
+
+
+def _left_open(connection: Any, run_id: str) -> Iterator[str]:
+    """Orders that the night before could not end, whatever their age."""
+    stored = results.load(connection, run_id, with_matches=False)
+    if stored is not None:
+        yield from stored.breaks["order_no"]
+        yield from stored.pending["order_no"]
+    yield from answers.failed_keys(connection, run_id)
 
 
 def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -> set[str]:

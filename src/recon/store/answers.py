@@ -154,6 +154,18 @@ def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) 
     return [reason for reason, _ in found.all()]
 
 
+def failed_keys(connection: Connection, run_id: str) -> set[str]:
+    """Keys of the run's own account that got no usable answer before or after money moved."""
+    found = connection.execute(
+        select(query_key.c.order_no).where(
+            query_key.c.run_id == run_id,
+            query_key.c.phase.in_(OWN_PHASES),
+            query_key.c.answer == Answer.FAILED.value,
+        )
+    )
+    return set(found.scalars())
+
+
 def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:
     """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
     found = connection.execute(

@@ -165,6 +165,27 @@ def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant:
     assert [t for t in newest(merchant).control_totals if not t.passed] == []
 
 
+def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: Any) -> None:
+    """An outage on the one night that looks at it again heals like any other."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one))
+    row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{LONG_AGO.isoformat()}"
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
+    merchant.night()
+    of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(update(order_row).values(ordered_at=of_age))
+    merchant.fault({"operation": "retrievalTrans", "kind": "html"})
+    told = []
+    for date in ("2026-11-21", "2026-11-22"):
+        merchant.wait(hours=24)
+        merchant.night(date=date)
+        told.append(judged(merchant, one.order_no))
+        merchant.fault()
+
+    assert told == ["unverified", "matched"]
+
+
 def test_nights_that_were_skipped_are_caught_up() -> None:
     """The spans of a night begin where the night before ended."""
     spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
