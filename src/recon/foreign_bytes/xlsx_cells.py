@@ -45,6 +45,13 @@ _TYPE = re.compile(rb"\st\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _ATTRIBUTE = re.compile(rb"([^\s=\"']+)\s*=\s*[\"']")
 _ATTRIBUTES = frozenset({b"r", b"s", b"t", b"cm", b"vm", b"ph"})
 """What a cell may say of itself, but for what has a name space."""
+_ROW_ATTRIBUTES = frozenset(
+    {
+        *("r", "spans", "s", "customFormat", "ht", "hidden", "customHeight", "outlineLevel"),
+        *("collapsed", "thickTop", "thickBot", "ph"),
+    }
+)
+"""The same of a row."""
 
 _Bytes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.int64]
@@ -288,6 +295,9 @@ class _Walk:
         first = self._row + (self._column > 0)
         if not re.fullmatch("[0-9]{1,10}", number) or int(number) < first:
             self._refuse(f"row {number[:20]!r} stands behind row {self._row}")
+        for name in attributes:
+            if _BETWEEN not in name and name not in _ROW_ATTRIBUTES:
+                self._refuse(f"row {number[:20]} has {name[:20]!r}, which no row has")
         self._row, self._column = int(number), 0
 
     def _take_cell(self, attributes: dict[str, str]) -> None:

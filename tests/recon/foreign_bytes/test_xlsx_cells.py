@@ -90,6 +90,7 @@ def test_cells_may_all_leave_out_their_places() -> None:
         ('"AB7"', '"A0B7"', "a cell of row 7 does not say where it stands"),
         ('"AB7"', '"AB7777777777777"', "a cell of row 7 does not say where it stands"),
         ('"AB7"', '"7"', "a cell of row 7 does not say where it stands"),
+        ('<row r="7">', '<row r2="7">', "row 2 has 'r2', which no row has"),
         ('<row r="7">', '<row r="A7">', "row 'A7' stands behind row 1"),
         ('"AB7"', '"A\u00e47"', "a cell of row 7 does not say where it stands"),
         ('<row r="7">', '<row r="1">', "row '1' stands behind row 1"),

@@ -19,7 +19,7 @@ import psycopg
 import pyotp
 import pytest
 from cryptography.fernet import Fernet
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import Executable, create_engine, make_url, text
 
 from recon.figures import NightFigures
 from recon.matching.result import MATCH_COLUMNS
@@ -116,13 +116,14 @@ class Merchant:
         ) as opened:
             yield opened
 
-    def as_owner(self, statement: str) -> None:
+    def as_owner(self, *statements: str | Executable) -> None:
         """Change the database as whoever owns it could: a night's own login may not."""
         url = make_url(self.variables["RECON_DATABASE_URL"])
         owner = url.set(drivername="postgresql+psycopg", username="postgres")
         engine = create_engine(owner if ON_POSTGRESQL else url)
         with engine.begin() as connection:
-            connection.execute(text(statement))
+            for one in statements:
+                connection.execute(text(one) if isinstance(one, str) else one)
         engine.dispose()
 
     def night(

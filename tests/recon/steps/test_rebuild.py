@@ -30,13 +30,6 @@ def again(merchant: Any, name: str, *, out: Path | None = None) -> Rebuilt:
         return rebuild_night(name, out=out, environment=environment)
 
 
-def changed(merchant: Any, *statements: Any) -> None:
-    """The database after something was done to it past the product."""
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
 def other_rules(merchant: Any, text: str) -> None:
     """Rules with something added."""
     path = merchant.folder / "config" / "rules.toml"
@@ -81,7 +74,7 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
     run_id = newest(merchant)
 
     for gone, said in GONE:
-        changed(merchant, gone)
+        merchant.as_owner(gone)
         with pytest.raises(InputsGoneError, match=said):
             again(merchant, run_id)
 

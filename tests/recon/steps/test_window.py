@@ -58,8 +58,7 @@ def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant
     merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
     merchant.night()
     before = judged(merchant, one.order_no)
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        connection.execute(update(order_row).values(ordered_at=LONG_AGO))
+    merchant.as_owner(update(order_row).values(ordered_at=LONG_AGO))
     merchant.wait(hours=96)
     with pytest.raises(UsageError, match="no finished night of 2026-11-23"):
         merchant.night(date="2026-11-24")
@@ -131,12 +130,10 @@ def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
     first = [judged(merchant, p.order_no) for p in (one, other, changed)]
     merchant.post("/_sandbox/portal", {"action": "refund", "key": changed.transaction_id})
     ages = {one.order_no: 90, other.order_no: 91, changed.order_no: 180}
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        for number, days in ages.items():
-            at = AS_OF + timedelta(hours=12) - timedelta(days=days)
-            connection.execute(
-                update(order_row).where(order_row.c.order_no == number).values(ordered_at=at)
-            )
+    for number, days in ages.items():
+        at = AS_OF + timedelta(hours=12) - timedelta(days=days)
+        aged = update(order_row).where(order_row.c.order_no == number)
+        merchant.as_owner(aged.values(ordered_at=at))
     merchant.wait(hours=24)
     merchant.night(date="2026-11-21")
 
@@ -173,8 +170,7 @@ def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: 
     Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
     merchant.night()
     of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        connection.execute(update(order_row).values(ordered_at=of_age))
+    merchant.as_owner(update(order_row).values(ordered_at=of_age))
     merchant.fault({"operation": "retrievalTrans", "kind": "html"})
     told = []
     for date in ("2026-11-21", "2026-11-22"):
