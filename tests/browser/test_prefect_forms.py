@@ -32,11 +32,11 @@ RUN_SECONDS_MAX = 400
 """A worker starts an interpreter with all of Prefect for each run."""
 PAGE_MILLISECONDS = 60_000
 SHOWN = {
-    "summary": "BREAKS OPEN",
+    "summary": "what it did",
     "totals": "what must be equal",
     "breaks": "effect on ledger",
 }
-"""Kind of artifact -> words of it: the verdict, a column of each table."""
+"""Kind of artifact -> a column of its table, which no other page shows."""
 CODE_LIVES = timedelta(seconds=30)
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
