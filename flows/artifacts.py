@@ -26,7 +26,7 @@ from recon.model import NightRequest, StepSummary
 from tasks.running import say
 
 ROWS_SHOWN_MAX = 100
-"""Rows of the table of breaks; the workbook has all of them."""
+"""Rows of a table; the workbook has all of them."""
 
 Made = TypeVar("Made")
 NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")

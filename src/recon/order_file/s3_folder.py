@@ -81,9 +81,8 @@ def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterat
             skip_instance_cache=True,
         )
         yield S3Folder(storage, folder=f"{parts.netloc}{parts.path}")
-    except (
-        FileNotFoundError
-    ) as error:  # a storage has no folders, only objects whose names share one
+    except FileNotFoundError as error:
+        # A storage has no folders, only objects whose names share one.
         msg = f"{source.shown} cannot be read: there is no such bucket, or nothing at {error}"
         raise SourceUnreadableError(msg) from error
     except (BotoCoreError, ClientError, OSError) as error:

@@ -17,6 +17,7 @@ from recon.store.runs import Run
 from recon.store.schema import order_row
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+GRACE = '\n[grace]\ngateway_to_ledger = "30bd"\nhard_limit = "30bd"\n'
 LONG_AGO = AS_OF - timedelta(days=40)
 HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 
@@ -180,6 +181,25 @@ def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: 
         merchant.fault()
 
     assert told == ["unverified", "matched"]
+
+
+def test_what_waits_is_asked_about_until_it_is_late(merchant: Any) -> None:
+    """Also when its order left a window that is shorter than the grace."""
+    path = merchant.folder / "config" / "rules.toml"
+    text = path.read_text()
+    assert "[window]" in text
+    path.write_text(text.replace("[window]", "[window]\norders_days = 1") + GRACE)
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    recent = {"ordered_at": (AS_OF - timedelta(hours=12)).isoformat()}
+    merchant.drop("orders.csv", merchant.order(one) | recent)
+    Path(merchant.folder / "ledger.csv").write_text(HEADER)
+    told = []
+    for date in ("2026-11-20", "2026-11-21", "2026-11-22"):
+        merchant.night(date=date)
+        told.append(judged(merchant, one.order_no))
+        merchant.wait(hours=24)
+
+    assert told == ["pending"] * 3
 
 
 def test_nights_that_were_skipped_are_caught_up() -> None:
