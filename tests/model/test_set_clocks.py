@@ -7,6 +7,7 @@ from protocol_world import World
 from scripted_gateway import Script
 
 from recon.model import InstructionKind
+from recon.steps.verdicts import UNDECIDED
 
 DAY = timedelta(days=1)
 
@@ -41,3 +42,19 @@ def test_a_clock_that_was_put_forward_ends_no_quarantine(
         world.pass_time(timedelta(minutes=4))
 
     assert world.states() == {"i0001": "in_doubt"}
+
+
+def test_people_under_a_clock_that_was_put_forward_wait_like_everybody(
+    world_of: Callable[[int], World],
+) -> None:
+    """Right after a night, before any other: nobody can say yet that nothing happened."""
+    world = world_of(3)
+    world.instruct(InstructionKind.REFUND, "C-0", amount=250)
+    world.night(scripts=[Script("late", "reset")])
+    world.wall_error = DAY
+    world.decide(states=tuple(UNDECIDED))
+    assert world.states() == {"i0001": "in_doubt"}
+
+    world.pass_time(timedelta(minutes=20))
+    world.decide(states=tuple(UNDECIDED))
+    assert world.states() == {"i0001": "resolved_applied"}

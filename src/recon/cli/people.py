@@ -168,7 +168,8 @@ def nights(
     with environment_of(os.environ, clock=system_clock) as environment:
         found = nights_of(date_of(first), last=date_of(last), environment=environment)
     for night in found:
-        say(_line_of(night))
+        if night.due:
+            say(_line_of(night))
 
 
 def index(

@@ -106,7 +106,8 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     """
     if run.mode is Mode.DRY_RUN:
         return {}
-    doubts = note_doubts(run, environment=environment)
+    with environment.store.writing() as connection:
+        doubts = note_doubts(connection, run, environment=environment)
     _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
     is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
@@ -129,17 +130,14 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     return ended
 
 
-def note_doubts(run: Run, *, environment: Environment) -> int:
+def note_doubts(connection: Any, run: Run, *, environment: Environment) -> int:
     """Start the clock that nobody can set for every doubt of the account that has none.
 
     Returns how many doubts there are.
     """
-    with environment.store.writing() as connection:
-        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
-        ids = [item.instruction_id for item in doubtful]
-        evidence_rows.note_clocks(
-            connection, ids, uptime=environment.uptime(), at=environment.clock()
-        )
+    doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+    ids = [item.instruction_id for item in doubtful]
+    evidence_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
     return len(ids)
 
 

@@ -5,7 +5,7 @@ The first night of an account is its opening: the rules name the opening date, o
 (`--skip`), which page one and the history keep. Saturdays, Sundays and holidays need no night.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,6 +20,9 @@ from recon.store.runs import Run
 OPENING = "opening"
 SKIPPED = "skipped: "
 """How the kept word begins where nights are missing; the reason follows."""
+MISSING = "missing"
+NO_BUSINESS_DAY = "no business day"
+BEFORE_OPENING = "before the opening"
 
 
 def said_of_predecessor(connection: Any, request: NightRequest, *, rules: Rules) -> str:
@@ -54,6 +57,30 @@ def missing_days(last: str, *, day: str, calendar: BusinessCalendar) -> list[dat
     first, end = date.fromisoformat(last) + timedelta(days=1), date.fromisoformat(day)
     between = (first + timedelta(days=number) for number in range((end - first).days))
     return [one for one in between if calendar.is_business_day(one)]
+
+
+def named_days(days: Sequence[date]) -> str:
+    """The first and the last of some days, for a sentence."""
+    return f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def standing_without_a_night(day: date, *, nights: Mapping[str, Run], rules: Rules) -> str:
+    """What a day on which an account has no night is: MISSING, or why none is due.
+
+    Args:
+        day: The day that no run of the account was for.
+        nights: The account's finished nights by business date.
+        rules: Who works when, and the account's opening date.
+    """
+    live = _live(nights)
+    opening = rules.window.opening_date or (date.fromisoformat(live[0]) if live else None)
+    if opening is not None and day < opening:
+        return BEFORE_OPENING
+    if not rules.business_calendar.is_business_day(day):
+        return NO_BUSINESS_DAY
+    later = next((night for night in live if night > day.isoformat()), None)
+    said = "" if later is None else nights[later].predecessor
+    return said if said.startswith(SKIPPED) else MISSING
 
 
 def _live(nights: Mapping[str, Run]) -> list[str]:
@@ -107,11 +134,10 @@ def _later(request: NightRequest, *, last: str, kept: str, nights: list[str], ru
         return f"{SKIPPED}{request.skip}"[:REASON_CHARACTERS]
     if kept or request.business_date in nights:
         return kept
-    days = f"{missing[0]}" if len(missing) == 1 else f"{missing[0]} to {missing[-1]}"
     msg = (
-        f"account {_named(request)} has no finished night of {days}; nothing was done: run what "
-        f"is missing first, oldest first, or say why not with --skip REASON (what came in then is "
-        f"judged in the night of {request.business_date})"
+        f"account {_named(request)} has no finished night of {named_days(missing)}; nothing was "
+        "done: run what is missing first, oldest first, or say why not with --skip REASON (what "
+        f"came in then is judged in the night of {request.business_date})"
     )
     raise UsageError(msg)
 

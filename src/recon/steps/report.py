@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,10 @@ from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.arrived_rows import undeclared_told
-from recon.steps.doubt import note_doubts
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.people import attention
-from recon.steps.predecessor import SKIPPED
+from recon.steps.predecessor import SKIPPED, missing_days, named_days
 from recon.steps.query import previous_night
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
 from recon.steps.restore import note_head
@@ -84,7 +83,6 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         result = results.load(connection, run_id, with_matches=False)
-    note_doubts(run, environment=environment)
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
@@ -329,19 +327,20 @@ def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) ->
 
 
 def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
-    """The business dates between the night before and this one that nobody ran, in a sentence."""
+    """The business days between the night before and this one that nobody ran, in a sentence."""
     before = previous_night(run, environment=environment)
     if before is None:
         return []
-    first = date.fromisoformat(before.business_date) + timedelta(days=1)
-    days = (date.fromisoformat(run.business_date) - first).days
-    if days < 1:
+    calendar = environment.settings.rules.business_calendar
+    missing = missing_days(before.business_date, day=run.business_date, calendar=calendar)
+    if not missing:
         return []
-    last = first + timedelta(days=days - 1)
-    told = f"{first}" if days == 1 else f"{first} to {last}"
     why = run.predecessor.removeprefix(SKIPPED)
     reason = f" ({why})" if why != run.predecessor else ""
-    return [f"No night ran for {told}{reason}: what came in on these days is judged tonight."]
+    days = "this day" if len(missing) == 1 else "these days"
+    return [
+        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is judged tonight."
+    ]
 
 
 def _notes(

@@ -16,7 +16,7 @@ from recon.model import InstructionState
 from recon.steps.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
-from recon.store import history, instruction_rows, runs
+from recon.store import evidence_rows, history, instruction_rows, runs
 from recon.store.head_file import HeadFile
 from recon.store.history import Event
 from recon.store.journal import move
@@ -133,6 +133,8 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
             )
             for found in waiting
         ]
+        waiting_ids = [found.instruction_id for found in waiting]
+        evidence_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
         told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
         head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
     for account in environment.settings.accounts.values():

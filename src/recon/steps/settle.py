@@ -81,6 +81,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         sending = (gateway, journal)
         sent = send(waiting.cleared, run=run, sending=sending, environment=environment)
     with environment.store.writing() as connection:
+        doubt.note_doubts(connection, run, environment=environment)
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
     figures: dict[str, int | str] = {

@@ -5,7 +5,7 @@ comment, and it counts for nothing once the night, or an earlier one, was run ag
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -15,7 +15,13 @@ from recon.errors import UsageError
 from recon.model import Severity, Verdict
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
-from recon.store import resolution_rows, results, sign_off_rows
+from recon.steps.predecessor import (
+    BEFORE_OPENING,
+    MISSING,
+    NO_BUSINESS_DAY,
+    standing_without_a_night,
+)
+from recon.store import resolution_rows, results, runs, sign_off_rows
 from recon.store.sign_off_rows import NightRun, Signature
 
 ROLES = ("reviewer", "approver")
@@ -28,7 +34,7 @@ BREAKS_SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One expected night of one account."""
+    """One day of one account: its night, or why it has none."""
 
     merchant_id: str
     account_id: str
@@ -36,7 +42,8 @@ class Night:
     run_id: str
     """"" when it never ran."""
     standing: str
-    """The verdict, or that it is missing, stopped or still running."""
+    """The verdict, or that it stopped or still runs; without a night that it is missing, was
+    skipped and why, or that none was due."""
     signed: tuple[Signature, ...]
     """What counts; void signatures are not among them."""
     void_because: str
@@ -45,6 +52,11 @@ class Night:
     """Days since the night for as long as the approver's name is missing."""
     workbook: str = ""
     """Where the run's workbook was written."""
+
+    @property
+    def due(self) -> bool:
+        """Whether anybody expects a night of this day."""
+        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING)
 
 
 def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
@@ -68,7 +80,7 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
 
 
 def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
-    """Every expected night of every declared account, also those that never ran.
+    """Every day of every declared account: its night, or that it is missing or that none is due.
 
     Raises:
         UsageError: the range is empty or too long.
@@ -77,17 +89,42 @@ def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
     if not 1 <= days <= NIGHTS_MAX:
         msg = f"name a range of 1 to {NIGHTS_MAX} nights, not {days}"
         raise UsageError(msg)
-    today = environment.clock().date()
     with environment.store.reading() as connection:
-        runs = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
-        newest = {(one.merchant_id, one.account_id, one.business_date): one for one in runs}
+        live = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
+        newest = {(one.merchant_id, one.account_id, one.business_date): one for one in live}
         return [
-            _night_of(connection, found, today=today)
-            if (found := newest.get((*account, day.isoformat())))
-            else Night(*account, day, "", "missing", (), "", (today - day).days)
+            night
             for account in _accounts(environment)
-            for day in (first + timedelta(days=number) for number in range(days))
+            for night in _nights_of(
+                account,
+                days=[first + timedelta(days=number) for number in range(days)],
+                newest=newest,
+                connection=connection,
+                environment=environment,
+            )
         ]
+
+
+def _nights_of(
+    account: tuple[str, str],
+    *,
+    days: Sequence[date],
+    newest: Mapping[tuple[str, str, str], NightRun],
+    connection: Any,
+    environment: Environment,
+) -> Iterator[Night]:
+    """The days of one account, in their order."""
+    today = environment.clock().date()
+    merchant_id, account_id = account
+    finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    for day in days:
+        found = newest.get((*account, day.isoformat()))
+        if found is not None:
+            yield _night_of(connection, found, today=today)
+            continue
+        standing = standing_without_a_night(day, nights=finished, rules=environment.settings.rules)
+        waits = (today - day).days if standing == MISSING else 0
+        yield Night(*account, day, "", standing, (), "", waits)
 
 
 def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
@@ -131,20 +168,20 @@ def _earlier_signed(connection: Any, found: NightRun) -> str:
 
 def later_run(connection: Any, run_id: str) -> str:
     """The run that replaced a live one; "" when none did, or there is no such run."""
-    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    this = next((one for one in runs if one.run_id == run_id), None)
+    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    this = next((one for one in live if one.run_id == run_id), None)
     return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
 def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
-    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    this = next((one for one in runs if one.run_id == run_id), None)
+    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    this = next((one for one in live if one.run_id == run_id), None)
     if this is None:
         return ()
     notes = [
         f"Run {one.run_id} of this night was signed by {told}; this run replaces it: sign this one."
-        for one in runs
+        for one in live
         if _place_of(one) == _place_of(this) and one.started_at < this.started_at
         if (told := _told(sign_off_rows.signatures(connection, one.run_id)))
     ]
@@ -164,8 +201,8 @@ def _told(names: Mapping[str, Signature]) -> str:
 
 
 def _run_of(connection: Any, run_id: str) -> NightRun:
-    runs = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    found = next((one for one in runs if one.run_id == run_id), None)
+    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    found = next((one for one in live if one.run_id == run_id), None)
     if found is None or found.status != "finished":
         msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
         raise UsageError(msg)

@@ -45,13 +45,9 @@ def resolve(
         UsageError: no such verdict, no evidence, the instruction is not in doubt, it is too early
             to say that nothing happened, or the first person says it again.
     """
-    if said not in STATES:
-        msg = f"a verdict is one of {', '.join(STATES)}"
-        raise UsageError(msg)
-    if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
-        msg = "say what you saw and where (--evidence), so that an auditor can follow it"
-        raise UsageError(msg)
+    _refuse_words(said, evidence=evidence)
     refuse_unproven(person, environment=environment)
+    _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
         found = instruction_rows.of_id(connection, instruction_id)
         has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
@@ -81,6 +77,25 @@ def resolve(
             append(connection, [event], at=person.word.at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return found, True
+
+
+def _refuse_words(said: str, *, evidence: str) -> None:
+    if said not in STATES:
+        msg = f"a verdict is one of {', '.join(STATES)}"
+        raise UsageError(msg)
+    if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say what you saw and where (--evidence), so that an auditor can follow it"
+        raise UsageError(msg)
+
+
+def _start_clock(instruction_id: str, *, environment: Environment) -> None:
+    """A doubt whose night ended before it started the clock that nobody can set: it starts now."""
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        if found is not None and found.in_doubt_since is not None:
+            evidence_rows.note_clocks(
+                connection, [instruction_id], uptime=environment.uptime(), at=environment.clock()
+            )
 
 
 def _refuse_early(connection: Any, found: Instruction, *, environment: Environment) -> None:

@@ -76,11 +76,16 @@ def note_clocks(
 
 
 def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
-    """Time since a doubt's clock was started; None when the machine was started anew since."""
+    """For how long a doubt has surely lasted since its clock was started; None without a clock.
+
+    Where the machine was started anew since, only the time since then is sure: a machine often
+    comes up with a wrong time.
+    """
     row = connection.execute(_CLOCK, {"of_instruction": instruction_id}).one_or_none()
-    if row is None or row.boot_id != uptime.boot_id:
+    if row is None:
         return None
-    return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
+    began = row.uptime_ms if row.boot_id == uptime.boot_id else 0
+    return timedelta(milliseconds=uptime.milliseconds - began)
 
 
 def save_search(

@@ -12,7 +12,14 @@ from recon.business_date import BusinessCalendar
 from recon.errors import UsageError
 from recon.model import Mode, NightRequest
 from recon.rules import Rules
-from recon.steps.predecessor import missing_days, said_of_predecessor
+from recon.steps.predecessor import (
+    BEFORE_OPENING,
+    MISSING,
+    NO_BUSINESS_DAY,
+    missing_days,
+    said_of_predecessor,
+    standing_without_a_night,
+)
 from recon.steps.query import previous_night
 from recon.store import runs
 from recon.store.engine import Store, open_store
@@ -131,6 +138,25 @@ def test_holidays_are_no_missing_days() -> None:
     found = missing_days("2026-11-18", day="2026-11-24", calendar=calendar)
 
     assert found == [date(2026, 11, 20), date(2026, 11, 23)]
+
+
+def test_a_day_without_a_night_says_why(store: Store) -> None:
+    """Missing is only a business day since the opening that nobody gave a reason for."""
+    ran(store, "2026-11-17", said="opening")
+    ran(store, "2026-11-19", mode=Mode.DRY_RUN)
+    ran(store, "2026-11-20", said="skipped: the machine was away")
+    with store.reading() as connection:
+        nights = runs.last_finished(connection, merchant_id="100042", account_id="100042001")
+    days = ["2026-11-16", "2026-11-18", "2026-11-19", "2026-11-21", "2026-11-23"]
+
+    def standings(**account: object) -> list[str]:
+        given = {"nights": nights, "rules": Rules()} | account
+        return [standing_without_a_night(date.fromisoformat(day), **given) for day in days]  # type: ignore[arg-type]  # one of two mappings by name
+
+    skipped = "skipped: the machine was away"
+    assert standings() == [BEFORE_OPENING, skipped, skipped, NO_BUSINESS_DAY, MISSING]
+    assert standings(rules=OPENED)[0] == MISSING
+    assert standings(nights={})[:2] == [MISSING, MISSING]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from recon.business_date import BusinessCalendar
 from recon.errors import HistoryBrokenError, UsageError
@@ -19,6 +20,7 @@ from recon.steps.identity import identify
 from recon.steps.restore import accept_restore
 from recon.steps.verify import Reading, verify
 from recon.store.history import Event, append
+from recon.store.schema import doubt_clock
 
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
@@ -135,11 +137,14 @@ def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
     restored.night()
     with restored.environment() as environment:
         second = accept(environment, "kim")
+        with environment.store.reading() as connection:
+            clocks = connection.execute(select(doubt_clock.c.noted_at)).scalars().all()
     restored.night()
 
     told = next(one for one in restored.told[::-1] if one.step == "settle")
     assert not told.figures["stopped"]
     assert first + second == [None, 3]
+    assert len(clocks) == 3
     assert restored.instruction_states() == {"needs_human": 3}
     assert len(restored.effects()) == 3
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from recon.errors import UsageError
 from recon.model import InstructionState, Mode
@@ -10,6 +11,7 @@ from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.steps.verdicts import agree_write_off, release, resolve
 from recon.store import approval_rows, instruction_rows, runs
+from recon.store.schema import doubt_clock
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 """They share what takes longer to make than to look at."""
@@ -125,6 +127,19 @@ def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
 
     with pytest.raises(UsageError, match="may still be carried out"):
         say("anna", "not_applied", replace(environment, uptime=lambda: running))
+
+
+def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
+    environment: Environment, doubtful: Any
+) -> None:
+    """A night that ended at once left only the clock on the wall: the wait begins anew."""
+    doubtful.as_owner(delete(doubt_clock))
+    doubtful.wait(hours=1)
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", environment)
+
+    doubtful.wait(hours=1)
+    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
 
 
 def test_what_is_decided_is_not_decided_again(environment: Environment, doubtful: Any) -> None:
