@@ -66,6 +66,8 @@ def nightly(
         opening: Tick it for the first live night of an account whose rules name no opening date.
         skip_reason: Where the night before is missing and is not to be run first, say why.
     """
+    from recon.steps.night import STEP_NAMES
+
     with sentences_only("nightly"):
         day = business_date or business_date_of_run()
         request = NightRequest(
@@ -79,7 +81,7 @@ def nightly(
         artifacts = Artifacts(request)
         try:
             with _held(request) as run_id:
-                summaries = walk(_steps(), run_id, artifacts=artifacts)
+                summaries = walk(STEP_NAMES, run_id, artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
         index(request)
@@ -101,12 +103,6 @@ def _held(request: NightRequest) -> Iterator[str]:
         hold(request, environment=environment) as night.run_id,
     ):
         yield night.run_id
-
-
-def _steps() -> list[str]:
-    from recon.steps.night import ORDER
-
-    return [name for name, _ in ORDER]
 
 
 def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[StepSummary]:

@@ -1,4 +1,7 @@
-"""The control totals of a run as rows of text for the UI: what does not tie first."""
+"""The control totals of a run as rows of text for the UI, in the workbook's words.
+
+What does not tie comes first.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 from recon.model import ControlTotal
 from recon.money import format_minor_units
 from recon.store import results
+from reports.proof_words import QUESTIONS, proof_words
 
 if TYPE_CHECKING:
     from recon.steps.environment import Environment
@@ -26,13 +30,14 @@ def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
 
 def _row_of(total: ControlTotal) -> dict[str, str]:
     return {
-        "total": total.id,
-        "what must be equal": total.name,
+        "what was proven": QUESTIONS.get(total.id, ""),
+        "what must be equal": proof_words(total.name),
         "ties": "yes" if total.passed else "NO",
         "currency": total.currency,
-        "left": _written(total.left, of=total),
-        "right": _written(total.right, of=total),
+        "first figure": _written(total.left, of=total),
+        "second figure": _written(total.right, of=total),
         "difference": _written(total.difference, of=total),
+        "ref.": total.id,
     }
 
 

@@ -1,21 +1,52 @@
 """What several packages' tests need: a migrated SQLite file to copy, a real PostgreSQL server."""
 
+import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from recon.cluster import ClusterSettings
+from recon.cluster import ClusterSettings, Workers
 from recon.dask_workers import imported, local_options
 from recon.store.migrate import upgrade
+
+
+class KilledOnce:
+    """Workers of whom one dies over the first part that it is handed; `mark` then has its pid."""
+
+    elsewhere = True
+
+    def __init__(self, workers: Workers, *, mark: Path) -> None:
+        self.partitions = workers.partitions
+        self.mark = mark
+        self._workers = workers
+
+    def each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """As the workers, but for the first part."""
+        mark = self.mark
+
+        def mortal(item: Any) -> Any:
+            if not mark.exists():
+                mark.write_text(str(os.getpid()))
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(item)
+
+        return self._workers.each(mortal, items)
+
+
+@pytest.fixture
+def killed_once(tmp_path: Path) -> Callable[[Workers], KilledOnce]:
+    """Makes of workers those of whom one dies."""
+    return lambda workers: KilledOnce(workers, mark=tmp_path / "killed")
 
 
 @pytest.fixture(scope="session")

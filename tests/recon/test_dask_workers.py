@@ -2,10 +2,9 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,37 +81,15 @@ def test_partitions_and_a_cluster_change_no_result(
     assert found == {digest}
 
 
-class KilledOnce:
-    """Workers of whom one dies over the first part that it is handed."""
-
-    def __init__(self, workers: DaskWorkers, *, mark: Path) -> None:
-        self.partitions = workers.partitions
-        self.elsewhere = True
-        self._workers = workers
-        self._mark = mark
-
-    def each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        """As the workers, but for the first part."""
-        mark = self._mark
-
-        def mortal(item: Any) -> Any:
-            if not mark.exists():
-                mark.write_text(str(os.getpid()))
-                os.kill(os.getpid(), signal.SIGKILL)
-            return work(item)
-
-        return self._workers.each(mortal, items)
-
-
 def test_a_killed_worker_changes_nothing(
-    workers: DaskWorkers, night: Planted, digest: str, tmp_path: Path
+    workers: DaskWorkers, night: Planted, digest: str, killed_once: Callable[..., Any]
 ) -> None:
     """What it had in hand is done again by another."""
-    mark = tmp_path / "killed"
+    mortal = killed_once(workers)
 
-    found = digest_of(night, workers=KilledOnce(workers, mark=mark))
+    found = digest_of(night, workers=mortal)
 
-    assert int(mark.read_text()) != os.getpid()
+    assert int(mortal.mark.read_text()) != os.getpid()
     assert found == digest
 
 

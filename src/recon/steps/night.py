@@ -75,6 +75,7 @@ ORDER: tuple[tuple[str, Step], ...] = (
     ("report", report),
 )
 """The steps of a night, in order, under the names that flows, docs and the UI use."""
+STEP_NAMES = tuple(name for name, _ in ORDER)
 
 
 def run(
@@ -93,8 +94,13 @@ def run(
         telling(environment, say=complain) as night,
         hold(request, environment=environment) as night.run_id,
     ):
-        steps = [name for name, _ in ORDER]
-        walk(steps, night.run_id, environment=environment, workbooks=workbooks, progress=progress)
+        walk(
+            STEP_NAMES,
+            night.run_id,
+            environment=environment,
+            workbooks=workbooks,
+            progress=progress,
+        )
         return verdict_of(night.run_id, environment=environment)
 
 

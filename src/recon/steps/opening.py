@@ -5,7 +5,6 @@ from before the opening date whose orders nobody knows here. None of it is ever 
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,13 @@ from recon.steps.environment import Environment
 from recon.steps.inputs import sources_of
 from recon.steps.rebuild import kept_inputs, run_named
 from recon.steps.result_files import output_folder, publish, stage
+from recon.steps.window import BEFORE_ALL
 from recon.store import answers, ledger_rows, order_rows
 from recon.store.runs import Run
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
 """One item of an opening balance; amount is its net in minor units."""
 FILE = "opening.csv"
-_BEFORE_ALL = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def write_opening(found: Opening, *, folder: Path) -> Path:
 
 
 def _orders(connection: Any, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
-    every = order_rows.current_orders(connection, run, since=_BEFORE_ALL, until=until)
+    every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
     known = _ours(used.orders, run=run)["order_no"]
     old = every[~every["order_no"].isin(known)].reset_index(drop=True)
     net = order_items(old)["net"].to_numpy(dtype=np.int64)

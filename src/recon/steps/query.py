@@ -9,7 +9,7 @@ Afterwards every order whose money was touched is asked again. A key without a u
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,14 @@ from recon.steps.keep_ledger import keep_ledger
 from recon.steps.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
 from recon.steps.settled import settled_since
 from recon.steps.siblings import ask_siblings
-from recon.steps.window import in_window, ledger_start, looked_back, opening, window_start
+from recon.steps.window import (
+    BEFORE_ALL,
+    in_window,
+    ledger_start,
+    looked_back,
+    opening,
+    window_start,
+)
 from recon.store import (
     answers,
     input_rows,
@@ -115,7 +122,7 @@ def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -
     read = None if before is None else input_rows.load(connection, before.run_id)
     if read is None:
         return set()
-    first = opening(rules) or datetime.min.replace(tzinfo=UTC)
+    first = opening(rules) or BEFORE_ALL
     span = (first, window_start(run, rules=rules))
     return order_rows.came_after(connection, run, last_file=read.last_file, span=span)
 

@@ -20,6 +20,8 @@ from recon.store.runs import Run
 
 LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
 """Ages at which an order is asked about again, wherever it stood: what changed opens a break."""
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+"""Where a look goes back as far as there is anything."""
 ENTRIES, PAYMENTS = "ledger entries", "payments"
 PAY_OUT_BOOKED_WITHIN = timedelta(days=10)
 """Pay-outs booked in the first days of the window may be of batches that lie before it."""

@@ -1,8 +1,7 @@
 """The parts of an order file: who reads which, and that a killed reader changes no row."""
 
 import os
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,37 +84,15 @@ def test_a_small_file_is_never_handed_out(path: Path, monkeypatch: pytest.Monkey
     assert workers.handed == []
 
 
-class Mortal:
-    """Workers of whom one dies over the first part that it is handed."""
-
-    elsewhere = True
-
-    def __init__(self, workers: Workers, *, mark: Path) -> None:
-        self.partitions = workers.partitions
-        self._workers, self._mark = workers, mark
-
-    def each(self, work: Any, items: Any) -> Iterator[Any]:
-        """As the workers, but for the first part."""
-        mark = self._mark
-
-        def mortal(item: Any) -> Any:
-            if not mark.exists():
-                mark.write_text(str(os.getpid()))
-                os.kill(os.getpid(), signal.SIGKILL)
-            return work(item)
-
-        return self._workers.each(mortal, items)
-
-
 @pytest.mark.process
 @pytest.mark.xdist_group("dask")
 def test_a_worker_killed_over_a_file_changes_no_row(
-    path: Path, tmp_path: Path, dask_cluster: ClusterSettings
+    path: Path, dask_cluster: ClusterSettings, killed_once: Callable[..., Any]
 ) -> None:
     """Its part is read again by another: the same rows, lines, rejects, in the same order."""
-    mark = tmp_path / "killed"
     with workers_of(dask_cluster, variables={}) as workers:
-        found = read(path, workers=Mortal(workers, mark=mark))
+        mortal = killed_once(workers)
+        found = read(path, workers=mortal)
 
-    assert int(mark.read_text()) != os.getpid()
+    assert int(mortal.mark.read_text()) != os.getpid()
     assert found == read(path, workers=IN_PROCESS)
