@@ -184,7 +184,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
         return played.step("report", verdict=played.verdict, workbook=str(played.workbook))
 
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
-    put("recon.steps.night", hold=played.hold, ORDER=tuple((name, None) for name in STEPS))
+    put("recon.steps.night", hold=played.hold, STEP_NAMES=STEPS)
     for module, names in _by_themselves(played).items():
         put(module, **names)
     put("recon.steps.notices", telling=played.telling)

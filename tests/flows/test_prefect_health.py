@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,15 @@ def lines(
 
     monkeypatch.setattr(prefect_health, "_client", lambda: SyncPrefectClient(server.api_url))
     return dict(prefect_health.told())
+
+
+@pytest.fixture
+def night_of_100042001(deployed: Any) -> Iterator[Any]:
+    """The deployment of an account's night; on again at the end."""
+    night = next(one for one in deployed.read_deployments() if one.name == "100042-100042001")
+    yield night
+    deployed.resume_deployment(night.id)
+    deployed.update_deployment_schedule(night.id, night.schedules[0].id, active=True)
 
 
 def test_the_server_answers_with_our_version(lines: dict[str, Any]) -> None:
@@ -83,6 +93,34 @@ def test_deployments_are_as_the_merchants(
     with pytest.raises(
         ReconError, match="100042-100042009 is missing; 100042-100042001 has another schedule"
     ):
+        look()
+
+
+def test_a_server_of_another_version_is_told(
+    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is recorded by one version and judged by another is nobody's wish."""
+    from prefect.client.orchestration import SyncPrefectClient
+
+    monkeypatch.setattr(SyncPrefectClient, "client_version", lambda _: "2.20.1")
+
+    with pytest.raises(ReconError, match=r"server is Prefect 3\..*, this environment has 2\.20\.1"):
+        lines["Prefect"]()
+
+
+def test_a_night_that_will_not_start_by_itself_is_told(
+    lines: dict[str, Any], deployed: Any, night_of_100042001: Any
+) -> None:
+    """Somebody paused its deployment, or switched its schedule off, on Prefect's pages."""
+    look, night = lines["Prefect's deployments"], night_of_100042001
+    deployed.pause_deployment(night.id)
+    with pytest.raises(ReconError, match=f"^{night.name} is paused"):
+        look()
+    deployed.resume_deployment(night.id)
+    (schedule,) = night.schedules
+    deployed.update_deployment_schedule(night.id, schedule.id, active=False)
+
+    with pytest.raises(ReconError, match=f"^{night.name} has another schedule, or none is active"):
         look()
 
 

@@ -1,6 +1,6 @@
 """Order files, as orders, actions and rejects."""
 
-from recon.order_file.archive import keep, keep_spooled
+from recon.order_file.archive import is_kept, keep, keep_spooled
 from recon.order_file.inbox import WAITS_FOR, Inbox, inbox
 from recon.order_file.instruction_file import (
     InstructionFile,
@@ -24,6 +24,7 @@ __all__ = [
     "inbox",
     "instruction_file_of",
     "is_instruction_file",
+    "is_kept",
     "keep",
     "keep_spooled",
     "read_instruction_file",

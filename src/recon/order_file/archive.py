@@ -42,6 +42,11 @@ def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
     return ""
 
 
+def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
+    """Whether content of this hash lies in the archive."""
+    return kept_place(archive, sha256=sha256, name=path.name).is_file()
+
+
 def keep_spooled(path: Path, *, read: SpooledFile, archive: Path) -> str:
     """As `keep`, of a file that was read in parts.
 
@@ -50,9 +55,11 @@ def keep_spooled(path: Path, *, read: SpooledFile, archive: Path) -> str:
         OutputError: the archive cannot be written.
     """
     sha256 = read.source_file.sha256
+    if is_kept(path, sha256=sha256, archive=archive):
+        return ""
+    if read.private:
+        return read.private
     place = kept_place(archive, sha256=sha256, name=path.name)
-    if place.is_file() or read.private:
-        return "" if place.is_file() else read.private
     _write(place, _same_pieces(path, sha256=sha256), archive=archive)
     return ""
 

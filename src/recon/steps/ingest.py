@@ -12,7 +12,7 @@ from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
-from recon.foreign_bytes.opening import FileBytes, read_bytes
+from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
 from recon.foreign_bytes.raw_table import refuse
 from recon.model import SourceFile, SourceKind, StepSummary
 from recon.order_file import (
@@ -20,6 +20,7 @@ from recon.order_file import (
     inbox,
     instruction_file_of,
     is_instruction_file,
+    is_kept,
     keep,
     keep_spooled,
     spooled_file,
@@ -34,6 +35,8 @@ from recon.store.engine import Turn
 from recon.store.runs import Run
 
 STEP = "ingest"
+HASHED_BYTES = 4 * 1024 * 1024
+"""Of a file at once, while it is looked up by its hash."""
 
 
 def ingest(
@@ -85,6 +88,8 @@ def _ingest_file(
     try:
         if problem:
             refuse(path.name, problem)
+        if _taken_before(path, run=run, environment=environment):
+            return None, ""
         if is_instruction_file(path):
             return _ingest_instructions(path, run=run, environment=environment, private=private)
         return _ingest_orders(path, run=run, environment=environment, private=private)
@@ -92,6 +97,22 @@ def _ingest_file(
         return None, "was gone when it was to be read"
     except SourceUnreadableError as error:
         return None, _refused(path, str(error), run=run, environment=environment)
+
+
+def _taken_before(path: Path, *, run: Run, environment: Environment) -> bool:
+    """Whether this very content was read whole in an earlier night, and is kept if it is to be.
+
+    Files that stay in an inbox would otherwise cost each night what they cost the first.
+    """
+    seen = Seen()
+    for _ in read_pieces(path, seen=seen, piece_bytes=HASHED_BYTES):
+        """Only its hash is wanted."""
+    with environment.store.reading() as connection:
+        known = order_rows.known_file(connection, run, name=path.name, sha256=seen.sha256)
+    if known is None or not known.rows_accepted:  # what was refused is told each night
+        return False
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.archive is None or is_kept(path, sha256=seen.sha256, archive=account.archive)
 
 
 def _ingest_orders(

@@ -2,11 +2,14 @@ import socket
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from recon.model import Mode, NightRequest, Verdict
+from recon.order_file import spooled_file
 from recon.order_file.fetching import RemoteFile
 from recon.steps import arrivals
 from recon.steps.ingest import ingest
@@ -180,6 +183,39 @@ def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merch
     sentence, files, rows = again()
     assert sentence.startswith("1 new order files with 2 rows accepted")
     assert (files, rows) == ([first, ("orders.csv", 2, 1)], 2)
+
+
+def test_a_file_that_stays_in_the_inbox_is_read_once(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its hash alone it is known; what was refused, or is not in the archive, is read again."""
+    path = merchant.folder / "config" / "merchants.toml"
+    place = merchant.folder / "archive"
+    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    kept = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    (merchant.inbox / "bad.csv").write_text("no,such,header\n")
+    read: list[str] = []
+
+    def spooled(path: Path, **how: Any) -> Any:
+        read.append(path.name)
+        return spooled_file(path, **how)
+
+    monkeypatch.setattr("recon.steps.ingest.spooled_file", spooled)
+    told(merchant)
+
+    def again() -> list[str]:
+        read.clear()
+        with merchant.environment() as environment:
+            sentence = ingest("run-1", environment=environment).sentence
+        assert "1 files were known already. 1 refused as a whole" in sentence
+        return sorted(read)
+
+    assert sorted(read) == ["bad.csv", "orders.csv"]
+    assert again() == ["bad.csv"]
+    next(place.rglob("*.csv")).unlink()
+    assert again() == ["bad.csv", "orders.csv"]
+    assert [found.read_bytes() for found in place.rglob("*.csv")] == [kept.read_bytes()]
+    assert again() == ["bad.csv"]
 
 
 def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
