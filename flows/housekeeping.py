@@ -8,6 +8,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.scheduled import refuse_forgotten
 from tasks.running import opened_environment, say, sentences_only
 
 PersonName = Annotated[str, Field(max_length=100)]
@@ -28,6 +29,7 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
         delete: False only shows what would go.
         name: Who deletes; kept in the history. Needed for deleting.
     """
+    refuse_forgotten("delete", "name")
     with sentences_only("housekeeping"), opened_environment() as environment:
         from recon.steps import housekeeping as keeping
 

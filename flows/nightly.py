@@ -21,6 +21,7 @@ from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
 from flows.night_workers import night_workers
 from flows.outcome import state_of, state_of_held, verdict_of
+from flows.scheduled import refuse_forgotten
 from flows.totals_table import rows_of_totals, totals_of
 from recon.errors import NightHeldError
 from recon.model import Mode, NightRequest, StepSummary
@@ -69,6 +70,7 @@ def nightly(
     from recon.steps.night import STEP_NAMES
 
     with sentences_only("nightly"):
+        refuse_forgotten("mode")
         day = business_date or business_date_of_run()
         request = NightRequest(
             merchant_id,

@@ -96,6 +96,8 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
 
 def test_automations_are_made_once_and_put_right(client: Any) -> None:
     """The command again changes nothing; what somebody changed or removed is as it must be."""
+    from prefect.events.schemas.automations import AutomationCore
+
     bare = dict(automations.establish(client, block=""))
     silent = [one.name for one in client.read_automations()]
     first = dict(automations.establish(client, block=BLOCK))
@@ -107,6 +109,9 @@ def test_automations_are_made_once_and_put_right(client: Any) -> None:
     client.delete_automation(gone.id)
     missing = automations.missing_automations(client)
     mended = dict(automations.establish(client, block=BLOCK))
+    (zombie,) = client.read_automations_by_name(automations.ZOMBIE)
+    client.create_automation(AutomationCore.model_validate(zombie.model_dump(exclude={"id"})))
+    doubled = dict(automations.establish(client, block=BLOCK))
 
     assert silent == [automations.ZOMBIE]
     assert {name for name, done in bare.items() if done == "made"} == {*silent}
@@ -114,6 +119,7 @@ def test_automations_are_made_once_and_put_right(client: Any) -> None:
     assert set(again.values()) == {"as it must be"}
     assert sorted(missing) == sorted([late.name, gone.name])
     assert mended == again | {late.name: "put right", gone.name: "made"}
+    assert doubled == again | {automations.ZOMBIE: "put right"}
     assert len(client.read_automations()) == len(first) == 5
 
 

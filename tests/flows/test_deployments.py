@@ -8,7 +8,10 @@ second deployment and `read_deployments` fail), SQLAlchemy 2.1 loses the schedul
 
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -194,6 +197,80 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
     assert deployed.read_flow_run(run.id).name.endswith(
         f"{request.account_id} 2026-07-01 live · RECONCILED"
     )
+
+
+def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
+    server: PrefectServer, deployed: Any, night: Any
+) -> None:
+    """Paused and resumed past Prefect's pages it says nothing more; its run fails and tells why."""
+    from flows.nightly import nightly
+
+    deployment = nights(deployed)[0]
+    with (
+        _forgetting(deployed, deployment),
+        local._prefect_of(server),
+        pytest.raises(ConfigurationError, match="no longer says mode: Prefect forgets"),
+    ):
+        _started(nightly, deployed, deployment)
+    assert night.requests == []
+    with local._prefect_of(server):
+        _started(nightly, deployed, deployment)
+
+    assert [request.mode.value for request in night.requests] == ["live"]
+
+
+def test_housekeeping_that_forgot_whether_to_delete_says_so(
+    server: PrefectServer, deployed: Any
+) -> None:
+    """What was declared to delete by itself does not only show from then on."""
+    from flows.housekeeping import housekeeping
+
+    (deployment,) = (one for one in deployed.read_deployments() if one.name == "housekeeping")
+    with (
+        _forgetting(deployed, deployment),
+        local._prefect_of(server),
+        pytest.raises(ConfigurationError, match="no longer says delete and name"),
+    ):
+        _started(housekeeping, deployed, deployment)
+
+
+@contextmanager
+def _forgetting(deployed: Any, deployment: Any) -> Iterator[None]:
+    """Its schedule was paused and resumed by the API; as it was at the end."""
+    (schedule,) = deployment.schedules
+    change = partial(deployed.update_deployment_schedule, deployment.id, schedule.id)
+    for active in (False, True):
+        change(active=active)
+    try:
+        yield
+    finally:
+        change(active=True, parameters=schedule.parameters)
+
+
+def _started(flow: Any, deployed: Any, deployment: Any) -> None:
+    """A run that the scheduler planned, and that is due now."""
+    from prefect.flow_engine import run_flow
+    from prefect.states import Scheduled
+
+    run = _planned(deployed, deployment.id)
+    long_ago = Scheduled(scheduled_time=datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
+    deployed.set_flow_run_state(run.id, long_ago, force=True)
+    run_flow(flow, flow_run=run, parameters={**run.parameters})
+
+
+def _planned(deployed: Any, deployment_id: Any) -> Any:
+    """A run of a deployment that waits for its time."""
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    of_night = FlowRunFilter(
+        state={"name": {"any_": ["Scheduled"]}}, deployment_id={"any_": [deployment_id]}
+    )
+    give_up_at = time.monotonic() + SCHEDULED_RUNS_TIMEOUT_SECONDS
+    while time.monotonic() < give_up_at:
+        if found := deployed.read_flow_runs(flow_run_filter=of_night):
+            return found[0]
+        time.sleep(0.2)
+    return None
 
 
 @pytest.mark.parametrize("entrypoint", sorted({e["entrypoint"] for e in PROJECT["deployments"]}))

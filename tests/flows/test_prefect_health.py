@@ -45,7 +45,9 @@ def night_of_100042001(deployed: Any) -> Iterator[Any]:
     night = next(one for one in deployed.read_deployments() if one.name == "100042-100042001")
     yield night
     deployed.resume_deployment(night.id)
-    deployed.update_deployment_schedule(night.id, night.schedules[0].id, active=True)
+    (schedule,) = night.schedules
+    said = {"parameters": schedule.parameters}
+    deployed.update_deployment_schedule(night.id, schedule.id, active=True, **said)
 
 
 def test_the_server_answers_with_our_version(lines: dict[str, Any]) -> None:
@@ -73,6 +75,23 @@ def test_a_pool_is_healthy_with_a_worker(lines: dict[str, Any], deployed: Any) -
     deployed.send_worker_heartbeat("recon", "worker-1", heartbeat_interval_seconds=60)
 
     assert lines["Prefect's worker"]() == "worker-1 for the pool recon"
+
+
+def test_a_worker_that_went_away_does_not_count(
+    lines: dict[str, Any], deployed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefect remembers workers whose heartbeat stopped; nobody starts a night by them."""
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import WorkerStatus
+
+    deployed.send_worker_heartbeat("recon", "worker-2", heartbeat_interval_seconds=60)
+    known = deployed.read_workers_for_work_pool("recon")
+    gone = [one.model_copy(update={"status": WorkerStatus.OFFLINE}) for one in known]
+    monkeypatch.setattr(SyncPrefectClient, "read_workers_for_work_pool", lambda *_: gone)
+
+    assert "worker-2" in {one.name for one in gone}
+    with pytest.raises(ReconError, match="nobody works for the pool"):
+        lines["Prefect's worker"]()
 
 
 def test_deployments_are_as_the_merchants(
@@ -118,7 +137,8 @@ def test_a_night_that_will_not_start_by_itself_is_told(
         look()
     deployed.resume_deployment(night.id)
     (schedule,) = night.schedules
-    deployed.update_deployment_schedule(night.id, schedule.id, active=False)
+    said = {"parameters": schedule.parameters}  # which the server would forget
+    deployed.update_deployment_schedule(night.id, schedule.id, active=False, **said)
 
     with pytest.raises(ReconError, match=f"^{night.name} has another schedule, or none is active"):
         look()
