@@ -34,9 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("prefect"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
-    """A server of our own with its state in its own folder, its scheduler quick."""
+    """A server of our own with its state in its own folder, its scheduler quick.
+
+    It ends with the last flow: idle it takes a twentieth of a core.
+    """
     home = tmp_path_factory.mktemp("prefect")
     quick = {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2"}
     with prefect_server(home, variables=quick) as running:
@@ -44,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def deployed(server: PrefectServer) -> Iterator[Any]:
     """The deployments of prefect.yaml on a real server, through a work pool, by Prefect's CLI."""
     from prefect.client.orchestration import SyncPrefectClient

@@ -113,9 +113,12 @@ def _at(url: str, database: str) -> str:
     return make_url(url).set(database=database).render_as_string(hide_password=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSettings]:
-    """How to reach a scheduler with two workers on loopback, by TLS under fresh certificates."""
+    """How to reach a scheduler with two workers on loopback, by TLS under fresh certificates.
+
+    For a module: idle it takes a tenth of a core, and as much as a minute of a whole session.
+    """
     distributed = imported()
     folder = tmp_path_factory.mktemp("certificates")
     made = distributed.Security.temporary()

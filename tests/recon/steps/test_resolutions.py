@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +15,9 @@ from recon.steps.verdicts import agree_write_off
 from recon.store import resolution_rows
 
 HEADER_ROW = 6
+
+pytestmark = pytest.mark.xdist_group("returned workbooks")
+"""They share what takes longer to make than to look at."""
 
 
 class Returned:
@@ -45,22 +47,30 @@ class Returned:
         return self.path
 
 
-Night = Callable[[], Path]
-
-
-@pytest.fixture
-def night(merchant: Any) -> Night:
-    """Runs a night with three orders whose amounts are not what the gateway holds."""
+def wrong_amounts(merchant: Any) -> None:
+    """A night with three orders whose amounts are not what the gateway holds."""
     paid = merchant.payments("captured")[:3]
     rows = [merchant.order(one, amount=str(int(float(one.amount)) + 7) + ".00") for one in paid]
     merchant.drop("orders.csv", *[row for row in rows if row["currency"] != "JPY"])
+    merchant.night(workbooks=workbooks())
 
-    def run() -> Path:
-        merchant.night(workbooks=workbooks())
-        written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
-        return max(written, key=lambda path: path.stat().st_mtime_ns)
 
-    return run
+@pytest.fixture
+def desk(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(wrong_amounts)
+
+
+@pytest.fixture
+def workbook(desk: Any) -> Path:
+    """What that night wrote."""
+    return newest_workbook(desk)
+
+
+def newest_workbook(merchant: Any) -> Path:
+    """What the last night wrote."""
+    written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
+    return max(written, key=lambda path: path.stat().st_mtime_ns)
 
 
 def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
@@ -69,14 +79,15 @@ def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
         return import_resolutions(path, by=by, form=form(), environment=environment)
 
 
-def test_answers_come_back_and_stand_in_the_next_workbook(merchant: Any, night: Night) -> None:
+def test_answers_come_back_and_stand_in_the_next_workbook(desk: Any, workbook: Path) -> None:
     """What finance wrote is stored and shown with its author the night after."""
-    back = Returned(night())
+    back = Returned(workbook)
     key = back.answer("Order corrected")
     back.write("Resolved on", date(2026, 11, 21))
 
-    done = take(merchant, back.save("answered.xlsx"))
-    later = Returned(night())
+    done = take(desk, back.save("answered.xlsx"))
+    desk.night(workbooks=workbooks())
+    later = Returned(newest_workbook(desk))
     row = next(r for r in range(3) if later.sheet.cell(HEADER_ROW + 1 + r, 1).value == key)
     shown = {
         title: later.sheet.cell(HEADER_ROW + 1 + row, later.columns[title]).value
@@ -94,40 +105,40 @@ def test_answers_come_back_and_stand_in_the_next_workbook(merchant: Any, night: 
     }
 
 
-def test_the_same_file_again_changes_nothing(merchant: Any, night: Night) -> None:
+def test_the_same_file_again_changes_nothing(desk: Any, workbook: Path) -> None:
     """A file that was imported is known by its content."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Order corrected")
     path = back.save("answered.xlsx")
-    take(merchant, path)
+    take(desk, path)
 
-    again = take(merchant, path)
+    again = take(desk, path)
 
     assert again.repeated
     assert "imported before" in sentence_of(again)
 
 
-def test_a_stale_answer_is_refused_with_its_cell(merchant: Any, night: Night) -> None:
+def test_a_stale_answer_is_refused_with_its_cell(desk: Any, workbook: Path) -> None:
     """Two people answered the same break: the second learns of the first and where."""
-    path = night()
+    path = workbook
     first, second = Returned(path), Returned(path)
     first.answer("Order corrected")
     second.answer("Refunded")
-    take(merchant, first.save("first.xlsx"), by="jo")
+    take(desk, first.save("first.xlsx"), by="jo")
 
-    done = take(merchant, second.save("second.xlsx"), by="kim")
+    done = take(desk, second.save("second.xlsx"), by="kim")
 
     assert not done.taken
     assert done.refusals[0].cell.startswith("Breaks!")
     assert "jo answered this break" in done.refusals[0].reason
 
 
-def test_a_write_off_waits_for_a_second_person(merchant: Any, night: Night) -> None:
+def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> None:
     """Giving money up by one person alone counts as nothing yet."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Written off (approved)")
 
-    done = take(merchant, back.save("answered.xlsx"))
+    done = take(desk, back.save("answered.xlsx"))
 
     assert [one.waits for one in done.taken] == [True]
     assert "wait for a second person" in sentence_of(done)
@@ -144,61 +155,61 @@ def test_a_write_off_waits_for_a_second_person(merchant: Any, night: Night) -> N
     ],
 )
 def test_a_cell_that_is_no_answer_is_refused_by_name(
-    merchant: Any, night: Night, title: str, value: object, said: str
+    desk: Any, workbook: Path, title: str, value: object, said: str
 ) -> None:
     """Every refused cell is named with what stands there and why; other rows are taken."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Order corrected", row=1)
     back.write(title, value)
 
-    done = take(merchant, back.save("answered.xlsx"))
+    done = take(desk, back.save("answered.xlsx"))
 
     assert len(done.taken) == 1
     assert said in done.refusals[0].reason
     assert done.refusals[0].cell.startswith("Breaks!")
 
 
-def test_a_resolution_without_an_owner_is_refused(merchant: Any, night: Night) -> None:
+def test_a_resolution_without_an_owner_is_refused(desk: Any, workbook: Path) -> None:
     """Somebody must look after a resolution."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.write("Resolution", "Order corrected")
 
-    done = take(merchant, back.save("answered.xlsx"))
+    done = take(desk, back.save("answered.xlsx"))
 
     assert [one.reason for one in done.refusals] == ["a resolution needs an owner"]
 
 
-def test_sorted_rows_are_accepted(merchant: Any, night: Night) -> None:
+def test_sorted_rows_are_accepted(desk: Any, workbook: Path) -> None:
     """People sort; answers are matched by key."""
-    back = Returned(night())
+    back = Returned(workbook)
     key = back.answer("Order corrected")
     first, last = HEADER_ROW + 1, HEADER_ROW + 2
     for column in range(1, back.sheet.max_column + 1):
         one, other = back.sheet.cell(first, column), back.sheet.cell(last, column)
         one.value, other.value = other.value, one.value
 
-    done = take(merchant, back.save("answered.xlsx"))
+    done = take(desk, back.save("answered.xlsx"))
 
     assert [one.break_id for one in done.taken] == [key]
     assert not done.altered
 
 
-def test_a_changed_amount_is_told_and_never_read(merchant: Any, night: Night) -> None:
+def test_a_changed_amount_is_told_and_never_read(desk: Any, workbook: Path) -> None:
     """A locked cell that says something else is listed beside the truth."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Order corrected")
     back.write("Gateway", 1)
 
-    done = take(merchant, back.save("answered.xlsx"))
+    done = take(desk, back.save("answered.xlsx"))
 
     assert len(done.taken) == 1
     assert [one.cell.rsplit(", ", 1)[1] for one in done.altered] == ["Gateway"]
 
 
 @pytest.mark.parametrize("damage", ["deleted", "renamed", "doubled"])
-def test_changed_rows_are_refused_whole(merchant: Any, night: Night, damage: str) -> None:
+def test_changed_rows_are_refused_whole(desk: Any, workbook: Path, damage: str) -> None:
     """Rows that were added, lost or renamed make the whole file unreadable."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Order corrected")
     if damage == "deleted":
         back.sheet.delete_rows(HEADER_ROW + 2)
@@ -208,48 +219,48 @@ def test_changed_rows_are_refused_whole(merchant: Any, night: Night, damage: str
         back.write("Break key", back.write("Comment", "x"), row=1)
 
     with pytest.raises(SourceUnreadableError, match="nothing was taken"):
-        take(merchant, back.save("answered.xlsx"))
+        take(desk, back.save("answered.xlsx"))
 
 
-def test_a_replaced_night_is_refused_with_its_successor(merchant: Any, night: Night) -> None:
+def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Path) -> None:
     """A workbook of a run that was run again names the run that counts now."""
-    back = Returned(night())
+    back = Returned(workbook)
     back.answer("Order corrected")
     path = back.save("answered.xlsx")
-    night()
+    desk.night(workbooks=workbooks())
 
     with pytest.raises(SourceUnreadableError, match="replaces it"):
-        take(merchant, path)
+        take(desk, path)
 
 
-def test_a_workbook_of_another_database_is_refused(merchant: Any, night: Night) -> None:
+def test_a_workbook_of_another_database_is_refused(desk: Any, workbook: Path) -> None:
     """A run that this database does not know is somebody else's."""
-    back = Returned(night())
+    back = Returned(workbook)
     hidden = back.book["_run"]
     cell = next(row[1] for row in hidden.iter_rows() if row[0].value == "run_id")
     cell.value = "20261120-other"
 
     with pytest.raises(SourceUnreadableError, match="does not know"):
-        take(merchant, back.save("answered.xlsx"))
+        take(desk, back.save("answered.xlsx"))
 
 
-def test_an_answer_needs_a_name(merchant: Any, night: Night) -> None:
+def test_an_answer_needs_a_name(desk: Any, workbook: Path) -> None:
     """Nobody answers without saying who."""
-    path = night()
+    path = workbook
 
     with pytest.raises(UsageError, match="--as"):
-        take(merchant, path, by=" ")
+        take(desk, path, by=" ")
 
 
-def test_a_second_person_agrees_to_a_write_off(merchant: Any, night: Night) -> None:
+def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
     """Whoever gave it cannot agree, a reviewer cannot, another approver can."""
     people = '[approvers.jo]\nname = "Jo Hill"\n[approvers.kim]\nname = "Kim Day"\n'
     people += '[approvers.lee]\nname = "Lee Fox"\nrole = "reviewer"\n'
-    (merchant.folder / "config" / "approvers.toml").write_text(people)
-    back = Returned(night())
+    (desk.folder / "config" / "approvers.toml").write_text(people)
+    back = Returned(workbook)
     key = back.answer("Written off (approved)")
-    take(merchant, back.save("answered.xlsx"), by="jo")
-    with merchant.environment() as environment:
+    take(desk, back.save("answered.xlsx"), by="jo")
+    with desk.environment() as environment:
         with environment.store.reading() as connection:
             (waiting,) = resolution_rows.waiting_write_offs(connection)
         for name in ("jo", "lee"):
