@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.grace import business_days
-from recon.matching.grouping import Ints
+from recon.matching.grouping import Ints, Rows
 from recon.matching.joined_sets import event_instants
 from recon.matching.total_rows import ACCOUNT_CURRENCY
 from recon.model import BreakCode
@@ -75,10 +75,12 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: pd.DataFrame, rules: Rules) 
     """
     told: dict[int, str] = {}
     for leg in LEGS:
-        one = _side(breaks, codes=leg.lacking, amount=leg.amount)
-        other = _side(breaks, codes=leg.beside, amount=leg.amount_beside)
-        if one.empty or other.empty:
+        lacking = _unexplained(breaks, codes=leg.lacking, amount=leg.amount)
+        beside = _unexplained(breaks, codes=leg.beside, amount=leg.amount_beside)
+        if not len(lacking) or not len(beside):
             continue
+        one = _side(breaks, rows=lacking, amount=leg.amount)
+        other = _side(breaks, rows=beside, amount=leg.amount_beside)
         days = business_days(event_instants(sets), calendar=rules.business_calendar)
         for guesses in (_alike(one, other, leg=leg), _summing(one, other, days=days, leg=leg)):
             for row, sentence in guesses:
@@ -91,10 +93,14 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: pd.DataFrame, rules: Rules) 
     return breaks.assign(reason=reasons)
 
 
-def _side(breaks: pd.DataFrame, *, codes: Sequence[BreakCode], amount: str) -> pd.DataFrame:
-    """The breaks of some codes that no cause explains: name, row, worth and place."""
+def _unexplained(breaks: pd.DataFrame, *, codes: Sequence[BreakCode], amount: str) -> Rows:
+    """The rows of breaks of some codes that no cause explains."""
     chosen = breaks["code"].isin(codes) & breaks["cause"].eq("") & breaks[amount].notna()
-    rows = np.flatnonzero(chosen.to_numpy(dtype=np.bool_))
+    return np.flatnonzero(chosen.to_numpy(dtype=np.bool_))
+
+
+def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:
+    """Breaks as one side of a guess: name, row, worth and place."""
     found = breaks.iloc[rows]
     name = found["order_no"].where(found["order_no"].ne(""), found["transaction_id"])
     frame = found[[*ACCOUNT_CURRENCY, "set"]].assign(name=name, row=rows)
