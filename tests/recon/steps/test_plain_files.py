@@ -1,6 +1,7 @@
 import hashlib
 import json
 import random
+import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -93,6 +94,21 @@ def run(asked: PlainFilesRequest) -> Reconciliation:
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
 
 
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files above and their results."""
+    folder = tmp_path_factory.mktemp("plain")
+    run(request(folder))
+    return folder
+
+
+@pytest.fixture
+def ran(run_once: Path, tmp_path: Path) -> Path:
+    """A copy of them, to do with as a test likes."""
+    shutil.copytree(run_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
 def contents(folder: Path) -> dict[str, str]:
     """Every file of a folder."""
     return {path.name: path.read_text() for path in folder.iterdir()}
@@ -109,12 +125,11 @@ def test_every_file_of_the_contract_is_written_with_its_columns(tmp_path: Path) 
     assert "\r" not in "".join(written.values())
 
 
-def test_amounts_have_the_decimals_of_their_currency(tmp_path: Path) -> None:
+def test_amounts_have_the_decimals_of_their_currency(ran: Path) -> None:
     """Two for EUR, none for JPY, three for KWD; a leading minus; blank where a side is absent."""
-    run(request(tmp_path))
-    breaks = (tmp_path / "out/breaks.csv").read_text()
-    effects = (tmp_path / "out/effects.csv").read_text()
-    pending = (tmp_path / "out/pending.csv").read_text()
+    breaks = (ran / "out/breaks.csv").read_text()
+    effects = (ran / "out/effects.csv").read_text()
+    pending = (ran / "out/pending.csv").read_text()
     assert ",paid,paid,EUR,11.00,12.00,12.00,1.00,0.00," in breaks
     assert ",paid,none,JPY,1100,," in breaks
     assert ",orders,JPY,-1100\n" in effects
@@ -122,18 +137,16 @@ def test_amounts_have_the_decimals_of_their_currency(tmp_path: Path) -> None:
     assert "2026-11-21T23:00:00Z" in pending
 
 
-def test_rejects_stand_beside_with_line_and_reason(tmp_path: Path) -> None:
+def test_rejects_stand_beside_with_line_and_reason(ran: Path) -> None:
     """What could not be read is listed, and its set is not verified."""
-    run(request(tmp_path))
-    written = contents(tmp_path / "out")
+    written = contents(ran / "out")
     assert "orders.csv,5,amount," in written["rejects.csv"]
     assert ",A4,,,,none,none,,,,,,,ROW_QUARANTINED\n" in written["unverified.csv"]
 
 
-def test_the_summary_has_every_key_of_the_contract(tmp_path: Path) -> None:
+def test_the_summary_has_every_key_of_the_contract(ran: Path) -> None:
     """Verdict, totals, codes, inputs with their hashes; amounts as text, never a fraction."""
-    run(request(tmp_path))
-    text = (tmp_path / "out/summary.json").read_text()
+    text = (ran / "out/summary.json").read_text()
     told = json.loads(text, parse_float=pytest.fail)
     for key in ("verdict", "as_of", "scope_of_assurance", "unmapped_codes", "not_covered"):
         assert key in told
@@ -152,34 +165,32 @@ def test_the_summary_has_every_key_of_the_contract(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_rows_changes_no_byte(tmp_path: Path, seed: int) -> None:
+def test_the_order_of_rows_changes_no_byte(ran: Path, seed: int) -> None:
     """Whatever the order of the rows of the inputs; only rejects name lines."""
-    run(request(tmp_path))
-    shuffled = tmp_path / "shuffled"
+    shuffled = ran / "shuffled"
     shuffled.mkdir()
     for name, text in (("orders", ORDERS), ("gateway", GATEWAY), ("ledger", LEDGER)):
         head, *rows = text.splitlines()
         random.Random(seed).shuffle(rows)
         (shuffled / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
     run(request(shuffled))
-    first, second = contents(tmp_path / "out"), contents(shuffled / "out")
+    first, second = contents(ran / "out"), contents(shuffled / "out")
     for name in set(COLUMNS) - {"rejects.csv"}:
         assert first[name] == second[name], name
 
 
-def test_files_of_one_kind_may_come_in_parts(tmp_path: Path) -> None:
+def test_files_of_one_kind_may_come_in_parts(ran: Path) -> None:
     """Two files of orders are one table; the same file twice is a mistake."""
     head, *rows = ORDERS.splitlines(keepends=True)
-    parts = (tmp_path / "o1.csv", tmp_path / "o2.csv")
+    parts = (ran / "o1.csv", ran / "o2.csv")
     parts[0].write_text(head + "".join(rows[:2]))
     parts[1].write_text(head + "".join(rows[2:]))
-    run(request(tmp_path))
-    run(request(tmp_path, orders=parts, out=tmp_path / "parts"))
-    whole, of_parts = contents(tmp_path / "out"), contents(tmp_path / "parts")
+    run(request(ran, orders=parts, out=ran / "parts"))
+    whole, of_parts = contents(ran / "out"), contents(ran / "parts")
     assert of_parts["breaks.csv"] == whole["breaks.csv"]
     assert of_parts["matches.csv"] == whole["matches.csv"]
     with pytest.raises(UsageError, match="is named twice as orders"):
-        run(request(tmp_path, orders=(parts[0], parts[0])))
+        run(request(ran, orders=(parts[0], parts[0])))
 
 
 def test_without_a_ledger_the_verdict_is_incomplete(tmp_path: Path) -> None:
@@ -189,16 +200,13 @@ def test_without_a_ledger_the_verdict_is_incomplete(tmp_path: Path) -> None:
     assert result.not_covered
 
 
-def test_an_earlier_run_gives_breaks_their_first_day(tmp_path: Path) -> None:
+def test_an_earlier_run_gives_breaks_their_first_day(ran: Path) -> None:
     """The second night keeps ids and first days, and rolls forward."""
-    run(request(tmp_path))
-    second = request(
-        tmp_path, previous=tmp_path / "out", as_of=date(2026, 11, 23), out=tmp_path / "second"
-    )
+    second = request(ran, previous=ran / "out", as_of=date(2026, 11, 23), out=ran / "second")
     result = run(second)
     assert set(result.breaks["first_seen"]) == {"2026-11-20", "2026-11-23"}
     assert "T7" in {total.id for total in result.control_totals}
-    again = read_earlier_run(tmp_path / "second")
+    again = read_earlier_run(ran / "second")
     assert again.breaks["exposure"].tolist() == result.breaks["exposure"].tolist()
     assert again.as_of == result.as_of
 
@@ -223,32 +231,30 @@ def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
     ],
 )
 def test_an_earlier_folder_must_be_whole(
-    tmp_path: Path, name: str, text: str | None, error: type[Exception], told: str
+    ran: Path, name: str, text: str | None, error: type[Exception], told: str
 ) -> None:
     """A folder that lacks a file, or holds another, is no earlier run."""
-    run(request(tmp_path))
-    path = tmp_path / "out" / name
+    path = ran / "out" / name
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(error, match=told):
-        run(request(tmp_path, previous=tmp_path / "out", out=tmp_path / "second"))
+        run(request(ran, previous=ran / "out", out=ran / "second"))
 
 
-def test_an_edited_break_list_is_refused(tmp_path: Path) -> None:
+def test_an_edited_break_list_is_refused(ran: Path) -> None:
     """Ages and amounts of an earlier run are read as strictly as everything else."""
-    run(request(tmp_path))
-    path = tmp_path / "out/breaks.csv"
+    path = ran / "out/breaks.csv"
     text = path.read_text()
     path.write_text(text.replace(",11.00,", ",11.5,"))
     with pytest.raises(SourceUnreadableError, match=r"order_amount: '11\.5'"):
-        read_earlier_run(tmp_path / "out")
+        read_earlier_run(ran / "out")
     head, *rows = text.splitlines()
     cells = rows[0].split(",")
     cells[BREAK_COLUMNS.index("age_days")] = "old"
     path.write_text("\n".join([head, ",".join(cells)]) + "\n")
     with pytest.raises(SourceUnreadableError, match="age_days is 'old'"):
-        read_earlier_run(tmp_path / "out")
+        read_earlier_run(ran / "out")
     with pytest.raises(SourceMissingError, match=r"earlier run .* does not exist"):
-        read_earlier_run(tmp_path / "nowhere")
+        read_earlier_run(ran / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -282,12 +288,11 @@ def test_an_output_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", ["workbook", "text"])
 def test_a_failure_keeps_the_files_of_an_earlier_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+    ran: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """All results take their places together, or none does; nothing half-written stays."""
-    run(request(tmp_path))
-    before = contents(tmp_path / "out")
-    (tmp_path / "orders.csv").write_text(ORDERS.replace("A1", "B1"))
+    before = contents(ran / "out")
+    (ran / "orders.csv").write_text(ORDERS.replace("A1", "B1"))
 
     def broken(*_: object) -> Path:
         raise BROKEN_DISK
@@ -303,8 +308,8 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(
         monkeypatch.setattr(result_files, "_stage", broken_stage)
         monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(OutputError, match="No space left on device"):
-        reconcile_files(request(tmp_path), clock=lambda: NOW, write_workbook=broken)
-    assert contents(tmp_path / "out") == before
+        reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken)
+    assert contents(ran / "out") == before
 
 
 def test_the_figures_show_the_instructions_in_doubt(tmp_path: Path) -> None:
