@@ -30,14 +30,14 @@ def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
 
 def _row_of(total: ControlTotal) -> dict[str, str]:
     return {
-        "what was proven": QUESTIONS.get(total.id, ""),
-        "what must be equal": proof_words(total.name),
         "ties": "yes" if total.passed else "NO",
+        "what must be equal": proof_words(total.name),
         "currency": total.currency,
         "first figure": _written(total.left, of=total),
         "second figure": _written(total.right, of=total),
         "difference": _written(total.difference, of=total),
         "ref.": total.id,
+        "what was proven": QUESTIONS.get(total.id, ""),
     }
 
 

@@ -37,6 +37,9 @@ SHOWN = {
     "breaks": "effect on ledger",
 }
 """Kind of artifact -> a column of its table, which no other page shows."""
+HAND_MILLISECONDS = 1_000
+SUBMITTED = re.compile(r"tab=Runs$")
+"""Where a form leads that made a run."""
 CODE_LIVES = timedelta(seconds=30)
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
@@ -65,7 +68,11 @@ class Desk:
         """Open a list by the keyboard and take a word of it."""
         self.field(name).locator(".p-label__body button").first.focus()
         self.page.keyboard.press("ArrowDown")
-        self.page.locator("[role=option], .p-select-option").get_by_text(word, exact=True).click()
+        options = self.page.locator("[role=option], .p-select-option")
+        options.get_by_text(word, exact=True).click()
+        # While the list folds up it takes what is clicked next.
+        options.first.wait_for(state="hidden")
+        self.field(name).get_by_text(word, exact=True).first.wait_for()
 
     def write(self, name: str, text: str) -> None:
         """Type into a field."""
@@ -74,7 +81,10 @@ class Desk:
     def submitted(self, name: str, *, follow: bool = False) -> dict[str, Any]:
         """The run that pressing Submit made, when it has ended; `follow` looks on meanwhile."""
         before = {run["id"] for run in self.runs(name)}
+        # A form that is submitted in the blink of a change waits for ever; no hand is as fast.
+        self.page.wait_for_timeout(HAND_MILLISECONDS)
         self.page.get_by_role("button", name="Submit").click()
+        self.page.wait_for_url(SUBMITTED)
         give_up_at = time.monotonic() + RUN_SECONDS_MAX
         while time.monotonic() < give_up_at:
             for run in self.runs(name):
