@@ -321,6 +321,8 @@ def _holder(environment: Environment, **place: str) -> Run | None:
     for _ in range(HOLDER_LOOKS_MAX):
         with environment.store.reading() as connection:
             found = runs.active(connection, **place)
+        if seen and not found:
+            break  # a taker closes the run before it as it writes its own: this one held, and ended
         agreed = agreed + 1 if found and seen and found.run_id == seen.run_id else 0
         if agreed == HOLDER_LOOKS_AGREE:
             break
