@@ -76,16 +76,15 @@ def note_clocks(
 
 
 def waited(connection: Connection, instruction_id: str, *, uptime: Uptime) -> timedelta | None:
-    """For how long a doubt has surely lasted since its clock was started; None without a clock.
+    """Time since a doubt's clock was started; None when the machine was started anew since.
 
-    Where the machine was started anew since, only the time since then is sure: a machine often
-    comes up with a wrong time.
+    Then the clock on the wall decides: where each night has a machine of its own, which is thrown
+    away after it, the time since its start would never be long enough.
     """
     row = connection.execute(_CLOCK, {"of_instruction": instruction_id}).one_or_none()
-    if row is None:
+    if row is None or row.boot_id != uptime.boot_id:
         return None
-    began = row.uptime_ms if row.boot_id == uptime.boot_id else 0
-    return timedelta(milliseconds=uptime.milliseconds - began)
+    return timedelta(milliseconds=uptime.milliseconds - row.uptime_ms)
 
 
 def save_search(
