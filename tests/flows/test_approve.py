@@ -1,26 +1,18 @@
 """What the approval form leaves behind, and what it must not."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from flows.approve import approve
+from flows import local
+from flows.approve import Decision, approve
 from flows.prefect_server import PrefectServer
 from recon.store.migrate import upgrade
 
 CODE = "918273"
-PROGRAM = """
-import sys
-from pydantic import SecretStr
-from flows.approve import Decision, approve
-state = approve(Decision(sys.argv[1]), sys.argv[2], sys.argv[3], SecretStr(sys.argv[4]),
-                return_state=True)
-print(state.name, "|", state.message)
-"""
 
 
 def test_the_form_starts_by_only_looking() -> None:
@@ -31,59 +23,52 @@ def test_the_form_starts_by_only_looking() -> None:
 
 
 @pytest.fixture
-def variables(tmp_path: Path, server: PrefectServer) -> dict[str, str]:
-    """An empty database with one declared person, and the server of all flow tests."""
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty database with one declared person."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "approvers.toml").write_text(
         '[approvers.anna]\nname = "Anna Berg"\ncode_secret_env = "CODE_ANNA"\n'
     )
     url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
     upgrade(url)
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PREFECT")},
-        "PREFECT_API_URL": server.api_url,
-        "PREFECT_HOME": str(tmp_path / "prefect"),
+    for name, value in {
         "RECON_DATABASE_URL": url,
         "RECON_CONFIG_DIR": str(tmp_path / "config"),
         "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
         "RECON_SIGN_KEY": "sandbox",
         "CODE_ANNA": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
-    }
+    }.items():
+        monkeypatch.setenv(name, value)
 
 
-def decided(variables: dict[str, str], *words: str) -> str:
+def decided(server: PrefectServer, decision: Decision, digest: str, name: str) -> Any:
     """The last state of a run of the form with these values."""
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return ran.stdout.strip().splitlines()[-1]
+    with local._prefect_of(server):
+        return approve(decision, digest, name, SecretStr(CODE), return_state=True)
 
 
 @pytest.mark.flow
-def test_looking_at_an_empty_list_is_an_answer(variables: dict[str, str]) -> None:
+@pytest.mark.usefixtures("people")
+def test_looking_at_an_empty_list_is_an_answer(server: PrefectServer) -> None:
     """Nothing waits: the run says so and ends well."""
-    assert decided(variables, "show", "", "", CODE).startswith("Shown | Waits: 0 instructions")
+    last = decided(server, Decision.SHOW, "", "")
+
+    assert (last.name, last.message) == ("Shown", "Waits: 0 instructions.")
 
 
 @pytest.mark.flow
-def test_a_code_given_in_the_form_is_kept_nowhere(
-    variables: dict[str, str], server: PrefectServer
-) -> None:
+@pytest.mark.usefixtures("people")
+def test_a_code_given_in_the_form_is_kept_nowhere(server: PrefectServer) -> None:
     """A wrong code is refused in words, and no table of Prefect has it in clear."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.sorting import FlowRunSort
 
-    last = decided(variables, "approve", "0" * 16, "anna", CODE)
+    last = decided(server, Decision.APPROVE, "0" * 16, "anna")
     with SyncPrefectClient(server.api_url) as client:
         (run,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
     kept = [path.read_bytes() for path in server.home.rglob("*") if path.is_file()]
 
-    assert "not right" in last
+    assert "not right" in last.message
+    assert run.name.startswith("approve")
     assert CODE not in json.dumps(run.model_dump(mode="json"))
     assert not any(CODE.encode() in content for content in kept)
