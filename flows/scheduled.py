@@ -22,7 +22,7 @@ def refuse_forgotten(*names: str) -> None:
         return
     msg = (
         f"the schedule that started this run no longer says {' and '.join(names)}: Prefect forgets "
-        "that when a schedule is paused or resumed past its pages; nothing was done: run `prefect "
-        "--no-prompt deploy --all` again, and then start what was due by hand"
+        "that when a schedule is paused or resumed by command line or API; nothing was done: run "
+        "`prefect --no-prompt deploy --all` again, and then start what was due by hand"
     )
     raise ConfigurationError(msg)

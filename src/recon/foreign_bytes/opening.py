@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,18 @@ def read_pieces(
     finally:
         os.close(descriptor)
     _refuse_replaced(path, status=before)
+
+
+def sha256_of(path: Path) -> str:
+    """Of the content of a regular file, which is never in memory as a whole.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a regular file, too large, or changed while it was read.
+    """
+    seen = Seen()
+    deque(read_pieces(path, seen=seen, piece_bytes=_READ_BYTES), maxlen=0)
+    return seen.sha256
 
 
 def _read_piece(path: Path, descriptor: int, *, size: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
-from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
+from recon.foreign_bytes.opening import FileBytes, read_bytes, sha256_of
 from recon.foreign_bytes.raw_table import refuse
 from recon.model import SourceFile, SourceKind, StepSummary
 from recon.order_file import (
@@ -35,8 +35,6 @@ from recon.store.engine import Turn
 from recon.store.runs import Run
 
 STEP = "ingest"
-HASHED_BYTES = 4 * 1024 * 1024
-"""Of a file at once, while it is looked up by its hash."""
 
 
 def ingest(
@@ -104,15 +102,13 @@ def _taken_before(path: Path, *, run: Run, environment: Environment) -> bool:
 
     Files that stay in an inbox would otherwise cost each night what they cost the first.
     """
-    seen = Seen()
-    for _ in read_pieces(path, seen=seen, piece_bytes=HASHED_BYTES):
-        """Only its hash is wanted."""
+    sha256 = sha256_of(path)
     with environment.store.reading() as connection:
-        known = order_rows.known_file(connection, run, name=path.name, sha256=seen.sha256)
-    if known is None or not known.rows_accepted:  # what was refused is told each night
+        known = order_rows.known_file(connection, run, name=path.name, sha256=sha256)
+    if known is None:  # nor is what was refused known by its content: it is told each night
         return False
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return account.archive is None or is_kept(path, sha256=seen.sha256, archive=account.archive)
+    return account.archive is None or is_kept(path, sha256=sha256, archive=account.archive)
 
 
 def _ingest_orders(

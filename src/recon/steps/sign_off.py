@@ -168,15 +168,13 @@ def _earlier_signed(connection: Any, found: NightRun) -> str:
 
 def later_run(connection: Any, run_id: str) -> str:
     """The run that replaced a live one; "" when none did, or there is no such run."""
-    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    this = next((one for one in live if one.run_id == run_id), None)
+    this, _ = _live_run(connection, run_id)
     return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
 def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
-    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    this = next((one for one in live if one.run_id == run_id), None)
+    this, live = _live_run(connection, run_id)
     if this is None:
         return ()
     notes = [
@@ -191,6 +189,12 @@ def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _live_run(connection: Any, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
+    """A live run, None when there is none of that id; and all of them."""
+    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    return next((one for one in live if one.run_id == run_id), None), live
+
+
 def _place_of(found: NightRun) -> tuple[str, str, str]:
     return found.merchant_id, found.account_id, found.business_date
 
@@ -201,8 +205,7 @@ def _told(names: Mapping[str, Signature]) -> str:
 
 
 def _run_of(connection: Any, run_id: str) -> NightRun:
-    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    found = next((one for one in live if one.run_id == run_id), None)
+    found, _ = _live_run(connection, run_id)
     if found is None or found.status != "finished":
         msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
         raise UsageError(msg)

@@ -33,6 +33,20 @@ def test_nothing_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Nothing waits for approval." in capsys.readouterr().out
 
 
+def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a Friday to a Monday two nights are missing, not four."""
+    (folder / "config" / "merchants.toml").write_text(
+        '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
+    )
+    assert main(["nights", "--from", "2026-11-20", "--to", "2026-11-23"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.split(",")[0] for line in lines]
+    assert told == [f"100042/100042001 2026-11-{day}: missing" for day in (20, 23)]
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_name_is_needed_to_say_yes(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody approves without saying who."""

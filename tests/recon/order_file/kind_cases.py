@@ -19,6 +19,7 @@ from .test_file_fuzz import BYTES, ODD, as_csv, as_jsonl, as_xml, bent
 FORMATS = ("csv", "csv", "jsonl", "xml", "xlsx", "xlsx", "parquet", "parquet")
 AT = "2026-01-05T10:00:{n:02}Z"
 OWN = ("100042", "100042001")
+SETTLED = ("B-1", *OWN, "2026-01-05", "capture", "A-{n}", "T", "G", "EUR", "9.00")
 RIGHT = {
     "orders": [
         (*OWN, "A-{n}", "EUR", "10.{n:02}", "paid", AT, *("T-{n}", "", "", AT), *4 * ("",)),
@@ -32,34 +33,8 @@ RIGHT = {
         ("E-{n}", *OWN, "A-{n}", "fee_reversal", "JPY", "10", AT, "", "", "E-0", "", ""),
     ],
     "settlement": [
-        (
-            "B-1",
-            *OWN,
-            "2026-01-05",
-            "capture",
-            "A-{n}",
-            "T",
-            "G",
-            "EUR",
-            "9.00",
-            "0.{n:02}",
-            "",
-            "",
-        ),
-        (
-            "B-1",
-            *OWN,
-            "2026-01-05",
-            "capture",
-            "A-{n}",
-            "T",
-            "G",
-            "EUR",
-            "9.00",
-            "0.50",
-            "8.50",
-            "",
-        ),
+        (*SETTLED, "0.{n:02}", "", ""),
+        (*SETTLED, "0.50", "8.50", ""),
         ("B-1", *OWN, "2026-01-05", "refund", *3 * ("",), "EUR", "-9.00", "0.00", "-9.00", "R-{n}"),
         (
             "B-1",

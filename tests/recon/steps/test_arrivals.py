@@ -31,6 +31,14 @@ def declare(merchant: Any, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
+def with_archive(merchant: Any) -> Path:
+    """The folder in which what is read is kept from now on."""
+    place: Path = merchant.folder / "archive"
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    return place
+
+
 def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
     """What the first step of a night says."""
     with merchant.environment() as environment:
@@ -189,9 +197,7 @@ def test_a_file_that_stays_in_the_inbox_is_read_once(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its hash alone it is known; what was refused, or is not in the archive, is read again."""
-    path = merchant.folder / "config" / "merchants.toml"
-    place = merchant.folder / "archive"
-    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    place = with_archive(merchant)
     kept = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     (merchant.inbox / "bad.csv").write_text("no,such,header\n")
     read: list[str] = []
@@ -220,10 +226,7 @@ def test_a_file_that_stays_in_the_inbox_is_read_once(
 
 def test_what_was_read_is_kept_unless_it_is_private(merchant: Any) -> None:
     """Order files lie in the archive by hash; one with card numbers in any column does not."""
-    declare(merchant, "")
-    path = merchant.folder / "config" / "merchants.toml"
-    place = merchant.folder / "archive"
-    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    place = with_archive(merchant)
     row = merchant.order(merchant.payments("captured")[0])
     kept = merchant.drop("orders.csv", row)
     private = merchant.inbox / "private.csv"
