@@ -6,7 +6,7 @@ The first night of an account is its opening: the rules name the opening date, o
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from recon.business_date import BusinessCalendar
@@ -23,6 +23,7 @@ SKIPPED = "skipped: "
 MISSING = "missing"
 NO_BUSINESS_DAY = "no business day"
 BEFORE_OPENING = "before the opening"
+STILL_OPEN = "still open"
 
 
 def said_of_predecessor(connection: Any, request: NightRequest, *, rules: Rules) -> str:
@@ -64,13 +65,16 @@ def named_days(days: Sequence[date]) -> str:
     return f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
-def standing_without_a_night(day: date, *, nights: Mapping[str, Run], rules: Rules) -> str:
+def standing_without_a_night(
+    day: date, *, nights: Mapping[str, Run], rules: Rules, now: datetime
+) -> str:
     """What a day on which an account has no night is: MISSING, or why none is due.
 
     Args:
         day: The day that no run of the account was for.
         nights: The account's finished nights by business date.
         rules: Who works when, and the account's opening date.
+        now: A day that is still open has no night yet.
     """
     live = _live(nights)
     opening = rules.window.opening_date or (date.fromisoformat(live[0]) if live else None)
@@ -78,6 +82,8 @@ def standing_without_a_night(day: date, *, nights: Mapping[str, Run], rules: Rul
         return BEFORE_OPENING
     if not rules.business_calendar.is_business_day(day):
         return NO_BUSINESS_DAY
+    if rules.business_calendar.closes_at(day) > now:
+        return STILL_OPEN
     later = next((night for night in live if night > day.isoformat()), None)
     said = "" if later is None else nights[later].predecessor
     return said if said.startswith(SKIPPED) else MISSING

@@ -19,6 +19,7 @@ from recon.steps.predecessor import (
     BEFORE_OPENING,
     MISSING,
     NO_BUSINESS_DAY,
+    STILL_OPEN,
     standing_without_a_night,
 )
 from recon.store import resolution_rows, results, runs, sign_off_rows
@@ -56,7 +57,7 @@ class Night:
     @property
     def due(self) -> bool:
         """Whether anybody expects a night of this day."""
-        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING)
+        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
 
 
 def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
@@ -114,7 +115,8 @@ def _nights_of(
     environment: Environment,
 ) -> Iterator[Night]:
     """The days of one account, in their order."""
-    today = environment.clock().date()
+    now, rules = environment.clock(), environment.settings.rules
+    today = now.date()
     merchant_id, account_id = account
     finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     for day in days:
@@ -122,7 +124,7 @@ def _nights_of(
         if found is not None:
             yield _night_of(connection, found, today=today)
             continue
-        standing = standing_without_a_night(day, nights=finished, rules=environment.settings.rules)
+        standing = standing_without_a_night(day, nights=finished, rules=rules, now=now)
         waits = (today - day).days if standing == MISSING else 0
         yield Night(*account, day, "", standing, (), "", waits)
 

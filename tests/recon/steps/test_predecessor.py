@@ -16,6 +16,7 @@ from recon.steps.predecessor import (
     BEFORE_OPENING,
     MISSING,
     NO_BUSINESS_DAY,
+    STILL_OPEN,
     missing_days,
     said_of_predecessor,
     standing_without_a_night,
@@ -150,13 +151,15 @@ def test_a_day_without_a_night_says_why(store: Store) -> None:
     days = ["2026-11-16", "2026-11-18", "2026-11-19", "2026-11-21", "2026-11-23"]
 
     def standings(**account: object) -> list[str]:
-        given = {"nights": nights, "rules": Rules()} | account
+        now = datetime(2026, 11, 24, 2, tzinfo=UTC)
+        given = {"nights": nights, "rules": Rules(), "now": now} | account
         return [standing_without_a_night(date.fromisoformat(day), **given) for day in days]  # type: ignore[arg-type]  # one of two mappings by name
 
     skipped = "skipped: the machine was away"
     assert standings() == [BEFORE_OPENING, skipped, skipped, NO_BUSINESS_DAY, MISSING]
     assert standings(rules=OPENED)[0] == MISSING
     assert standings(nights={})[:2] == [MISSING, MISSING]
+    assert standings(now=datetime(2026, 11, 23, 20, tzinfo=UTC))[-1] == STILL_OPEN
 
 
 @pytest.mark.parametrize(
