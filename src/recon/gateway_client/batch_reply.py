@@ -150,7 +150,7 @@ def _refused_unverified(
 
 def _untrusted(reading: Reading, message: Message) -> BatchReply | None:
     """Replies whose signature or account cannot stand for this request."""
-    if reading.policy == "enforce" and not message.verified:
+    if not message.signature.is_enough(policy=reading.policy, may_lack=_may_lack(reading)):
         reason = f"the reply's signature is {message.signature}"
         finding = Finding(FindingKind.SIGNATURE, reason)
     elif names_other_account(reading, message):
@@ -167,6 +167,10 @@ def _untrusted(reading: Reading, message: Message) -> BatchReply | None:
     return _same_for_all(
         reading, Outcome.UNKNOWN, finding=finding, message=message, stop_reason=reason
     )
+
+
+def _may_lack(reading: Reading) -> bool:
+    return reading.interface.signature.may_lack(reading.prepared.operation)
 
 
 def _without_rows(reading: Reading, message: Message) -> BatchReply | None:
@@ -198,7 +202,9 @@ def _by_rows(reading: Reading, message: Message) -> BatchReply:
         if not message.verified:
             return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
         findings.append(finding)
-    if reading.policy == "warn" and not message.verified:
+    if reading.policy == "warn" and not message.signature.is_enough(
+        policy="enforce", may_lack=_may_lack(reading)
+    ):
         said = f"the reply's signature is {message.signature}; the echo of each row decided"
         findings.append(Finding(FindingKind.SIGNATURE, said))
     judged = judge_rows(

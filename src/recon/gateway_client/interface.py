@@ -27,7 +27,11 @@ Table = TypeVar("Table", bound=BaseModel)
 LAYERS = ("base", "extended", "user")
 """Lowest first; `extended` counts only in the profile of that name."""
 
+UNREAD = frozenset({"checkout", "payment_reply"})
+"""Templates without a rule for replies: a hosted page carries no signature."""
+
 ReplyPolicy = Literal["off", "warn", "enforce"]
+ReplyRule = Literal["echo", "echo-or-absent", "signed", "signed-or-absent"]
 RowWord = Literal["done", "accepted", "failed", "pending"]
 QueryRefusal = Literal[
     "accepted", "parameters", "too_many", "merchant", "signature", "address", "system"
@@ -63,7 +67,15 @@ class SignatureRules(InterfaceTable):
     whitespace: Literal["remove-spaces", "strip", "none"]
     hex_case: Literal["lower", "upper"]
     templates: dict[str, tuple[str, ...]]
-    replies: dict[str, Literal["echo", "echo-or-absent"]]
+    replies: dict[str, ReplyRule]
+
+    def may_lack(self, operation: str) -> bool:
+        """Whether a reply of this operation is trusted without any signature."""
+        return self.replies[operation].endswith("-or-absent")
+
+    def is_echo(self, operation: str) -> bool:
+        """Whether a reply of this operation repeats the signature of its request."""
+        return self.replies[operation].startswith("echo")
 
 
 class Refusals(InterfaceTable):
@@ -187,17 +199,13 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 
 def _refuse_gaps(interface: GatewayInterface) -> None:
     """Every operation needs its template, reply rule and statuses; else money would be guessed."""
-    signed = {*interface.profile.batch, *interface.profile.single, "retrievalTrans"}
-    signed |= {"retrievalRefund"} if interface.profile.query.retrievalRefund else set()
-    payments = {"authorise_card", "authorise_apm", "checkout", "payment_reply"}
+    moving = {*interface.profile.batch, *interface.profile.single}
+    queries = {name for name, described in interface.profile.query if described is not None}
+    signed = moving | queries | {"authorise_card", "authorise_apm"}
     for file, table, needed in (
-        ("signature.toml, templates", interface.signature.templates, signed | payments),
+        ("signature.toml, templates", interface.signature.templates, signed | UNREAD),
         ("signature.toml, replies", interface.signature.replies, signed),
-        (
-            "status_map.toml, row_status",
-            interface.status_map.row_status,
-            signed - {"retrievalTrans", "retrievalRefund"},
-        ),
+        ("status_map.toml, row_status", interface.status_map.row_status, moving),
     ):
         missing = sorted(needed - set(table))
         if missing:

@@ -14,7 +14,7 @@ from recon.gateway_client.outcomes import Finding, FindingKind
 from recon.gateway_client.prepare import PreparedCall, refuse_credentials
 from recon.gateway_client.private_fields import Amount, PrivateFields, private_texts, wire_value
 from recon.gateway_client.rows import Credentials, amount_problem, text_problem
-from recon.gateway_client.signing import SignatureState, reply_signature, sign
+from recon.gateway_client.signing import reply_signature, sign
 from recon.gateway_client.text import scrubbed
 from recon.gateway_client.transport import RawReply
 from recon.gateway_client.wire.json_reply import (
@@ -109,7 +109,7 @@ def read_methods_reply(
     state = reply_signature(
         text_of(reply.get("encryption_data")), expected=(prepared.signature,), policy=policy
     )
-    if policy == "enforce" and state is not SignatureState.VALID:
+    if not state.is_enough(policy=policy, may_lack=interface.signature.may_lack(OPERATION)):
         return _none(FindingKind.SIGNATURE, f"the reply's signature is {state}")
     described = _described(interface)
     given = reply.get(described.rows_field)

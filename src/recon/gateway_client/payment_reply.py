@@ -50,6 +50,11 @@ class _Reading:
     credentials: Credentials
 
     @property
+    def may_lack(self) -> bool:
+        """Whether the reply is trusted without any signature."""
+        return self.interface.signature.may_lack(self.prepared.operation)
+
+    @property
     def asked(self) -> dict[str, str | Decimal]:
         """What the reply must echo."""
         payment = self.prepared.payment
@@ -144,9 +149,12 @@ def _error_body(reading: _Reading) -> tuple[str, str]:
 
 
 def _signature(reading: _Reading, *, texts: Mapping[str, str]) -> SignatureState:
-    expected = sign(
-        TEMPLATE, fields=texts, credentials=reading.credentials, interface=reading.interface
-    )
+    if reading.interface.signature.is_echo(reading.prepared.operation):
+        expected = reading.prepared.signature
+    else:
+        expected = sign(
+            TEMPLATE, fields=texts, credentials=reading.credentials, interface=reading.interface
+        )
     return reply_signature(
         texts.get("encryption_data", ""), expected=(expected,), policy=reading.policy
     )
@@ -176,7 +184,7 @@ def _untrusted(
     reading: _Reading, *, texts: Mapping[str, str], signature: SignatureState
 ) -> PaymentReply | None:
     """Replies that cannot stand for this payment."""
-    if reading.policy == "enforce" and signature is not SignatureState.VALID:
+    if not signature.is_enough(policy=reading.policy, may_lack=reading.may_lack):
         message = f"the reply's signature is {signature}"
         return _unknown(
             reading, kind=FindingKind.SIGNATURE, message=message, signature=signature, stops=True
@@ -204,7 +212,8 @@ def _by_record(
     findings = [Finding(FindingKind.UNMAPPED_CODE, message)] if outcome is Outcome.UNKNOWN else []
     if shows_whole_card(texts):
         findings.append(Finding(FindingKind.MALFORMED, "the reply shows a whole card number"))
-    if signature is not SignatureState.VALID and reading.policy == "warn":
+    strict = signature.is_enough(policy="enforce", may_lack=reading.may_lack)
+    if reading.policy == "warn" and not strict:
         said = f"the reply's signature is {signature}; its echo decided"
         findings.append(Finding(FindingKind.SIGNATURE, said))
     return PaymentReply(

@@ -16,7 +16,7 @@ from recon.gateway_client.interface import GatewayInterface, QueryRefusal, Reply
 from recon.gateway_client.outcomes import Finding, FindingKind
 from recon.gateway_client.private_names import without_private
 from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import SignatureState, reply_signature
+from recon.gateway_client.signing import reply_signature
 from recon.gateway_client.text import code_and_text, scrubbed
 from recon.gateway_client.transport import RawReply
 from recon.gateway_client.wire.json_reply import (
@@ -165,8 +165,8 @@ def _untrusted(reply: Mapping[str, Any], *, reading: QueryReading, findings: lis
         expected=(reading.signature,),
         policy=reading.policy,
     )
-    allowed_absent = reading.interface.signature.replies[reading.operation] == "echo-or-absent"
-    if state is SignatureState.WRONG or (state is SignatureState.ABSENT and not allowed_absent):
+    may_lack = reading.interface.signature.may_lack(reading.operation)
+    if reading.policy != "off" and not state.is_enough(policy="enforce", may_lack=may_lack):
         message = f"the query reply's signature is {state}"
         findings.append(Finding(FindingKind.SIGNATURE, message))
         if reading.policy == "enforce":

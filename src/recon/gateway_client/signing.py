@@ -24,6 +24,17 @@ class SignatureState(StrEnum):
     WRONG = "wrong"
     UNCHECKED = "unchecked"
 
+    def is_enough(self, *, policy: ReplyPolicy, may_lack: bool) -> bool:
+        """Whether a reply may be believed as far as its signature goes.
+
+        Args:
+            policy: Only `enforce` doubts a reply for its signature.
+            may_lack: The rule of its operation: a reply without one is as good.
+        """
+        if policy != "enforce" or self is SignatureState.VALID:
+            return True
+        return may_lack and self is SignatureState.ABSENT
+
 
 def sign(
     template: str,

@@ -141,6 +141,33 @@ def test_a_failed_row_keeps_its_code_and_text(read: Reader, captures: PreparedRe
 
 
 @pytest.mark.parametrize(
+    ("rule", "signature", "word"),
+    [
+        ("echo", "", "unknown"),
+        ("echo-or-absent", "", "done"),
+        ("echo-or-absent", "0" * 64, "unknown"),
+        ("signed", "", "unknown"),
+    ],
+)
+def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
+    interface: GatewayInterface,
+    credentials: Credentials,
+    captures: PreparedRequest,
+    rule: str,
+    signature: str,
+    word: str,
+) -> None:
+    """As shipped every batch reply is; a gateway that signs none is configured so."""
+    replies = interface.signature.replies | {"capture": rule}
+    rules = interface.signature.model_copy(update={"replies": replies})
+    reader = Reader(interface.model_copy(update={"signature": rules}), credentials)
+    got = reader(captures, success_of(captures) | {"encryption_data": signature})
+
+    assert outcomes(got) == [word, word]
+    assert bool(got.findings) is (word == "unknown")
+
+
+@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("amount", "10.01"),

@@ -203,6 +203,43 @@ def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
     assert reply.record.issuer_url == issuer_url
 
 
+TABLE_2_7 = (
+    "<respon><merchant_id>100042</merchant_id><account_id>100042001</account_id>"
+    "<order_no>SO-1</order_no><amount>42.50</amount><currency>EUR</currency>"
+    "<issuer_url>https://issuer.example.test/pay?o=SO-1</issuer_url>{signature}</respon>"
+)
+
+
+@pytest.mark.parametrize(
+    ("signature", "outcome", "state"),
+    [
+        ("", Outcome.PENDING, SignatureState.ABSENT),
+        ("<encryption_data></encryption_data>", Outcome.PENDING, SignatureState.ABSENT),
+        (f"<encryption_data>{'0' * 64}</encryption_data>", Outcome.UNKNOWN, SignatureState.WRONG),
+    ],
+)
+def test_a_reply_of_exactly_the_documents_elements_names_the_issuer(
+    read: Read, signature: str, outcome: Outcome, state: SignatureState
+) -> None:
+    """Table 2.7 has no signature: none is no doubt, a wrong one is."""
+    reply = read(apm_payment(), TABLE_2_7.format(signature=signature).encode())
+
+    assert (reply.outcome, reply.signature) == (outcome, state)
+    issuer_url = reply.record.issuer_url if reply.record else ""
+    assert issuer_url.startswith("https://issuer") is (outcome is Outcome.PENDING)
+    assert bool(reply.stop_reason) is (outcome is Outcome.UNKNOWN)
+    assert bool(reply.findings) is (outcome is Outcome.UNKNOWN)
+
+
+def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
+    """Without a signature the echo decides alone."""
+    body = TABLE_2_7.format(signature="").replace("SO-1<", "SO-2<").encode()
+    reply = read(apm_payment(), body)
+
+    assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
+    assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
+
+
 @pytest.mark.parametrize(
     ("status", "refusal", "outcome", "stops"),
     [
