@@ -30,6 +30,17 @@ SELECT count(*) FROM effect e WHERE e.origin = 'api' AND NOT EXISTS (
     SELECT 1 FROM request_row r
     WHERE r.request_log_id = e.request_log_id AND r.transaction_id = e.transaction_id)
 """
+_DOUBLE_INTENTIONS = """
+SELECT coalesce(sum(standing - 1), 0) FROM (
+    SELECT count(*) AS standing FROM effect e
+    WHERE e.origin = 'api' AND e.operation IN ('capture', 'cancel', 'refund') AND NOT EXISTS (
+        SELECT 1 FROM effect r WHERE r.transaction_id = e.transaction_id
+        AND r.operation = e.operation || '_reversed'
+        AND r.refund_reference_id = e.refund_reference_id)
+    GROUP BY e.merchant_id, e.account_id, e.operation, e.transaction_id, e.amount, e.currency)
+"""
+"""What a merchant wants of a payment bears no reference: only the money tells two wishes apart.
+What the gateway itself took back stands no more. A payout names no payment to be told by."""
 
 
 def effect_table(effect: Effect) -> dict[str, str]:
@@ -62,6 +73,7 @@ def invariants(book: Book) -> dict[str, int]:
         "over_captured": _count(book, _OVER.format(left="captured", right="authorised")),
         "over_refunded": _count(book, _OVER.format(left="refunded", right="captured")),
         "effects_without_client_record": _count(book, _WITHOUT_RECORD),
+        "double_intentions": int(book.select(_DOUBLE_INTENTIONS)[0][0]),
     }
 
 

@@ -115,6 +115,27 @@ def test_an_equal_refund_sent_twice_is_legal_and_only_the_invariant_shows_it(gat
     assert gateway.invariants()["double_effects"] == 1
 
 
+def test_one_intention_under_other_references_is_counted_by_its_money(gateway: Any) -> None:
+    """Equal money of one payment is one intention, whatever reason or reference it bears."""
+    row = euros(gateway.captured())
+    gateway.row("refund", refund_row(row, "1.00", refund_reference="mine"))
+    gateway.row("refund", refund_row(row, "1.50", refund_reference="mine"))
+    assert gateway.invariants()["double_intentions"] == 0
+    gateway.row("refund", refund_row(row, "1.00", refund_reference="other", refund_reason="new"))
+    counted = gateway.invariants()
+    assert (counted["double_effects"], counted["double_intentions"]) == (0, 1)
+
+
+def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway: Any) -> None:
+    """A refund that flipped to a failure stands no more; the same one after it is the only one."""
+    row = euros(gateway.captured())
+    gateway.faults({"operation": "refund", "kind": "late_flip", "seconds": 3600, "times": 1})
+    gateway.row("refund", refund_row(row, "1.00"))
+    gateway.pass_days(1)
+    gateway.row("refund", refund_row(row, "1.00", refund_reference="again"))
+    assert gateway.invariants()["double_intentions"] == 0
+
+
 @pytest.mark.parametrize("amount", MONEY_WORDS)
 def test_refund_refuses_what_is_no_amount(gateway: Any, amount: str) -> None:
     """A malformed or empty refund amount fails its row."""

@@ -17,6 +17,7 @@ SOUND = {
     "over_captured": 0,
     "over_refunded": 0,
     "effects_without_client_record": 0,
+    "double_intentions": 0,
 }
 
 
