@@ -7,7 +7,7 @@ from typing import Any
 
 from recon.gateway_client.operation_formats import OperationFormat, SingleOperation
 from recon.gateway_client.rows import RefundRow, Row
-from recon.gateway_client.wire.json_reply import text_of
+from recon.gateway_client.wire.json_reply import PADDING, text_of
 
 MASK = "*"
 """Stands for characters that the gateway, or our own journal, does not show."""
@@ -40,7 +40,7 @@ def differing_fields(
 def _echoes(value: object, *, given: str | None) -> bool:
     if isinstance(value, Decimal):
         return given is not None and bool(_AMOUNT.fullmatch(given)) and Decimal(given) == value
-    return given == str(value)
+    return given == str(value).strip(PADDING)
 
 
 def _contradicts(value: object, *, given: str | None) -> bool:

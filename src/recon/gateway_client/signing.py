@@ -12,6 +12,7 @@ from enum import StrEnum
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy, SignatureRules
 from recon.gateway_client.rows import Credentials
 
+SPACE = " "
 EACH_ROW = "[]"
 """Behind a field name in a template: the field of every row, in order."""
 
@@ -100,6 +101,7 @@ def _values(
 
 
 def _spaceless(value: str, *, rules: SignatureRules) -> str:
+    """Only U+0020 is a space here (A-17): all other white space is part of what is signed."""
     if rules.whitespace == "remove-spaces":
-        return "".join(value.split())
-    return value.strip() if rules.whitespace == "strip" else value
+        return value.replace(SPACE, "")
+    return value.strip(SPACE) if rules.whitespace == "strip" else value

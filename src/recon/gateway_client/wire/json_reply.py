@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 REPLY_BYTES_MAX = 2 * 1024 * 1024
+PADDING = " \t\r\n"
 DEPTH_MAX = 32
 NUMBER_CHARACTERS_MAX = 40
 
@@ -52,19 +53,28 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a field: null and missing are "", numbers their digits; None for other types."""
+    """The text of a field without padding: null and missing are "", numbers their digits.
+
+    None for other types. A no-break or ideographic space is no padding: a name may begin with it.
+    """
+    text = exact_text_of(value)
+    return None if text is None else text.strip(PADDING)
+
+
+def exact_text_of(value: object) -> str | None:
+    """As `text_of`, with its padding: what a signature covers."""
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.strip()
+        return value
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return str(value)
 
 
 def texts_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The text of every field; "" for objects and lists."""
-    return {name: text_of(value) or "" for name, value in fields.items()}
+    """The exact text of every field, for its signature; "" for objects and lists."""
+    return {name: exact_text_of(value) or "" for name, value in fields.items()}
 
 
 def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from lxml import etree
 
-from recon.gateway_client.wire.json_reply import REPLY_BYTES_MAX, UnreadableReplyError
+from recon.gateway_client.wire.json_reply import PADDING, REPLY_BYTES_MAX, UnreadableReplyError
 
 ELEMENTS_MAX = 2_000
 
@@ -53,7 +53,7 @@ def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, s
             raise UnreadableReplyError(msg)
         seen.add(name)
         if len(child) == 0:
-            texts[name] = (child.text or "").strip()
+            texts[name] = (child.text or "").strip(PADDING)
     return texts
 
 

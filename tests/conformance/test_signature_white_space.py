@@ -1,0 +1,62 @@
+"""The one white-space rule of signatures (A-17): both sides over the same worked examples."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import (
+    CancelSubscriptionRow,
+    Credentials,
+    GatewayInterface,
+    Outcome,
+    prepare,
+)
+from recon.sandbox.signing import sign as signed_by_the_sandbox
+from tests.conformance.test_card_contract import card_payment
+
+HEAD = "100042100042001R1"
+VECTORS = [
+    ("Gold plan", "Goldplan"),
+    (" Gold  plan ", "Goldplan"),
+    ("Gold\u00a0plan", "Gold\u00a0plan"),
+    ("Gold\u3000plan", "Gold\u3000plan"),
+    ("\u00a0Gold plan\u2009", "\u00a0Goldplan\u2009"),
+    ("\u4f1a\u54e1 \u30d7\u30e9\u30f3", "\u4f1a\u54e1\u30d7\u30e9\u30f3"),
+]
+"""A contract's name -> what of it is signed: without U+0020, all else as it is."""
+
+
+@pytest.mark.parametrize(("name", "signed"), VECTORS)
+def test_only_u0020_is_removed_before_signing_on_both_sides(
+    target: Any, name: str, signed: str
+) -> None:
+    """Every other white space is part of the name, and of what is signed."""
+    credentials: Credentials = target.credentials
+    interface: GatewayInterface = target.interface
+    expected = hashlib.sha256(f"{HEAD}{signed}sandbox".encode()).hexdigest()
+    row = CancelSubscriptionRow(recurring_id="R1", contract_name=name)
+    prepared = prepare("cancelsubscription", [row], credentials=credentials, interface=interface)
+    fields = {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "recurring_id": "R1",
+        "contract_name": name,
+    }
+
+    assert prepared.signature == expected
+    assert signed_by_the_sandbox("cancelsubscription", fields, sign_key="sandbox") == expected
+
+
+@pytest.mark.parametrize("name", ["Gold\u00a0plan", "Gold\u3000plan", " Gold plan "])
+def test_a_subscription_whose_name_has_any_white_space_can_be_ended(
+    sandbox: Any, target: Any, name: str
+) -> None:
+    """Its payment and its end are signed as the gateway signs them, and its echo is believed."""
+    plan = {"contract_name": name, "interval": "day", "interval_count": "10"}
+    payment = target.pay(card_payment(subscription=plan, first_name="Ana\u00a0Maria"))
+    assert payment.outcome is Outcome.DONE
+    row = CancelSubscriptionRow(recurring_id=payment.record.recurring_id, contract_name=name)
+    (ended,) = target.move("cancelsubscription", [row]).rows
+    assert (ended.outcome, ended.message) == (Outcome.DONE, "")
+    assert [e["operation"] for e in sandbox.effects()][-1] == "cancelsubscription"
