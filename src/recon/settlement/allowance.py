@@ -11,20 +11,10 @@ from decimal import Decimal
 from recon.limits import CurrencyLimits
 from recon.model import InstructionKind
 from recon.money import Money
-from recon.settlement.instruction import Instruction
+from recon.settlement.instruction import MOVES_MONEY, Instruction
 
 TWO_PEOPLE = "needs approval by two people"
 """How the hold of every instruction begins that a rule may not approve."""
-
-MOVES_MONEY = frozenset(
-    {
-        InstructionKind.CAPTURE,
-        InstructionKind.REFUND,
-        InstructionKind.CANCEL,
-        InstructionKind.PAYOUT,
-    }
-)
-"""Kinds that limits count; a cancel gives up the money it releases."""
 
 Bounds = Callable[[str], CurrencyLimits]
 """Currency -> what is configured for it."""

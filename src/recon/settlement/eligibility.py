@@ -4,11 +4,12 @@ Bounds count what is confirmed and what is in doubt; where the query shows less 
 knows, the answer is stale and nothing is sent. Each "no" is a sentence for page one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from recon.model import Answer, GatewayState, InstructionKind, InstructionState
+from recon.money import format_minor_units
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
 
 _PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
@@ -31,6 +32,12 @@ class Payment:
     """Not empty: a case of this payment lets nothing more be sent for it."""
     charged_back: int = 0
     """Minor units that settlement files or the books know to be charged back."""
+
+    @property
+    def shown(self) -> str:
+        """What the gateway says of it, in words."""
+        amount = format_minor_units(self.amount, currency=self.currency)
+        return f"{amount} {self.currency} with payment_status {self.payment_status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,12 @@ def clear(
     """
     if baseline.answer is not Answer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
-    payment = _choose(instruction, payments=baseline.payments)
+    payments = tuple(dict.fromkeys(baseline.payments))
+    payment = _choose(instruction, payments=payments)
     if isinstance(payment, str):
         return Refused(instruction, payment)
+    if because := shown_twice(payments).get(payment.transaction_id):
+        return Refused(instruction, because)
     same_payment = [
         other
         for other in others
@@ -108,12 +118,27 @@ def clear_alone(
         if other.is_open:
             reason = f"instruction {other.instruction_id} of the same subscription is not settled"
             return Refused(instruction, f"{reason} yet")
-        if other.may_have_moved:
+        if other.may_have_taken_effect:
             return Refused(instruction, "it was done before")
     if instruction.kind is InstructionKind.PAYOUT and instruction.approved_by == rule_approver:
         return Refused(instruction, "every payout needs approval by two people")
     nothing = Payment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
     return Cleared(instruction, nothing)
+
+
+def shown_twice(payments: Iterable[Payment]) -> dict[str, str]:
+    """Transactions that these answers show in two ways, with why nothing is sent for them."""
+    first: dict[str, Payment] = {}
+    told: dict[str, str] = {}
+    for payment in payments:
+        known = first.setdefault(payment.transaction_id, payment)
+        if known.shown != payment.shown:
+            ways = " and as ".join(sorted({known.shown, payment.shown}))
+            told[payment.transaction_id] = (
+                f"the gateway shows transaction {payment.transaction_id} in two ways, as {ways}; "
+                "nothing is sent for it until its answers agree"
+            )
+    return told
 
 
 _NO_ANSWER: Mapping[Answer, str] = {
@@ -130,12 +155,12 @@ def _choose(instruction: Instruction, *, payments: Sequence[Payment]) -> Payment
             f"the gateway does not show transaction {instruction.transaction_id} for this order"
         )
         return named[0] if named else missing
-    if len(payments) == 1:
+    if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
     wanted = _WANTED[instruction.kind]
-    fitting = [p for p in payments if p.state in wanted]
+    fitting = {p.transaction_id: p for p in payments if p.state in wanted}
     if len(fitting) == 1:
-        return fitting[0]
+        return next(iter(fitting.values()))
     return "several payments could be meant; name the transaction_id in the order file"
 
 

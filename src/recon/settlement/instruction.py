@@ -13,6 +13,10 @@ REFUNDS_PER_TRANSACTION_MAX = 99
 """The gateway numbers the refunds of a transaction with two digits."""
 
 _S = InstructionState
+_K = InstructionKind
+MOVES_MONEY = frozenset({_K.CAPTURE, _K.REFUND, _K.CANCEL, _K.PAYOUT})
+"""Kinds that limits count; a cancel gives up the money it releases. A review moves none."""
+
 FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
     # To a person only when a restored database cannot know whether it was sent.
     _S.PLANNED: frozenset({_S.APPROVED, _S.WITHDRAWN, _S.NEEDS_HUMAN}),
@@ -77,6 +81,11 @@ class Instruction:
         return self.state in {_S.IN_FLIGHT, _S.IN_DOUBT, _S.NEEDS_HUMAN}
 
     @property
-    def may_have_moved(self) -> bool:
-        """Counted against bounds: confirmed, applied, in flight or in doubt."""
+    def may_have_taken_effect(self) -> bool:
+        """Confirmed, applied, in flight or in doubt."""
         return self.is_open or self.state in {_S.CONFIRMED, _S.RESOLVED_APPLIED}
+
+    @property
+    def may_have_moved(self) -> bool:
+        """Counted against bounds: it may have taken effect, and its kind moves money."""
+        return self.kind in MOVES_MONEY and self.may_have_taken_effect

@@ -7,7 +7,7 @@ waits for another person's approval and for the next night, since nobody moves m
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -23,12 +23,12 @@ from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Action, Plan, plan
-from recon.steps.charged_back import ChargedBack, charged_back
+from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
 from recon.steps.environment import Environment
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
 from recon.steps.settle import send
-from recon.store import answers, case_rows, instruction_rows, runs
+from recon.store import answers, instruction_rows, runs
 from recon.store.journal import StoredJournal
 from recon.store.night_lock import account_lock
 from recon.store.outcome_rows import outcome_of
@@ -199,33 +199,12 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             observations=found.observations,
             at=now,
         )
-        known = (case_rows.closed_payments(connection, run), charged_back(connection, run))
-    return _baseline(found, order_no=request.order_no, known=known, environment=environment)
+        payment_of = payment_reader(connection, run, rules=environment.settings.rules)
+    return _baseline(found, order_no=request.order_no, payment_of=payment_of)
 
 
-def _baseline(
-    found: KeyAnswers,
-    *,
-    order_no: str,
-    known: tuple[Mapping[str, str], ChargedBack],
-    environment: Environment,
-) -> Baseline:
-    rules = environment.settings.rules
-    closed, taken_back = known
-    payments = tuple(
-        Payment(
-            transaction_id=row["transaction_id"],
-            state=rules.state_of(row["payment_status"]),
-            payment_status=row["payment_status"],
-            currency=row["currency"],
-            amount=row["amount"],
-            closed_because=closed.get(row["transaction_id"], ""),
-            charged_back=taken_back(
-                order_no, row["transaction_id"], row["currency"], row["amount"]
-            ),
-        )
-        for row in found.observations
-    )
+def _baseline(found: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
+    payments = payments_by_order(found.observations, payment_of=payment_of)
     answer, reason = found.answers[order_no]
     if answer is not Answer.FOUND:
         told = {
@@ -234,7 +213,7 @@ def _baseline(
         }.get(answer, f"the gateway gave no usable answer ({reason})")
         msg = f"order {order_no}: {told}; nothing was stored or sent"
         raise UsageError(msg)
-    return Baseline(answer, payments)
+    return Baseline(answer, payments.get(order_no, ()))
 
 
 def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
@@ -243,9 +222,9 @@ def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
     fitting: Sequence[Payment] = [
         payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
     ]
-    if len(fitting) == 1:
+    if len({payment.transaction_id for payment in fitting}) == 1:
         return fitting[0]
-    shown = ", ".join(payment.transaction_id for payment in baseline.payments)
+    shown = ", ".join(dict.fromkeys(payment.transaction_id for payment in baseline.payments))
     msg = (
         f"order {request.order_no} has the transactions {shown}: name one of them with "
         "--transaction; nothing was stored or sent"

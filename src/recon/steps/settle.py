@@ -16,7 +16,6 @@ from recon.model import Answer, InstructionKind, InstructionState, Mode, Part, S
 from recon.settlement.eligibility import (
     Baseline,
     Cleared,
-    Payment,
     Refused,
     clear,
     clear_alone,
@@ -29,19 +28,18 @@ from recon.settlement.sender import Sender, Sent
 from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt, spilled
 from recon.steps.approve import lapse
-from recon.steps.charged_back import charged_back
+from recon.steps.baselines import payment_reader, payments_by_order
 from recon.steps.contradictions import note_contradictions
 from recon.steps.ending import held_back
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head, noting_marks
 from recon.steps.sending import halted, rule_allowance, sending_allowance
-from recon.store import answers, case_rows, instruction_rows, runs, sending_rows
+from recon.store import answers, instruction_rows, runs, sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
-_PAYMENT = ("order_no", "transaction_id", "currency", "amount")
 REPLACED = "a newer version of its order file no longer asks for it"
 
 
@@ -251,26 +249,17 @@ def _baselines(
     connection: Any, run: Run, *, order_nos: set[str], environment: Environment
 ) -> Mapping[str, Baseline]:
     """What the baseline query showed of each order."""
-    rules = environment.settings.rules
-    closed = case_rows.closed_payments(connection, run)
-    taken_back = charged_back(connection, run)
-    payments: dict[str, list[Payment]] = {}
-    for row in answers.observations_of(connection, run):
-        if row["phase"] == answers.BASELINE and row["order_no"] in order_nos:
-            payments.setdefault(row["order_no"], []).append(
-                Payment(
-                    transaction_id=row["transaction_id"],
-                    state=rules.state_of(row["payment_status"]),
-                    payment_status=row["payment_status"],
-                    currency=row["currency"],
-                    amount=row["amount"],
-                    dated=row["transaction_date"],
-                    closed_because=closed.get(row["transaction_id"], ""),
-                    charged_back=taken_back(*(row[name] for name in _PAYMENT)),
-                )
-            )
+    shown = [
+        row for row in answers.observations_of(connection, run) if row["phase"] == answers.BASELINE
+    ]
+    # What other orders' answers say of the same transactions counts as well.
+    wanted = {row["transaction_id"] for row in shown if row["order_no"] in order_nos}
+    payments = payments_by_order(
+        (row for row in shown if row["transaction_id"] in wanted),
+        payment_of=payment_reader(connection, run, rules=environment.settings.rules),
+    )
     return {
-        key: Baseline(Answer(answer), tuple(payments.get(key, ())))
+        key: Baseline(Answer(answer), payments.get(key, ()))
         for key, answer in answers.phase_answers(
             connection, run.run_id, phase=answers.BASELINE
         ).items()

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
 from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.settlement.allowance import MOVES_MONEY
+from recon.settlement.instruction import MOVES_MONEY
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.sending_order import BatchPlan
 from recon.store.history import Event, append

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,38 @@ def test_a_stale_answer_sends_nothing() -> None:
     captured = _other(InstructionKind.CAPTURE, InstructionState.RESOLVED_APPLIED)
 
     assert "less than this journal knows" in _reason(CAPTURE, AUTHORISED, others=(captured,))
+
+
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("instruction", [CAPTURE, CANCEL, replace(CAPTURE, amount=4_000)])
+def test_a_review_that_released_the_payment_moved_nothing(
+    instruction: Instruction, *, parts: bool
+) -> None:
+    """A confirmed review neither makes the answer stale nor counts as money that moved."""
+    reviewed = _other(InstructionKind.REVIEW, InstructionState.CONFIRMED)
+    baseline = Baseline(Answer.FOUND, (AUTHORISED,))
+    judged = clear(instruction, baseline=baseline, others=(reviewed,), multiple_captures=parts)
+
+    assert judged == Cleared(instruction, AUTHORISED)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"state": GatewayState.REFUNDED, "payment_status": "4100"},
+        {"amount": 9_000},
+        {"currency": "USD"},
+    ],
+)
+@pytest.mark.parametrize("named", ["", "T1"])
+def test_a_transaction_shown_in_two_ways_is_left_alone(other: dict[str, Any], named: str) -> None:
+    """Rows of one transaction that contradict each other hold it, whichever comes first."""
+    twice = replace(PAID, **other)
+    wanted = replace(REFUND, transaction_id=named)
+
+    for rows in ((PAID, twice), (twice, PAID)):
+        assert "shows transaction T1 in two ways" in _reason(wanted, *rows)
+    assert _reason(wanted, PAID, PAID) == ""
 
 
 def test_the_hundredth_refund_is_refused() -> None:
