@@ -30,6 +30,8 @@ def _title(code: str) -> str:
 
 MOVEMENT_WORDS = {
     "new": "New tonight",
+    "reopened": "Open again: it had closed",
+    "returned": "Open again: it was out of sight",
     "stays": "Still open",
     "revalued": "Still open, another amount",
     "reclassified": "Still open, another code",

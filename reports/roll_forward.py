@@ -1,4 +1,4 @@
-"""The roll-forward on Control totals: open last night, new, ended, open now; over Journals."""
+"""The roll-forward on Control totals: open last night, new, open again, ended, open now."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +14,7 @@ TITLES = (
     "Measured by",
     ">Open the night before",
     ">New",
+    ">Open again",
     ">Changed amount",
     ">Matched late",
     ">Resolved",
@@ -45,7 +46,7 @@ def put_roll_forward(
         amounts = _amounts(rows, currency=currency, row=row)
         failed += _put_line(draft, sheet, row, amounts, _money(currency, live=live))
     draft.name(ROLL_CHECKS, column_range(sheet, column=len(TITLES), rows=(top + 2, row)))
-    colour_checks(sheet, f"M{top + 2}:M{row}")
+    colour_checks(sheet, f"N{top + 2}:N{row}")
     return failed, row + 2
 
 
@@ -66,15 +67,15 @@ def _put_line(  # noqa: PLR0917 - a line has a place, its cells and their kind
     opened, on_breaks = sum(amount for _, amount in written[:-1]), written[-1][1]
     sums = [
         *written[:-1],
-        (f"SUM(C{row}:I{row})", opened),
+        (f"SUM(C{row}:J{row})", opened),
         written[-1],
-        (f"J{row}-K{row}", opened - on_breaks),
+        (f"K{row}-L{row}", opened - on_breaks),
     ]
     for column, one in enumerate(sums, 3):
         put(draft, sheet, (row, column), one)
     failed = opened != on_breaks
-    written_check = (f'=IF(L{row}=0,"{OK}","{CHECK}")', CHECK if failed else OK)
-    draft.formula(sheet, (row, 13), written_check, looks.CHECK)
+    written_check = (f'=IF(M{row}=0,"{OK}","{CHECK}")', CHECK if failed else OK)
+    draft.formula(sheet, (row, len(TITLES)), written_check, looks.CHECK)
     return int(failed)
 
 
@@ -94,11 +95,12 @@ def _money(currency: str, *, live: bool) -> Put:
 
 def _counts(rows: Rows) -> list[Written]:
     """Every break of last night or tonight, counted by what it counts as."""
-    counted = {word: _count(rows, word) for word in (OPENED, STILL_OPEN, *CLOSED)}
-    before = len(rows.movements) - counted[OPENED]
+    counted = {word: _count(rows, word) for word in (*OPENED, STILL_OPEN, *CLOSED)}
+    before = len(rows.movements) - sum(counted[word] for word in OPENED)
+    came_in = "".join(f'-COUNTIF(movCountsAs,"{word}")' for word in OPENED)
     return [
-        (f'COUNTA(movKey)-COUNTIF(movCountsAs,"{OPENED}")', before),
-        (f'COUNTIF(movCountsAs,"{OPENED}")', counted[OPENED]),
+        (f"COUNTA(movKey){came_in}", before),
+        *((f'COUNTIF(movCountsAs,"{word}")', counted[word]) for word in OPENED),
         ("0", 0),
         *((f'-COUNTIF(movCountsAs,"{word}")', -counted[word]) for word in CLOSED),
         ("COUNTA(brkKey)", len(rows.breaks)),
@@ -131,7 +133,7 @@ def _amounts(rows: Rows, *, currency: str, row: int) -> list[Written]:
     on_breaks = sum_of(rows.breaks, name="exposure", currency=currency)
     return [
         (f"SUMIFS(movBefore,movCcyBefore,{at})", was("")),
-        (is_now(OPENED), now(OPENED)),
+        *((is_now(word), now(word)) for word in OPENED),
         (f"{is_now(STILL_OPEN)}-{has_been(STILL_OPEN)}", now(STILL_OPEN) - was(STILL_OPEN)),
         *((f"-{has_been(word)}", -was(word)) for word in CLOSED),
         (f"SUMIFS(brkExposure,brkCcy,{at})", on_breaks),

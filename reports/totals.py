@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recon.figures import NightFigures
+from recon.matching import movements as moves
 from reports.draft import NUMBER_MINOR_UNITS_MAX
 from reports.listing import rows_of
 from reports.matched_totals import MatchedTotals, matched_totals
@@ -110,17 +111,19 @@ GROUPS: Mapping[str, str] = {
 GROUP_ORDER = ("in doubt", "rejected", "waiting", "confirmed", "withdrawn")
 
 
-OPENED, STILL_OPEN = "new", "still open"
-CLOSED = ("matched late", "resolved", "written off", "other")
+OPENED = (moves.NEW, AGAIN := "again")
+"""Where breaks come from; `again`: it had closed, or it was out of sight for some nights."""
+STILL_OPEN = "still open"
+CLOSED = (*moves.FOR_GOOD, ELSEWHERE := "other")
 """How breaks end; `other`: it waits again, cannot be judged, is said elsewhere or was not seen."""
-_STILL_OPEN_MOVEMENTS = frozenset({"stays", "revalued", "reclassified"})
-
-
-def counts_as(movement: str) -> str:
-    """The column of the roll-forward that a movement stands in."""
-    if movement in _STILL_OPEN_MOVEMENTS:
-        return STILL_OPEN
-    return movement if movement in {OPENED, *CLOSED} else "other"
+COUNTS_AS: Mapping[str, str] = {
+    moves.NEW: moves.NEW,
+    **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
+    **dict.fromkeys(moves.STILL_OPEN, STILL_OPEN),
+    **{word: word for word in moves.FOR_GOOD},
+    **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), ELSEWHERE),
+}
+"""Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
 
 
 def rows_on_sheets(figures: NightFigures) -> Rows:
@@ -142,7 +145,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         instructions=sorted(instructions, key=_instruction_urgency),
         batches=rows_of(figures.batches),
         movements=[
-            {**row, "counts_as": counts_as(row["movement"])} for row in rows_of(figures.movements)
+            {**row, "counts_as": COUNTS_AS[row["movement"]]} for row in rows_of(figures.movements)
         ],
         journals=rows_of(figures.journals),
         sides=rows_of(figures.sides),

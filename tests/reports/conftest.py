@@ -182,15 +182,15 @@ def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def example_movements(breaks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Two breaks stay, one has another amount and code, the others are new; three ended."""
+    """Two breaks stay, one has another amount and code, two are there again; three ended."""
     names = ("break_id", "merchant_id", "account_id", "order_no", "transaction_id", "code")
     shown = [{name: row[name] for name in (*names, "currency", "exposure")} for row in breaks]
     for row in shown[:3]:
         row |= {"movement": "stays", "currency_before": row["currency"]}
         row |= {"code_before": row["code"], "exposure_before": row["exposure"]}
     shown[2] |= {"movement": "reclassified", "currency_before": "EUR", "exposure_before": 4_711}
-    for row in shown[3:]:
-        row |= {"movement": "new", "exposure_before": 0}
+    for row, movement in zip(shown[3:], ["reopened", "returned", *["new"] * 9], strict=False):
+        row |= {"movement": movement, "exposure_before": 0}
     ended = [
         {**dict.fromkeys(names, ""), "merchant_id": MERCHANT, "account_id": ACCOUNT}
         | {"break_id": f"{number:016x}", "order_no": f"A-{number:05d}", "movement": movement}

@@ -161,9 +161,9 @@ def _of_last_night(
 
 
 def _coming(one: str, reopens: Mapping[str, str], previous: Previous | None) -> str:
-    if one in reopens:
-        return REOPENED
-    return RETURNED if previous is not None and one in previous.away else NEW
+    if previous is not None and one in previous.away:
+        return RETURNED
+    return REOPENED if one in reopens else NEW
 
 
 def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:

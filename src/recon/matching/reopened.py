@@ -47,7 +47,8 @@ def sequenced(
     again = np.flatnonzero(seen)
     if not again.size:
         return ids, {}
-    known, taken = set(previous.breaks["break_id"]), set(ids)
+    # What is out of sight has not closed: it goes on under its own number, and closes under it.
+    known, taken = {*previous.breaks["break_id"], *previous.away}, set(ids)
     changed, older = ids.copy(), {}
     for number in again.tolist():
         place = tuple(sets[name].iloc[number] for name in ("merchant_id", "account_id", "key"))
@@ -85,9 +86,27 @@ def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[End, 
         End(str(one), str(movement), str(seen[one])[:10])
         for one, movement in zip(ended["break_id"], ended["movement"], strict=True)
     ]
-    matched = previous.away.keys() & set(result.matches["match_id"]) if previous.away else set()
+    matched = _matched_again(result, previous=previous) if previous.away else set()
     ends += [End(one, RESOLVED, previous.away[one]) for one in sorted(matched)]
     return tuple(ends)
+
+
+def _matched_again(result: Reconciliation, *, previous: Previous) -> set[str]:
+    """The breaks out of sight whose sets are matched now.
+
+    What was set aside as exact bears the first number of its key, whatever number the break had.
+    """
+    matches = result.matches
+    found = set(matches["match_id"])
+    taken = found | set(result.breaks["break_id"])
+    closed = matches[matches["match_id"].isin(previous.closed)]
+    named = closed["order_no"].where(closed["order_no"].ne(""), closed["transaction_id"])
+    named = named.where(named.ne(""), closed["entry_id"])
+    columns = (closed["match_id"], closed["merchant_id"], closed["account_id"], named)
+    for first, *place in zip(*columns, strict=True):
+        sequence = _sequence(tuple(place), first=first, closed=previous.closed, taken=taken)
+        found |= {*sequence}
+    return found & previous.away.keys()
 
 
 def split_ends(

@@ -70,6 +70,18 @@ def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
         pytest.param(
             [missing, silent, paid, missing], [1, None, None, 2], ["unverified", "reopened"]
         ),
+        pytest.param(
+            [missing, paid, missing, silent, missing],
+            [1, None, 2, None, 2],
+            ["reopened", "unverified", "returned"],
+            id="the-second-is-out-of-sight",
+        ),
+        pytest.param(
+            [missing, paid, missing, silent, paid, missing],
+            [1, None, 2, None, None, 3],
+            ["reopened", "unverified", "reopened"],
+            id="the-second-closes-out-of-sight",
+        ),
     ],
 )
 def test_a_break_keeps_its_id_until_it_closes(
