@@ -27,8 +27,11 @@ ARCHIVE_RATIO_MAX = 100
 ARCHIVE_RATIO_FREE_BYTES = 1024 * 1024
 """Parts below this unpacked size are harmless whatever their ratio."""
 
-SHEET_CELLS_MAX = 20_000_000
-"""Rows times columns that a sheet spans; its reader holds the whole rectangle."""
+SHEET_CELLS_MAX = 8_000_000
+"""Rows times columns that the sheets of a workbook span; their reader holds whole rectangles."""
+
+SHEET_CHARACTERS_MAX = 64 * 1024 * 1024
+"""Characters that the cells of a sheet say, a shared string once for each of them."""
 
 PARQUET_BYTES_MAX = 2 * FILE_BYTES_MAX
 """Unpacked bytes that a Parquet file declares."""

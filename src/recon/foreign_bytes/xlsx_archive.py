@@ -7,11 +7,12 @@ sheets that span more cells than memory holds, and cells whose value Excel never
 
 import io
 import lzma
-import re
+import posixpath
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from xml.parsers import expat
 
 from recon.foreign_bytes.limits import (
     ARCHIVE_BYTES_MAX,
@@ -23,11 +24,16 @@ from recon.foreign_bytes.limits import (
     SHEET_CELLS_MAX,
 )
 from recon.foreign_bytes.raw_table import refuse
-from recon.foreign_bytes.xlsx_cells import Span, refuse_malformed, span_of
+from recon.foreign_bytes.xlsx_cells import Span, refuse_malformed, shared_lengths, span_of
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
 WORKBOOK_PART = "xl/workbook.xml"
+RELATIONS_PART = "xl/_rels/workbook.xml.rels"
+STRINGS_PART = "xl/sharedstrings.xml"
+"""In lower case; writers differ."""
+SHEETS_FOLDER = "xl/worksheets/"
+_SHEETS_WITHOUT_CELLS = ("xl/chartsheets/", "xl/dialogsheets/")
 FORBIDDEN_PARTS = {
     "vbaproject": "macros",
     "externallinks/": "links to other files",
@@ -48,12 +54,6 @@ _DAMAGE = (
 """All that the zip reader raises on bytes that are not a sound archive."""
 
 _READ_BYTES = 1024 * 1024
-_PLACE = re.compile(rb"\sr\s*=\s*[\"']\s*([A-Za-z]{0,7})([0-9]{1,10})\s*[\"']")
-_WRONG = re.compile(rb"<(?:\w+:)?c\s[^<>]*?\bt\s*=\s*[\"']e[\"'][^<>]*>")
-_NEVER_CALCULATED = re.compile(
-    rb"<(?:\w+:)?c(?:\s[^<>]*)?>\s*<(?:\w+:)?f(?:\s[^<>]*)?(?:/>|>[^<]*</(?:\w+:)?f>)\s*"
-    rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
-)
 
 
 def refuse_unfit_archive(
@@ -77,8 +77,10 @@ def refuse_unfit_archive(
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _refuse_unfit_parts(archive, name=name, unpacked_max=unpacked_max)
+            cells = _Cells(name, as_form=as_form)
             for part, text in _unpacked(archive, name=name, unpacked_max=unpacked_max):
-                _refuse_unfit_text(part, text, name=name, as_form=as_form)
+                _refuse_unfit_text(part, text, name=name, cells=cells)
+            _refuse_unseen_sheets(archive, name=name)
     except _DAMAGE as error:
         refuse(name, f"is a damaged workbook: {error}")
 
@@ -90,8 +92,9 @@ def _refuse_unfit_parts(archive: zipfile.ZipFile, *, name: str, unpacked_max: in
         refuse(name, f"has {len(entries)} parts; at most {ARCHIVE_ENTRIES_MAX} are read")
     if len({part.lower() for part in names}) != len(names):
         refuse(name, "holds two parts of one name")
-    if WORKBOOK_PART not in names:
-        refuse(name, f"is a zip but not an .xlsx workbook ({WORKBOOK_PART} is missing)")
+    missing = {WORKBOOK_PART, RELATIONS_PART}.difference(names)
+    if missing:
+        refuse(name, f"is a zip but not an .xlsx workbook ({max(missing)} is missing)")
     for part in names:
         for word, what in FORBIDDEN_PARTS.items():
             if word in part.lower():
@@ -105,7 +108,9 @@ def _unpacked(
     archive: zipfile.ZipFile, *, name: str, unpacked_max: int
 ) -> Iterator[tuple[str, bytes]]:
     total = 0
-    for entry in archive.infolist():
+    # The strings first: what a cell may say depends on how many there are.
+    entries = archive.infolist()
+    for entry in sorted(entries, key=lambda one: one.filename.lower() != STRINGS_PART):
         text = bytearray()
         with archive.open(entry) as part:
             while piece := part.read(_READ_BYTES):
@@ -123,39 +128,81 @@ def _refuse_bomb(entry: zipfile.ZipInfo, size: int, *, name: str) -> None:
         refuse(name, f"has a part ({entry.filename}) packed more than 1:{ARCHIVE_RATIO_MAX}")
 
 
-def _refuse_unfit_text(part: str, text: bytes, *, name: str, as_form: bool) -> None:
-    if not part.lower().endswith((".xml", ".rels", ".vml")):
+class _Cells:
+    """The cells of a workbook, a sheet at a time."""
+
+    def __init__(self, name: str, *, as_form: bool) -> None:
+        self._name, self._as_form = name, as_form
+        self._shared: Sequence[int] = ()
+        self._spanned = 0
+
+    def take_strings(self, part: str, text: bytes) -> None:
+        """The shared strings, which come before the sheets."""
+        self._shared = shared_lengths(part, text, name=self._name)
+
+    def take_sheet(self, part: str, text: bytes) -> None:
+        """Refuse a sheet that says what cannot be, or too much."""
+        span = span_of(part, text, name=self._name, shared=self._shared, as_form=self._as_form)
+        self._spanned += span.rows * span.columns
+        self._refuse_wide(part, span)
+
+    def _refuse_wide(self, part: str, span: Span) -> None:
+        rows, columns = span
+        if rows > ROWS_MAX or columns > COLUMNS_MAX or self._spanned > SHEET_CELLS_MAX:
+            refuse(
+                self._name,
+                f"has a sheet ({part}) of {rows} rows and {columns} columns; at most {COLUMNS_MAX} "
+                f"columns and {SHEET_CELLS_MAX} cells of all sheets are read: delete the far-off "
+                "cells",
+            )
+
+
+def _refuse_unfit_text(part: str, text: bytes, *, name: str, cells: _Cells) -> None:
+    kind = part.lower()
+    if not kind.endswith((".xml", ".rels", ".vml")):
         return
     if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text[:64]:
         refuse(name, f"has a part ({part}) that is not UTF-8")
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         refuse(name, f"has a part ({part}) with a document type, which no workbook needs")
-    if part.lower().startswith("xl/worksheets/") and part.lower().endswith(".xml"):
-        span = span_of(part, text, name=name)
-        _refuse_wide_sheet(part, span, name=name)
-        if not as_form:
-            _refuse_valueless(part, text, name=name, span=span)
-    elif not part.lower().endswith(".vml"):  # old drawings, which Excel itself writes carelessly
+    if kind.startswith(SHEETS_FOLDER) and kind.endswith(".xml"):
+        cells.take_sheet(part, text)
+    elif kind == STRINGS_PART:
+        cells.take_strings(part, text)
+    elif not kind.endswith(".vml"):  # old drawings, which Excel itself writes carelessly
         refuse_malformed(part, text, name=name)
 
 
-def _refuse_wide_sheet(part: str, span: Span, *, name: str) -> None:
-    rows, columns = span.rows, span.columns
-    if rows > ROWS_MAX or columns > COLUMNS_MAX or rows * columns > SHEET_CELLS_MAX:
-        refuse(
-            name,
-            f"has a sheet ({part}) of {rows} rows and {columns} columns; at most {COLUMNS_MAX} "
-            f"columns and {SHEET_CELLS_MAX} cells are read: delete the far-off cells",
-        )
+def _refuse_unseen_sheets(archive: zipfile.ZipFile, *, name: str) -> None:
+    """Sheets and strings stand where they were looked at, and nowhere else."""
+    sheets = {
+        id_ for tag, of in _elements(archive, WORKBOOK_PART) if tag == "sheet" for id_ in _ids(of)
+    }
+    for tag, attributes in _elements(archive, RELATIONS_PART):
+        what = attributes.get("Type", "").rpartition("/")[2]
+        target = posixpath.normpath(posixpath.join("/xl", attributes.get("Target", ""))).lower()
+        is_sheet = attributes.get("Id") in sheets or what == "worksheet"
+        if tag != "Relationship" or (is_sheet and _is_seen_sheet(target)):
+            continue
+        if is_sheet or (what == "sharedStrings" and target != f"/{STRINGS_PART}"):
+            shown = attributes.get("Target", "")[:80]
+            refuse(name, f"is a damaged workbook: it has a sheet or its strings at {shown!r}")
 
 
-def _refuse_valueless(part: str, text: bytes, *, name: str, span: Span) -> None:
-    for pattern, what, may_be in (
-        (_WRONG, "an error such as #N/A", "e" in span.types),
-        (_NEVER_CALCULATED, "a formula that was never calculated", span.formulas),
-    ):
-        found = pattern.search(text) if may_be else None
-        if found is not None:
-            place = _PLACE.search(found[0])
-            cell = b"".join(place.groups()).decode() if place else "?"
-            refuse(name, f"holds {what} in cell {cell} ({part}); correct it and save again")
+def _is_seen_sheet(target: str) -> bool:
+    folders = tuple(f"/{folder}" for folder in (SHEETS_FOLDER, *_SHEETS_WITHOUT_CELLS))
+    return target.startswith(folders) and target.endswith(".xml")
+
+
+def _ids(attributes: dict[str, str]) -> list[str]:
+    """What an element of the workbook says of its relation, whatever the name space is called."""
+    return [value for key, value in attributes.items() if key.rpartition(" ")[2] == "id"]
+
+
+def _elements(archive: zipfile.ZipFile, part: str) -> list[tuple[str, dict[str, str]]]:
+    """Local name and attributes of every element of a part that was found well-formed."""
+    found: list[tuple[str, dict[str, str]]] = []
+    parser = expat.ParserCreate("UTF-8", " ")
+    parser.StartElementHandler = lambda tag, of: found.append((tag.rpartition(" ")[2], of))
+    parser.Parse(archive.read(part), True)
+    return found

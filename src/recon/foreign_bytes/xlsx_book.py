@@ -103,6 +103,11 @@ def _only_sheet(content: bytes, *, name: str) -> Iterator[_Row]:
             ]
     except (CalamineError, ValueError, OSError) as error:
         refuse(name, f"is a damaged workbook: {error}")
+    except BaseException as error:
+        # What the library did not expect itself; it is no Exception and would end the whole night.
+        if type(error).__name__ != "PanicException":
+            raise
+        refuse(name, f"is a damaged workbook: its reader gave up ({str(error)[:80]})")
     filled = [sheet for sheet in sheets if next(_rows(sheet), None)]
     if not filled:
         refuse(name, "is empty: no sheet has even a header")

@@ -22,6 +22,7 @@ from recon.rules import Rules
 
 ABC = frozenset("abc")
 SHEET = "xl/worksheets/sheet1.xml"
+RELATIONS = "xl/_rels/workbook.xml.rels"
 
 
 def workbook(rows: Sequence[Sequence[Any]], **more_sheets: Sequence[Sequence[Any]]) -> bytes:
@@ -73,6 +74,28 @@ def far_off(column: str) -> bytes:
     return b'<row r="1048576"><c r="' + place + b'"><v>1</v></c></row></sheetData>'
 
 
+def workbook_part(rows: str) -> bytes:
+    """The XML of one more sheet."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    text = f'<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>'
+    return text.encode()
+
+
+def with_strings(strings: str, *, cell: bytes, at: str = "xl/sharedStrings.xml") -> bytes:
+    """A workbook with shared strings, and a first cell of the second row."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
+    relation = f'<Relationship Id="rS" Type="{kind}" Target="/{at}"/></Relationships>'
+
+    def edit(name: str, text: bytes) -> bytes:
+        if name == RELATIONS:
+            return text.replace(b"</Relationships>", relation.encode())
+        return re.sub(rb'<c r="A2".*?</c>', lambda _: cell, text) if name == SHEET else text
+
+    text = f'<sst xmlns="{space}">{strings}</sst>'
+    return repacked(PLAIN, add={at: text.encode()}, edit=edit)
+
+
 def read(content: bytes) -> RawTable:
     """Read a workbook of this content."""
     return raw_of(FileBytes(Path("orders.xlsx"), content, ""), wanted=ABC)
@@ -80,6 +103,7 @@ def read(content: bytes) -> RawTable:
 
 ROWS = [["a", "b", "c"], ["1", "2", "3"]]
 PLAIN = workbook(ROWS)
+PLAIN_CELL = b'<c r="A2"><v>1</v></c>'
 REFUSED = {
     "csv by another name": (b"a,b,c\n1,2,3\n", "is not an .xlsx workbook"),
     "encrypted or old": (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "is encrypted or an old .xls"),
@@ -132,6 +156,58 @@ REFUSED = {
     "type that does not exist": (
         edited(rb't="inlineStr"|t="s"', b't="nlineStr"', rows=ROWS),
         "cell A1 has the type 'nlineStr', which does not exist",
+    ),
+    "too many cells in all sheets": (
+        repacked(
+            PLAIN,
+            add={
+                f"xl/worksheets/sheet{n}.xml": workbook_part(
+                    f'<row r="1048576"><c r="D1048576"><v>{n}</v></c></row>'
+                )
+                for n in (2, 3)
+            },
+        ),
+        "4 columns; at most 256 columns and 8000000 cells of all sheets",
+    ),
+    "sheet where nobody looked": (
+        repacked(
+            PLAIN,
+            add={"xl/data.xml": b"<a/>"},
+            edit=lambda name, text: (
+                text.replace(b"worksheets/sheet1.xml", b"data.xml") if name == RELATIONS else text
+            ),
+        ),
+        "it has a sheet or its strings at '/xl/data.xml'",
+    ),
+    "sheet by another kind of relation": (
+        repacked(
+            PLAIN,
+            add={"xl/data.xml": b"<a/>"},
+            edit=lambda name, text: (
+                text.replace(b"worksheets/sheet1.xml", b"data.xml").replace(
+                    b"relationships/worksheet", b"relationships/sheet"
+                )
+                if name == RELATIONS
+                else text
+            ),
+        ),
+        "it has a sheet or its strings at '/xl/data.xml'",
+    ),
+    "strings where nobody looked": (
+        with_strings("<si/>", cell=PLAIN_CELL, at="xl/strings.xml"),
+        "it has a sheet or its strings at '/xl/strings.xml'",
+    ),
+    "strings in strings": (
+        with_strings("<si><si/></si>", cell=PLAIN_CELL),
+        "has a string inside another element",
+    ),
+    "index behind the last string": (
+        with_strings("<si><t>a</t></si>", cell=b'<c r="A2" t="s"><v>1</v></c>'),
+        "cell A2 holds the shared string '1', which there is not",
+    ),
+    "an amount in two pieces": (
+        with_strings("", cell=b'<c r="A2"><v>12&#51;.45</v></c>'),
+        "cell A2 holds a value that is written with a character reference",
     ),
     "sheet cut": (edited(rb"</worksheet>", b"", rows=ROWS), "is not well-formed XML"),
     "no cells at all": (workbook([]), "no sheet has even a header"),

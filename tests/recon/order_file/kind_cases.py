@@ -97,16 +97,22 @@ def _row(chance: random.Random, number: int, *, kind: str) -> list[str]:
 
 def _xlsx(chance: random.Random, names: list[str], rows: list[list[str]]) -> bytes:
     line, parts = chance.choice((1, 1, 1, 2, 4)), []
+    faced = chance.choice((0.0, 0.0, 0.02))
     for cells in (names, *rows):
         inner = "".join(
-            _book_cell(chance, text, place=f"{chr(65 + at)}{line}", plain=cells is names)
+            _book_cell(
+                chance, text, place=f"{chr(65 + at)}{line}", faced=None if cells is names else faced
+            )
             for at, text in enumerate(cells)
         )
         if chance.random() < 0.03:
             inner += f'<c r="{chr(65 + len(cells))}{line}" t="inlineStr"><is><t>x</t></is></c>'
         parts.append(f'<row r="{line}">{inner}</row>')
         line += chance.choice((1, 1, 1, 1, 2))
-    sheet = f'<worksheet xmlns="{MAIN[1:-1]}"><sheetData>{"".join(parts)}</sheetData></worksheet>'
+    data = f"<sheetData>{''.join(parts)}</sheetData>"
+    if chance.random() < 0.02:
+        data += data
+    sheet = f'<worksheet xmlns="{MAIN[1:-1]}">{data}</worksheet>'
     text = sheet.encode("utf-8", "surrogatepass")
     if chance.random() < 0.3:
         text = bent(chance, text)
@@ -114,7 +120,32 @@ def _xlsx(chance: random.Random, names: list[str], rows: list[list[str]]) -> byt
     return bent(chance, content) if chance.random() < 0.2 else content
 
 
-def _book_cell(chance: random.Random, text: str, *, place: str, plain: bool) -> str:
+TWO_FACED = (
+    '<c r="{place}"><v>12&#51;.45</v></c>',
+    '<c r="{place}"><v>1<!--x-->0</v></c>',
+    '<c r="{place}"><v><![CDATA[10.50]]></v></c>',
+    '<c r="{place}"><v>1<?x y?>0.25</v></c>',
+    '<c r="{place}"><v>1</v><v>2</v></c>',
+    '<c r="{place}"><v>5</v><is><t>6.00</t></is></c>',
+    '<c r="{place}"><z:v xmlns:z="urn:z">7</z:v></c>',
+    '<c r="{place}" t="inlineStr"><is><t>1.00</t></is><v/></c>',
+    '<c r="{place}" t="inlineStr"><v>9</v></c>',
+    '<c r="{place}" t="inlineStr"><is><t>1.<!--x-->00</t></is></c>',
+    '<c r="{place}" t="str"><v>A-&#49;</v></c>',
+    '<c r="{place}"><f>1+1</f></c>',
+    '<c r="{place}"><f>1+1</f><v><!--x--></v></c>',
+    *(
+        f'<c r="{{place}}" t="s"><v>{index}</v></c>'
+        for index in ("0", "1", "2", "3", "-1", "x", "0.5", "00", "", " 1")
+    ),
+)
+"""Cells of which one reader may take another value than the next."""
+STRINGS = ("1.00", "paid", "A-&amp;1")
+
+
+def _book_cell(chance: random.Random, text: str, *, place: str, faced: float | None) -> str:
+    """A cell; `faced`: the share of two-faced ones, None of a header, where all are plain."""
+    plain = faced is None
     if not text and chance.random() < 0.5:
         return ""
     if not plain and chance.random() < 0.06:
@@ -125,6 +156,8 @@ def _book_cell(chance: random.Random, text: str, *, place: str, plain: bool) -> 
         return f'<c r="{place}"{style}><v>{number}</v></c>'
     if not plain and chance.random() < 0.02:
         return f'<c r="{place}" t="{chance.choice("be")}"><v>1</v></c>'
+    if faced and chance.random() < faced:
+        return chance.choice(TWO_FACED).format(place=place)
     kept = "".join(mark for mark in text if mark >= " " or mark in "\t\n")
     return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{escape(kept)}</t></is></c>'
 
@@ -143,7 +176,11 @@ PARTS = {
     '<sheet name="orders" sheetId="1" r:id="r1"/></sheets></workbook>',
     "xl/_rels/workbook.xml.rels": f'{RELATIONS}<Relationship Id="r1" Type="{RELATION}/worksheet" '
     f'Target="worksheets/sheet1.xml"/><Relationship Id="r2" Type="{RELATION}/styles" '
-    'Target="styles.xml"/></Relationships>',
+    f'Target="styles.xml"/><Relationship Id="r3" Type="{RELATION}/sharedStrings" '
+    'Target="sharedStrings.xml"/></Relationships>',
+    "xl/sharedStrings.xml": f'<sst xmlns="{MAIN[1:-1]}">'
+    + "".join(f"<si><t>{text}</t></si>" for text in STRINGS)
+    + "</sst>",
     "xl/styles.xml": f'<styleSheet xmlns="{MAIN[1:-1]}"><cellXfs count="2"><xf numFmtId="0"/>'
     '<xf numFmtId="22" applyNumberFormat="1"/></cellXfs></styleSheet>',
 }

@@ -17,6 +17,7 @@ from .strict_reader import Cells, NotAFile
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 SHEET = "xl/worksheets/sheet1.xml"
+STRINGS = "xl/sharedStrings.xml"
 FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no zones
 BLANK = ("", False)
 
@@ -28,13 +29,14 @@ def rows_of_book(content: bytes, *, needed: Sequence[str]) -> list[tuple[int, Ce
             if book.testzip() is not None:
                 raise NotAFile
             root = ET.fromstring(book.read(SHEET))  # noqa: S314 - made by the test
+            strings = _strings(ET.fromstring(book.read(STRINGS)))  # noqa: S314 - as above
     except (zipfile.BadZipFile, zlib.error, ET.ParseError, ValueError, KeyError, OSError) as error:
         raise NotAFile from error
     except (EOFError, NotImplementedError, RuntimeError) as error:
         raise NotAFile from error
     if b"DOCTYPE" in content:
         raise NotAFile
-    rows = [row for row in _rows(root) if any(cell != BLANK for cell in row[1].values())]
+    rows = [row for row in _rows(root, strings) if any(cell != BLANK for cell in row[1].values())]
     if not rows:
         raise NotAFile
     names = {place: text.strip() for place, (text, _) in rows[0][1].items() if text != ""}
@@ -53,7 +55,11 @@ def _named(cells: dict[int, tuple[str, bool]], place: int) -> tuple[str, bool]:
     return text.strip(), is_number
 
 
-def _rows(root: Any) -> Iterator[tuple[int, dict[int, tuple[str, bool]]]]:
+def _strings(root: Any) -> list[str]:
+    return ["".join(one.itertext()) for one in root.findall(f"{MAIN}si")]
+
+
+def _rows(root: Any, strings: Sequence[str]) -> Iterator[tuple[int, dict[int, tuple[str, bool]]]]:
     data = root.findall(f"{MAIN}sheetData")
     if root.tag != f"{MAIN}worksheet" or len(data) != 1:
         raise NotAFile
@@ -67,7 +73,7 @@ def _rows(root: Any) -> Iterator[tuple[int, dict[int, tuple[str, bool]]]]:
             place = _place(cell, row=number)
             if place <= before:
                 raise NotAFile
-            before, cells[place] = place, _value(cell)
+            before, cells[place] = place, _value(cell, strings)
         yield number, cells
 
 
@@ -81,13 +87,15 @@ def _place(cell: Any, *, row: int) -> int:
     return place
 
 
-def _value(cell: Any) -> tuple[str, bool]:
+def _value(cell: Any, strings: Sequence[str]) -> tuple[str, bool]:
     kind, style = cell.attrib.get("t", "n"), cell.attrib.get("s", "0")
     if set(cell.attrib) - {"r", "t", "s"} or kind == "e":
         raise NotAFile
     if kind == "inlineStr":
         return _only(cell, "is", "t"), False
     text = _only(cell, "v")
+    if kind in {"s", "str"}:
+        return (_string(text, strings) if kind == "s" else text), False
     if kind == "b" and text in {"0", "1"}:
         return ("TRUE" if text == "1" else "FALSE"), True
     if kind != "n" or not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
@@ -99,6 +107,12 @@ def _value(cell: Any) -> tuple[str, bool]:
         raise NotAFile
     number = format(Decimal(repr(float(text))), "f")
     return (number.rstrip("0").rstrip(".") if "." in number else number), True
+
+
+def _string(index: str, strings: Sequence[str]) -> str:
+    if not re.fullmatch("0|[1-9][0-9]*", index) or int(index) >= len(strings):
+        raise NotAFile
+    return strings[int(index)]
 
 
 def _only(cell: Any, *path: str) -> str:
