@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
+from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.foreign_bytes.raw_table import trimmed
 
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
@@ -80,13 +80,16 @@ def read_block(
     odd = np.zeros(len(starts), dtype=bool)
     if table is None or table.num_rows != int(filled.sum()):
         odd = filled & (_cells(content, marks, records, dialect=dialect) != len(header))
-        kept = _without(content, starts[odd], ends[odd], end=end)
+        # Of so many the reader tells the first ones and refuses the file; the others are no matter.
+        wrong = int(odd.sum()) > REJECTED_ROWS_MAX
+        kept = b"" if wrong else _without(content, starts[odd], ends[odd], end=end)
         table = _parsed(kept, header=header, names=names, dialect=dialect, records=records)
-        if table is None or table.num_rows != int((filled & ~odd).sum()):
+        if table is None or (not wrong and table.num_rows != int((filled & ~odd).sum())):
             return None
     trim = records.broken or _may_have_margins(content, marks, dialect=dialect)
     columns = {name: trimmed(table.column(name), margins=trim) for name in names}
-    spans = [Span(int(lines[at]), int(starts[at]), int(ends[at])) for at in np.flatnonzero(odd)]
+    told = np.flatnonzero(odd)[: REJECTED_ROWS_MAX + 1]
+    spans = [Span(int(lines[at]), int(starts[at]), int(ends[at])) for at in told]
     return Block(columns, lines[filled & ~odd], spans, end, len(records.newlines))
 
 

@@ -9,6 +9,7 @@ whose ends are certain can be handed to somebody else unread; what is doubtful n
 
 import codecs
 from collections.abc import Container, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from recon.foreign_bytes.raw_table import (
     BadRow,
     Declared,
     RawTable,
+    RejectedSoFar,
     checked_header,
     refuse,
     refuse_too_many_rows,
@@ -124,6 +126,7 @@ class _Reading:
         self._names = [column for column in header if column in wanted]
         self._line = 1
         self._rows = 0
+        self._rejected = RejectedSoFar(name)
 
     def cut(self, content: bytes) -> tuple[RawTable | CsvRecords | None, int]:
         """As `part`, but records whose ends are certain are left unread once there is a header."""
@@ -192,7 +195,7 @@ class _Reading:
 
     def _bad_rows(self, block: Block, content: bytes) -> tuple[BadRow, ...] | None:
         """What is wrong with the odd records of a block; None when nothing is."""
-        bad = []
+        bad, rejected = [], copy(self._rejected)
         for span in block.odd:
             text = text_of(
                 content[span.start : span.end].decode(), name=self._name, dialect=self._dialect
@@ -201,7 +204,8 @@ class _Reading:
                 reason = _problem_of(record, columns=len(self._header))
                 if not reason:
                     return None
-                bad.append(_bad_row(record, text.text, reason))
+                bad.append(rejected.take(_bad_row(record, text.text, reason)))
+        self._rejected = rejected
         return tuple(bad)
 
     def _scanned(self, content: bytes, *, final: bool) -> tuple[RawTable, int]:
@@ -214,7 +218,7 @@ class _Reading:
             end = record.end
             reason = _problem_of(record, columns=len(self._header))
             if reason:
-                bad.append(_bad_row(record, text.text, reason))
+                bad.append(self._rejected.take(_bad_row(record, text.text, reason)))
                 continue
             lines.append(record.line)
             rows.append(record.cells)

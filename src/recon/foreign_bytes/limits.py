@@ -36,6 +36,18 @@ SHEET_CHARACTERS_MAX = 64 * 1024 * 1024
 PARQUET_BYTES_MAX = 2 * FILE_BYTES_MAX
 """Unpacked bytes that a Parquet file declares."""
 
+PARQUET_RATIO_MAX = 32
+"""Bytes of text per byte of a Parquet file; usual ones come to about 1:7."""
+
+PARQUET_RATIO_FREE_BYTES = 128 * 1024 * 1024
+"""Files that say less text than this are harmless whatever their ratio."""
+
+REJECTED_ROWS_MAX = 100_000
+"""Refused rows of one file that are told one by one; of more the file itself is wrong."""
+
+REJECTED_CHARACTERS_MAX = 32 * 1024 * 1024
+"""Characters of these rows together, which are kept so that they can be mended."""
+
 JSON_LINE_BYTES_MAX = 1024 * 1024
 """One line of JSON lines."""
 

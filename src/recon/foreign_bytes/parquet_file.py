@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.foreign_bytes.limits import PARQUET_BYTES_MAX
+from recon.foreign_bytes.card_numbers import scrubbed
+from recon.foreign_bytes.limits import (
+    CELL_CHARACTERS_MAX,
+    PARQUET_BYTES_MAX,
+    PARQUET_RATIO_FREE_BYTES,
+    PARQUET_RATIO_MAX,
+)
 from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import (
     RawTable,
@@ -44,13 +50,19 @@ def parquet_parts(
     if not (file.content.startswith(MAGIC) and file.content.endswith(MAGIC)):
         refuse(name, "is not a Parquet file, or was cut (its ends are not PAR1)")
     try:
-        source = pq.ParquetFile(pa.BufferReader(file.content), page_checksum_verification=True)
-        declared = source.metadata.num_rows
-        header = _header(source, name=name)
+        metadata = pq.read_metadata(pa.BufferReader(file.content))
+        declared = metadata.num_rows
+        header = _header(metadata, size=len(file.content), name=name)
         columns = [column for column in header if column in wanted]
-        line = FIRST_LINE
+        source = pq.ParquetFile(
+            pa.BufferReader(file.content),
+            read_dictionary=_texts(metadata, among=columns),
+            page_checksum_verification=True,
+        )
+        text, line = _Text(name, size=len(file.content)), FIRST_LINE
+        rows_at_once = min(rows_at_once, ROWS_AT_ONCE)
         for rows in _batches(source, columns=columns, rows_at_once=rows_at_once):
-            yield _part(rows, header=header, name=name, line=line)
+            yield _part(rows, header=header, text=text, line=line)
             line += rows.num_rows
         if line - FIRST_LINE != declared:
             refuse(name, "is a damaged Parquet file: it holds other rows than it declares")
@@ -58,14 +70,52 @@ def parquet_parts(
         refuse(name, f"is a damaged Parquet file: {str(error).splitlines()[0]}")
 
 
-def _header(source: pq.ParquetFile, *, name: str) -> tuple[str, ...]:
-    declared = source.metadata
+def _header(declared: pq.FileMetaData, *, size: int, name: str) -> tuple[str, ...]:
     groups = range(declared.num_row_groups)
-    size = sum(declared.row_group(group).total_byte_size for group in groups)
-    if size > PARQUET_BYTES_MAX:
-        refuse(name, f"unpacks to {size} bytes; at most {PARQUET_BYTES_MAX} are read: split it")
+    unpacked = sum(declared.row_group(group).total_byte_size for group in groups)
+    _refuse_too_much(unpacked, size=size, name=name)
     refuse_too_many_rows(declared.num_rows, name=name)
-    return checked_header(source.schema_arrow.names, name=name)
+    return checked_header(declared.schema.to_arrow_schema().names, name=name)
+
+
+def _texts(declared: pq.FileMetaData, *, among: list[str]) -> list[str]:
+    """Columns of text, which are counted before they are written out."""
+    leaves = [declared.schema.column(at) for at in range(len(declared.schema))]
+    plain = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
+    return [column for column in among if column in plain]
+
+
+def _refuse_too_much(unpacked: int, *, size: int, name: str) -> None:
+    """A few bytes may stand for gigabytes of the same text."""
+    fair = max(PARQUET_RATIO_FREE_BYTES, PARQUET_RATIO_MAX * size)
+    if unpacked > min(fair, PARQUET_BYTES_MAX):
+        most = f"at most {min(fair, PARQUET_BYTES_MAX)} are read of a file of {size} bytes"
+        refuse(name, f"unpacks to {unpacked} bytes or more; {most}: split it")
+
+
+class _Text:
+    """What the cells of one file say so far."""
+
+    def __init__(self, name: str, *, size: int) -> None:
+        self.name = name
+        self._size = size
+        self._bytes = 0
+
+    def take(self, column: pa.ChunkedArray, *, named: str) -> None:
+        """Count a column before its cells are written out.
+
+        Raises:
+            SourceUnreadableError: a cell is too long, or all of them are too much.
+        """
+        for chunk in column.chunks:
+            lengths = pc.binary_length(chunk.dictionary)
+            longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
+            if longest > CELL_CHARACTERS_MAX:
+                told = f"holds a cell of {longest} characters in column {scrubbed(named)!r}"
+                refuse(self.name, f"{told}; at most {CELL_CHARACTERS_MAX} are read")
+            spread = lengths.cast(pa.int64()).take(chunk.indices)
+            self._bytes += pc.sum(spread).as_py() or 0
+            _refuse_too_much(self._bytes, size=self._size, name=self.name)
 
 
 def _batches(
@@ -80,9 +130,10 @@ def _batches(
         yield source.read(columns=columns)
 
 
-def _part(rows: pa.Table, *, header: tuple[str, ...], name: str, line: int) -> RawTable:
+def _part(rows: pa.Table, *, header: tuple[str, ...], text: _Text, line: int) -> RawTable:
     columns = {
-        column: _text(rows.column(column), column=column, name=name) for column in rows.column_names
+        column: _cells(rows.column(column), column=column, text=text)
+        for column in rows.column_names
     }
     numbers = {
         field.name: pa.array(np.ones(rows.num_rows, dtype=bool))
@@ -90,7 +141,7 @@ def _part(rows: pa.Table, *, header: tuple[str, ...], name: str, line: int) -> R
         if pa.types.is_decimal(field.type)
     }
     return RawTable(
-        name=name,
+        name=text.name,
         sha256="",
         size_bytes=0,
         header=header,
@@ -101,10 +152,13 @@ def _part(rows: pa.Table, *, header: tuple[str, ...], name: str, line: int) -> R
     )
 
 
-def _text(cells: pa.ChunkedArray, *, column: str, name: str) -> pa.Array:
-    kind = cells.type
+def _cells(cells: pa.ChunkedArray, *, column: str, text: _Text) -> pa.Array:
+    kind, name = cells.type, text.name
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            text.take(cells, named=column)
+            kind = pa.large_string()
         cells = cells.cast(kind)
     if pa.types.is_floating(kind):
         refuse(name, f"holds binary fractions in column {column!r}; write decimals or text")

@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 
 from recon.errors import SourceUnreadableError
 from recon.foreign_bytes.card_numbers import scrubbed
-from recon.foreign_bytes.limits import COLUMNS_MAX, ROWS_MAX
+from recon.foreign_bytes.limits import (
+    COLUMNS_MAX,
+    REJECTED_CHARACTERS_MAX,
+    REJECTED_ROWS_MAX,
+    ROWS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,36 @@ def refuse_too_many_rows(rows: int, *, name: str) -> None:
     """Bound the work of everything that follows."""
     if rows > ROWS_MAX:
         refuse(name, f"has more than {ROWS_MAX} rows; split it")
+
+
+class RejectedSoFar:
+    """How many rows of one file were refused, and how much they say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rows = self._characters = 0
+
+    def take(self, bad: BadRow) -> BadRow:
+        """The row, once it is sure that the file may have one more.
+
+        Raises:
+            SourceUnreadableError: it may not.
+        """
+        self._rows += 1
+        self._characters += len(bad.text)
+        if self._rows > REJECTED_ROWS_MAX or self._characters > REJECTED_CHARACTERS_MAX:
+            refuse_too_many_rejects(self.name, line=bad.line, reason=bad.reason)
+        return bad
+
+
+def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
+    """A file whose rows cannot be read is one mistake, not one of each row."""
+    refuse(
+        name,
+        f"has more rows that cannot be read than are told one by one ({REJECTED_ROWS_MAX} rows, "
+        f"{REJECTED_CHARACTERS_MAX} characters), up to line {line}, which {reason}; "
+        "check its layout, then send it again",
+    )
 
 
 def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:

@@ -16,6 +16,7 @@ from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, COLUMNS_MAX
 from recon.foreign_bytes.raw_table import (
     BadRow,
     RawTable,
+    RejectedSoFar,
     checked_header,
     refuse,
     refuse_too_many_rows,
@@ -69,10 +70,11 @@ def tables_of(
     """
     header: dict[str, None] = {}
     part, before, first = _Part(), 0, ""
+    rejected = RejectedSoFar(name)
     for record in records:
         if record.problem:
             bad = BadRow(record.line, record.problem, record.text[:CELL_CHARACTERS_MAX])
-            part.bad.append(bad)
+            part.bad.append(rejected.take(bad))
             first = first or f": line {bad.line} {bad.reason}"
         else:
             header |= dict.fromkeys(record.cells)

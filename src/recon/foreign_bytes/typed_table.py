@@ -23,9 +23,10 @@ from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amo
 from recon.foreign_bytes.card_numbers import CardTally, scrubbed
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.instants import InstantColumn, read_instants
+from recon.foreign_bytes.limits import REJECTED_ROWS_MAX
 from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of, needed_of
 from recon.foreign_bytes.raw_reader import read_raw
-from recon.foreign_bytes.raw_table import RawTable, refuse
+from recon.foreign_bytes.raw_table import RawTable, refuse, refuse_too_many_rejects
 from recon.foreign_bytes.row_rules import relations
 from recon.foreign_bytes.table_schema import (
     SIGNED_ENTRY_TYPES,
@@ -179,6 +180,11 @@ def reading_of(
         if column.name not in _ALWAYS_NEEDED and without_payment is not None:
             problems = {row: why for row, why in problems.items() if not without_payment[row]}
         reading.note(column.name, problems)
+        if len(reading.problems) + len(raw.bad_rows) > REJECTED_ROWS_MAX:
+            row = max(reading.problems)
+            refuse_too_many_rejects(
+                raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
+            )
         for place, found in relations(schema, column.name, reading.columns, reading.typed):
             # What must hold between cells is judged only where each by itself can be read.
             reading.note(

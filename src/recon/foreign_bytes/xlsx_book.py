@@ -21,6 +21,7 @@ from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import (
     BadRow,
     RawTable,
+    RejectedSoFar,
     checked_header,
     refuse,
     refuse_too_many_rows,
@@ -48,17 +49,17 @@ def xlsx_parts(
     rows = _only_sheet(file.content, name=name)
     _, first = next(rows)
     header = _header(first, name=name)
-    read, empty = 0, True
+    read, empty, rejected = 0, True, RejectedSoFar(name)
     while part := list(islice(rows, rows_at_once)):
         read, empty = read + len(part), False
         refuse_too_many_rows(read, name=name)
-        yield _part(part, header=header, name=name, wanted=wanted)
+        yield _part(part, header=header, rejected=rejected, wanted=wanted)
     if empty:
-        yield _part([], header=header, name=name, wanted=wanted)
+        yield _part([], header=header, rejected=rejected, wanted=wanted)
 
 
 def _part(
-    rows: list[_Row], *, header: tuple[str, ...], name: str, wanted: Container[str]
+    rows: list[_Row], *, header: tuple[str, ...], rejected: RejectedSoFar, wanted: Container[str]
 ) -> RawTable:
     width = len(header)
     good, bad = rows, []
@@ -66,7 +67,7 @@ def _part(
         good = [row for row in rows if not _has_content(row[1][width:])]
         reason = f"has a cell beside the {width} named columns"
         bad = [
-            BadRow(line, reason, " ".join(map(_text, row)))
+            rejected.take(BadRow(line, reason, " ".join(map(_text, row))))
             for line, row in rows
             if _has_content(row[width:])
         ]
@@ -80,7 +81,7 @@ def _part(
                 numbers[column] = pa.array([_is_number(cell) for cell in cells], pa.bool_())
     nothing = pa.array([], pa.large_string())
     return RawTable(
-        name=name,
+        name=rejected.name,
         sha256="",
         size_bytes=0,
         header=header,

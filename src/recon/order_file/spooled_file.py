@@ -22,10 +22,16 @@ from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE
 from recon.foreign_bytes.card_numbers import CardTally, scrubbed
 from recon.foreign_bytes.control_figures import Counted
+from recon.foreign_bytes.limits import REJECTED_ROWS_MAX
 from recon.foreign_bytes.mapped_columns import needed_of
 from recon.foreign_bytes.opening import CHANGED, Seen
 from recon.foreign_bytes.raw_reader import raw_parts
-from recon.foreign_bytes.raw_table import Declared, refuse, refuse_too_many_rows
+from recon.foreign_bytes.raw_table import (
+    Declared,
+    refuse,
+    refuse_too_many_rejects,
+    refuse_too_many_rows,
+)
 from recon.matching.sources import ORDER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
@@ -102,6 +108,9 @@ class _Tally:
     def add(self, part: TypedPart, *, name: str) -> None:
         """Count one part."""
         self.rejects += part.rejects
+        if len(self.rejects) > REJECTED_ROWS_MAX:
+            last = self.rejects[-1]
+            refuse_too_many_rejects(name, line=last.line, reason=last.reason)
         self.read += part.counted.rows
         refuse_too_many_rows(self.read, name=name)
         self.accepted += part.accepted

@@ -151,3 +151,23 @@ def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path: Path) -> N
     assert [(reject.line, reject.column) for reject in table.rejects] == [(4, "amount")]
     path = write(tmp_path / "whole.parquet", {**row, "amount": pa.array([10, 10, 10])})
     assert read_table(path, kind=SourceKind.ORDERS, rules=Rules()).frame.empty
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
+    """The text of a file is counted before it is written out, not after."""
+    rows = pa.array([0] * 100_000, pa.int32())
+    one = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 9_000]))
+    path = write(tmp_path / "o.parquet", {"a": one, "b": one})
+    assert path.stat().st_size < 10_000
+    with pytest.raises(SourceUnreadableError, match=r"unpacks to 450000000 bytes or more; at most"):
+        read(path)
+
+
+def test_a_cell_longer_than_a_spreadsheet_holds_is_refused(tmp_path: Path) -> None:
+    """One cell is as bounded as in every other format."""
+    table = pa.table({"a": ["x" * 32_767, "y" * 32_768], "b": ["1", "2"]})
+    pq.write_table(table.slice(0, 1), tmp_path / "fits.parquet")
+    assert read(tmp_path / "fits.parquet").rows_read == 1
+    pq.write_table(table, tmp_path / "o.parquet")
+    with pytest.raises(SourceUnreadableError, match="a cell of 32768 characters in column 'a'"):
+        read(tmp_path / "o.parquet")
