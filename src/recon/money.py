@@ -80,11 +80,17 @@ def exponent(currency: str) -> int:
     return decimals
 
 
-def parse_minor_units(text: str, *, currency: str) -> int:
+def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = None) -> int:
     """Minor units of an amount as written in files and on the wire (rules.md §1).
 
     ASCII `digits[.digits]`, at most max(2, exponent) decimals, digits beyond the exponent 0,
     fewer decimals than the exponent refused; never rounded. No sign: a side decides signs.
+
+    Args:
+        text: The amount.
+        currency: Its ISO 4217 code.
+        wire_decimals: Exactly so many decimals are right too, where a gateway writes fewer than
+            the currency has.
 
     Raises:
         AmountError: any other text.
@@ -95,13 +101,16 @@ def parse_minor_units(text: str, *, currency: str) -> int:
         raise AmountError(msg)
     whole, fraction = found["whole"], found["fraction"] or ""
     decimals = exponent(currency)
-    if not _fraction_fits(fraction, decimals=decimals):
+    if not (_fraction_fits(fraction, decimals=decimals) or len(fraction) == wire_decimals):
         msg = f"{text!r} does not have the decimals of {currency}, such as {_example(currency)}"
         raise AmountError(msg)
     if len(whole) > AMOUNT_DIGITS_MAX:
         msg = f"{text!r} has more than {AMOUNT_DIGITS_MAX} digits before the point"
         raise AmountError(msg)
-    minor_units = int(whole + fraction[:decimals])
+    if fraction[decimals:].strip("0"):
+        msg = f"{text!r} has a part of the smallest unit of {currency}"
+        raise AmountError(msg)
+    minor_units = int(whole + fraction[:decimals].ljust(decimals, "0"))
     if minor_units > MINOR_UNITS_MAX:
         msg = f"{text!r} is larger than this product handles"
         raise AmountError(msg)

@@ -5,6 +5,7 @@ Implements `settlement.sender.MoneyGateway`.
 
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Self
 
 from recon.errors import ConfigurationError, Defect, ReconError
@@ -148,15 +149,30 @@ class GatewayOfMoney:
     def _row_of(self, cleared: Cleared) -> Row:
         instruction = cleared.instruction
         if instruction.kind is InstructionKind.PAYOUT:
-            return _payout_row(instruction, seal=Seal(self._account.settings.seal_key))
+            seal = Seal(self._account.settings.seal_key)
+            amount = self._on_wire(instruction.amount, currency=instruction.currency)
+            return _payout_row(instruction, amount=amount, seal=seal)
         if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
             return CancelSubscriptionRow(
                 recurring_id=instruction.recurring_id, contract_name=instruction.contract_name
             )
-        return _row_of(cleared)
+        currency = instruction.currency
+        amount = self._on_wire(instruction.amount, currency=currency)
+        return _row_of(
+            cleared, amount=amount, whole=self._on_wire(cleared.payment.amount, currency=currency)
+        )
+
+    def _on_wire(self, minor_units: int, *, currency: str) -> Decimal:
+        """An amount with the decimals that this gateway writes.
+
+        Raises:
+            AmountError: it has more than fit; nothing is rounded.
+        """
+        decimals = self._account.interface.profile.amounts.decimals_of(currency)
+        return wire_amount(minor_units, currency=currency, wire_decimals=decimals)
 
 
-def _payout_row(instruction: Instruction, *, seal: Seal) -> PayoutRow:
+def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> PayoutRow:
     if not instruction.sealed:
         msg = "the payee's details were erased when this payout became final"
         raise Defect(msg)
@@ -164,7 +180,7 @@ def _payout_row(instruction: Instruction, *, seal: Seal) -> PayoutRow:
         json.loads(seal.open(instruction.sealed))
         | {
             "request_id": instruction.gateway_request_id,
-            "payment_amount": wire_amount(instruction.amount, currency=instruction.currency),
+            "payment_amount": amount,
             "payment_currency": instruction.currency,
         }
     )
@@ -177,15 +193,13 @@ def _request_of(prepared: Prepared) -> PreparedRequest:
     return prepared.request
 
 
-def _row_of(cleared: Cleared) -> BatchRow:
-    instruction, payment = cleared.instruction, cleared.payment
-    currency = instruction.currency
-    amount = wire_amount(instruction.amount, currency=currency)
-    whole = wire_amount(payment.amount, currency=currency)
+def _row_of(cleared: Cleared, *, amount: Decimal, whole: Decimal) -> BatchRow:
+    """The row of one payment: what moves, and the payment's own amount."""
+    instruction = cleared.instruction
     ids = {
-        "transaction_id": payment.transaction_id,
+        "transaction_id": cleared.payment.transaction_id,
         "order_no": instruction.order_no,
-        "currency": currency,
+        "currency": instruction.currency,
     }
     match instruction.kind:
         case InstructionKind.CAPTURE:

@@ -18,6 +18,7 @@ from recon.gateway_client import (
     QueryLimits,
     QueryRefusedError,
 )
+from recon.gateway_client.wire_amounts import WireAmounts
 from recon.model import Answer, Clock
 from recon.money import parse_minor_units
 from recon.rules import Rules
@@ -62,7 +63,7 @@ async def ask(
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
-    return answers_of(found, rules=settings.rules)
+    return answers_of(found, rules=settings.rules, amounts=place.interface.profile.amounts)
 
 
 async def look_up(
@@ -109,15 +110,22 @@ def client_of(place: GatewayAccount, *, clock: Clock, randomness: Random) -> Que
     )
 
 
-def answers_of(found: QueryAnswers, *, rules: Rules) -> KeyAnswers:
-    """Answers by our own rules: which codes are found, failed or not mapped at all."""
+def answers_of(found: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> KeyAnswers:
+    """Answers by our own rules: which codes are found, failed or not mapped at all.
+
+    Args:
+        found: What the gateway told.
+        rules: What its codes mean.
+        amounts: How many decimals it writes.
+    """
     answers = dict.fromkeys(found.not_found, (Answer.NOT_FOUND, ""))
     answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in found.failed}
     observations: list[Mapping[str, Any]] = []
     by_key: dict[str, list[tuple[Answer, str]]] = {}
     for record in found.found:
         answer, reason = _answer_of(record, rules=rules)
-        row = None if answer in {Answer.FAILED, Answer.NOT_FOUND} else _row(record, rules=rules)
+        told = answer not in {Answer.FAILED, Answer.NOT_FOUND}
+        row = _row(record, rules=rules, amounts=amounts) if told else None
         if isinstance(row, str):
             answer, reason = Answer.FAILED, row
         elif row is not None:
@@ -148,10 +156,14 @@ def _failure(judged: Iterable[tuple[Answer, str]]) -> str:
     return next(reason for answer, reason in judged if answer is Answer.FAILED)
 
 
-def _row(record: OrderRecord, *, rules: Rules) -> Mapping[str, Any] | str:
+def _row(record: OrderRecord, *, rules: Rules, amounts: WireAmounts) -> Mapping[str, Any] | str:
     """The row of one payment, or why it cannot be one."""
     try:
-        amount = _minor_units(record)
+        amount = parse_minor_units(
+            f"{record.amount:f}",
+            currency=record.currency,
+            wire_decimals=amounts.decimals_of(record.currency),
+        )
     except AmountError as error:
         return f"the gateway's amount cannot be read: {error}"
     return {
@@ -177,11 +189,6 @@ def _detail(record: OrderRecord) -> str:
         if len(text) <= DETAIL_CHARACTERS_MAX:
             return text
     return "{}"
-
-
-def _minor_units(record: OrderRecord) -> int:
-    """The wire's two decimals are allowed for every currency, as in files."""
-    return parse_minor_units(f"{record.amount:f}", currency=record.currency)
 
 
 def _instant(digits: str, *, zone: str) -> datetime | None:

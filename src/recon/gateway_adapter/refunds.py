@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
-from recon.errors import AmountError, ConfigurationError
+from recon.errors import ConfigurationError
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.queries import client_of
 from recon.gateway_client import CertificateError, QueryRefusedError
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.model import Clock
-from recon.money import parse_minor_units
+from recon.money import Money
 from recon.settings import Settings
 
 
@@ -64,8 +64,5 @@ async def search_refunds(
 
 
 def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:
-    try:
-        refunded = parse_minor_units(format(record.refund_amount, "f"), currency=currency)
-    except AmountError:
-        return False
-    return record.currency == currency and refunded == amount
+    refunded = Money.of_minor_units(amount, currency=currency).amount
+    return record.currency == currency and record.refund_amount == refunded

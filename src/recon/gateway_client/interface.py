@@ -21,6 +21,7 @@ from recon.gateway_client.operation_formats import (
     QueryOperations,
     SingleOperation,
 )
+from recon.gateway_client.wire_amounts import WireAmounts
 
 CHARACTERS_MAX = 1_000_000
 Table = TypeVar("Table", bound=BaseModel)
@@ -53,6 +54,7 @@ class Profile(InterfaceTable):
     query_characters_max: int = Field(ge=0, le=CHARACTERS_MAX)
     send_refund_reference: bool
     grammar: Grammar
+    amounts: WireAmounts
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
     batch: dict[str, BatchOperation]
     single: dict[str, SingleOperation]

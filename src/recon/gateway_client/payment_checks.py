@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from recon.gateway_client.addresses import is_private_way
 from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.payment import CardPayment, HostedPayment, Payment
+from recon.gateway_client.payment import ApmPayment, CardPayment, HostedPayment, Payment
 from recon.gateway_client.private_fields import (
     FIELD_CHARACTERS_MAX,
     given_leaves,
@@ -17,8 +17,9 @@ from recon.gateway_client.private_fields import (
     keeps_digits,
     text_of_field,
 )
-from recon.gateway_client.rows import amount_problem, text_problem
+from recon.gateway_client.rows import text_problem
 from recon.gateway_client.text import has_check_digit
+from recon.gateway_client.wire_amounts import WireAmounts
 
 CENTURY = 2_000
 MONTHS = 12
@@ -27,6 +28,7 @@ AMOUNTS = (
     *("shipping_discount", "discount"),
 )
 
+AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
 _CARD = re.compile(r"[0-9]{12,19}", re.ASCII)
 _SECURITY_CODE = re.compile(r"[0-9]{3,4}", re.ASCII)
 _YEAR = re.compile(r"(?:20)?[0-9]{2}", re.ASCII)
@@ -76,10 +78,24 @@ def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterat
         value: Decimal | None = getattr(payment, name)
         if value is None:
             continue
-        reason = amount_problem(value) if name == "amount" or value else ""
+        reason = interface.profile.amounts.problem(
+            value, currency=payment.currency, may_be_zero=name != "amount"
+        )
         reason = reason or text_problem("amount", text=f"{value:f}", interface=interface)
         if reason:
             yield name, reason
+    yield from _contract_problems(payment, amounts=interface.profile.amounts)
+
+
+def _contract_problems(payment: Payment, *, amounts: WireAmounts) -> Iterator[tuple[str, str]]:
+    asked = None if isinstance(payment, ApmPayment) else payment.subscription
+    if asked is None or not asked.contract_amount:
+        return
+    number = AMOUNT.fullmatch(asked.contract_amount)
+    value = Decimal(asked.contract_amount) if number else None
+    reason = amounts.problem(value, currency=payment.currency) if number else "is not an amount"
+    if reason:
+        yield "subscription.contract_amount", reason
 
 
 def _text_problems(payment: Payment, *, lengths: dict[str, int]) -> Iterator[tuple[str, str]]:

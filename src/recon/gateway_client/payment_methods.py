@@ -13,7 +13,7 @@ from recon.gateway_client.operation_formats import MethodsOperation
 from recon.gateway_client.outcomes import Finding, FindingKind
 from recon.gateway_client.prepare import PreparedCall, refuse_credentials
 from recon.gateway_client.private_fields import Amount, PrivateFields, private_texts, wire_value
-from recon.gateway_client.rows import Credentials, amount_problem, text_problem
+from recon.gateway_client.rows import Credentials, text_problem
 from recon.gateway_client.signing import reply_signature, sign
 from recon.gateway_client.text import scrubbed
 from recon.gateway_client.transport import RawReply
@@ -68,12 +68,15 @@ def prepare_methods(
     """
     described = _described(interface)
     refuse_credentials(credentials, interface=interface)
-    problem = amount_problem(request.amount) or text_problem(
-        "currency", text=request.currency, interface=interface
-    )
-    if problem:
-        msg = f"the amount or currency {problem}; nothing was sent"
-        raise InvalidPaymentError(msg, problems=(("amount", problem),))
+    amounts = interface.profile.amounts
+    problems = {
+        "currency": text_problem("currency", text=request.currency, interface=interface),
+        "amount": amounts.problem(request.amount, currency=request.currency),
+    }
+    for name, problem in problems.items():
+        if problem:
+            msg = f"{name} {problem}; nothing was sent"
+            raise InvalidPaymentError(msg, problems=((name, problem),))
     fields = wire_value(request)
     signature = sign(
         OPERATION, fields=texts_of(fields), credentials=credentials, interface=interface

@@ -19,6 +19,7 @@ from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.payout_checks import payout_problems
 from recon.gateway_client.private_fields import is_blank, private_texts, wire_value
+from recon.gateway_client.wire_amounts import number_problem
 
 
 class Operation(StrEnum):
@@ -169,7 +170,7 @@ def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
     longest = interface.profile.lengths.get(field)
     if longest is not None and len(text) > longest:
         return f"is longer than {longest} characters"
-    return ""
+    return interface.profile.amounts.currency_problem(text) if field == "currency" else ""
 
 
 def _row_problems(
@@ -177,12 +178,24 @@ def _row_problems(
 ) -> Iterator[tuple[str, str]]:
     if isinstance(row, PayoutRow):
         yield from _payout_problems(row, interface=interface)
-        return
+    elif isinstance(row, BatchRow):
+        yield from _payment_problems(operation, row=row, interface=interface)
+    else:
+        for field in fields_sent(operation, interface=interface):
+            reason = text_problem(field, text=getattr(row, field), interface=interface)
+            if reason:
+                yield field, reason
+
+
+def _payment_problems(
+    operation: Operation, *, row: BatchRow, interface: GatewayInterface
+) -> Iterator[tuple[str, str]]:
+    amounts = interface.profile.amounts
     for field in fields_sent(operation, interface=interface):
         value = getattr(row, field)
-        reason = (amount_problem(value) if field.endswith("amount") else "") or text_problem(
-            field, text=_as_text(value), interface=interface
-        )
+        is_amount = field.endswith("amount")
+        reason = amounts.problem(value, currency=row.currency) if is_amount else ""
+        reason = reason or text_problem(field, text=_as_text(value), interface=interface)
         if reason:
             yield field, reason
     if isinstance(row, RefundRow) and _comparable(row) and row.refund_amount > row.amount:
@@ -192,33 +205,23 @@ def _row_problems(
 def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
     described = interface.profile.single[Operation.PAYOUT]
     yield from payout_problems(row, grammar=described.grammar)
-    for field in ("payment_amount", "source_amount"):
-        value = getattr(row, field)
+    amounts = interface.profile.amounts
+    for side in ("payment", "source"):
+        value, currency = getattr(row, f"{side}_amount"), getattr(row, f"{side}_currency")
+        problem = amounts.currency_problem(currency) if currency else ""
+        if problem:
+            yield f"{side}_currency", problem
         if value is None:
             continue
-        reason = amount_problem(value) or text_problem(
-            "amount", text=_as_text(value), interface=interface
-        )
+        reason = amounts.problem(value, currency=currency)
+        reason = reason or text_problem("amount", text=_as_text(value), interface=interface)
         if reason:
-            yield field, reason
+            yield f"{side}_amount", reason
 
 
 def _comparable(row: RefundRow) -> bool:
-    return not amount_problem(row.amount) and not amount_problem(row.refund_amount)
+    return not number_problem(row.amount) and not number_problem(row.refund_amount)
 
 
 def _as_text(value: object) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-def amount_problem(value: object) -> str:
-    """Why a value is no amount that may be sent; "" when it is one."""
-    if not isinstance(value, Decimal):
-        return "is not a Decimal"
-    if not value.is_finite() or abs(value.adjusted()) > AMOUNT_MAGNITUDE_MAX:
-        return "is not an amount"
-    return "" if value > 0 else "is not more than zero"
-
-
-AMOUNT_MAGNITUDE_MAX = 30
-"""Decimal digits before or behind the point beyond which text is not even built."""

@@ -8,24 +8,46 @@ from recon.model import GatewayState
 from recon.sandbox.payment_detail import Detail
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Payment
-from recon.sandbox.request import Call, Sandbox, amount_of
+from recon.sandbox.request import Call, Sandbox, amount_of, wrong
 from recon.sandbox.subscription import asked_for
+from recon.sandbox.wire_text import is_currency, wire_minor_units
 
 _ORDER_NO = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}", re.ASCII)
 YES = "YES"
+PARTS = (
+    *("item_total", "shipping", "handling", "tax_total", "insurance"),
+    *("shipping_discount", "discount"),
+)
+"""Amounts beside the total."""
 
 
 def order_refusal(call: Call, *, required: Iterable[str]) -> str:
-    """`parameters` when a field is missing or malformed, else ""."""
-    if not all(call.text(name) for name in required):
-        return "parameters"
-    if _ORDER_NO.fullmatch(call.text("order_no")) is None or not _amount(call):
-        return "parameters"
+    """`parameters` and the first field that is missing or malformed, else ""."""
+    missing = next((name for name in required if not call.text(name)), "")
+    if missing:
+        return wrong(missing)
+    if _ORDER_NO.fullmatch(call.text("order_no")) is None:
+        return wrong("order_no")
+    refused = _amount_refusal(call)
+    if refused:
+        return refused
     asked = call.table("subscription")
     if not asked.get("contract_name"):
         return ""
     begun = asked_for(asked, payment=_payment(call, number=0), now=call.now)
-    return "" if begun else "parameters"
+    return "" if begun else wrong("subscription")
+
+
+def _amount_refusal(call: Call) -> str:
+    """The total is more than 0, its parts are amounts where they are given."""
+    currency = call.text("currency")
+    if not is_currency(currency):
+        return wrong("currency")
+    if not _amount(call):
+        return wrong("amount")
+    given = (name for name in PARTS if call.text(name))
+    parts = {name: wire_minor_units(call.fields[name], currency=currency) for name in given}
+    return wrong(next((name for name, amount in parts.items() if amount is None), ""))
 
 
 def reuse_refusal(sandbox: Sandbox, call: Call) -> str:

@@ -7,7 +7,7 @@ from recon.sandbox.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.card import CARD_FIELDS, Card, masked, read_card, saved_card, threeds_result
 from recon.sandbox.payment_course import by_card, failed
 from recon.sandbox.payment_result import xml_refusal, xml_result
-from recon.sandbox.request import Call, Reply, Sandbox, merchant_refusal, signature_refusal
+from recon.sandbox.request import Call, Reply, Sandbox, merchant_refusal, signature_refusal, wrong
 from recon.sandbox.signing import signed_fields
 
 TEMPLATE = "authorise_card"
@@ -54,7 +54,7 @@ def _mpi_info(call: Call) -> dict[str, object]:
 def _field_refusal(call: Call, *, card: Card | str) -> str:
     """`parameters` when a field is missing; a saved card stands in for the fields of one."""
     if card == "unknown_token":
-        return "parameters"
+        return wrong("token_id")
     saved = CARD_FIELDS if _token(call) else ()
     required = [name for name in signed_fields(TEMPLATE) if name not in saved]
     return order_refusal(call, required=required)

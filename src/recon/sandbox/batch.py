@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recon.errors import AmountError
 from recon.model import GatewayState
-from recon.money import parse_minor_units
 from recon.sandbox.clock import DAY_SECONDS
 from recon.sandbox.lengths import too_long
 from recon.sandbox.notify_events import tell_refund
@@ -23,14 +21,19 @@ from recon.sandbox.request import (
     echoed_signature,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
 from recon.sandbox.signing import text_of
+from recon.sandbox.terms import OF_PARAMETER
 from recon.sandbox.wire import Fields
+from recon.sandbox.wire_text import wire_minor_units
 
 STATUS_DONE = "1"
 STATUS_FAILED = "0"
 REFUND_ACCEPTED = "V0000:OK"
 REFUND_SEQUENCE_MAX = 99
+AMOUNT = f"amount{OF_PARAMETER}amount"
+AMOUNT_OF_REFUND = f"amount{OF_PARAMETER}refund_amount"
 FLAG_LENGTH_MAX = 50
 """Of review_flag."""
 
@@ -63,7 +66,7 @@ class BatchKind:
 def answer_batch(sandbox: Sandbox, call: Call, *, kind: BatchKind) -> Reply:
     """The reply to a batch, after its rows took effect or were refused one by one."""
     rows = call.rows(kind.rows_key)
-    reason = _refusal(sandbox, call, rows=rows, rows_max=kind.rows_max)
+    reason = _refusal(sandbox, call, rows=rows, kind=kind)
     if reason:
         return _reply(sandbox, call, kind=kind, reason=reason)
     answered = [
@@ -74,16 +77,17 @@ def answer_batch(sandbox: Sandbox, call: Call, *, kind: BatchKind) -> Reply:
     return _reply(sandbox, call, kind=kind, answered=answered)
 
 
-def _refusal(sandbox: Sandbox, call: Call, *, rows: list[Fields] | None, rows_max: int) -> str:
+def _refusal(sandbox: Sandbox, call: Call, *, rows: list[Fields] | None, kind: BatchKind) -> str:
     """Why the whole request is refused, in the order of the checks, else ""."""
+    rows_key, rows_max = kind.rows_key, kind.rows_max
     if rows is None:
-        return "parameters"
+        return wrong(rows_key)
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call, rows=rows)
     if reason:
         return reason
     if len(rows) > rows_max:
         return "group_size"
-    return "" if rows else "parameters"
+    return "" if rows else wrong(rows_key)
 
 
 def _reply(
@@ -148,8 +152,11 @@ def _judge(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> Jud
 def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | None, str]:
     """The payment a row speaks of and "", or None and the reason."""
     transaction_id, order_no = text_of(row.get("transaction_id")), text_of(row.get("order_no"))
-    if not transaction_id or not order_no or too_long(row, profile=sandbox.options.profile):
-        return None, "malformed"
+    missing = "" if order_no else "order_no"
+    missing = missing if transaction_id else "transaction_id"
+    malformed = missing or too_long(row, profile=sandbox.options.profile)
+    if malformed:
+        return None, f"malformed{OF_PARAMETER}{malformed}"
     payment = sandbox.book.payment(transaction_id)
     if payment is None or payment.account_id != call.text("account_id"):
         return None, "unknown"
@@ -162,11 +169,7 @@ def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | No
 
 def amount_in(row: Mapping[str, Any], name: str, *, currency: str) -> int | None:
     """An amount of a row in minor units, None when it is not text in the currency's form."""
-    text = row.get(name)
-    try:
-        return parse_minor_units(text, currency=currency) if isinstance(text, str) else None
-    except AmountError:
-        return None
+    return wire_minor_units(row.get(name), currency=currency)
 
 
 def is_expired(sandbox: Sandbox, payment: Payment, *, now: int) -> bool:
@@ -187,7 +190,7 @@ def _judge_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) 
         return "expired"
     amount = amount_in(row, "amount", currency=payment.currency)
     if amount is None or not 0 < amount <= payment.authorised:
-        return "amount"
+        return AMOUNT
     _change(sandbox, payment, state=GatewayState.PAID, captured=amount, captured_at=call.now)
     return _effect(payment, operation="capture", amount=amount, call=call)
 
@@ -207,7 +210,7 @@ def _judge_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -
 def _judge_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     flag = text_of(row.get("review_flag"))
     if not flag or len(flag) > FLAG_LENGTH_MAX:
-        return "malformed"
+        return f"malformed{OF_PARAMETER}review_flag"
     reason = _own_amount_refusal(payment, row)
     if reason:
         return reason
@@ -245,7 +248,7 @@ def _refund_refusal(
     if reason:
         return reason
     if amount is None or amount <= 0:
-        return "amount"
+        return AMOUNT_OF_REFUND
     if call.now > payment.captured_at + sandbox.terms.windows.refund_days * DAY_SECONDS:
         return "window_over"
     if payment.refunded + amount > payment.captured:
@@ -256,7 +259,7 @@ def _refund_refusal(
 def _own_amount_refusal(payment: Payment, row: Fields) -> str:
     amount = amount_in(row, "amount", currency=payment.currency)
     if amount is None:
-        return "amount"
+        return AMOUNT
     return "" if amount == payment.authorised else "amount_differs"
 
 

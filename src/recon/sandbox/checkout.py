@@ -22,6 +22,7 @@ from recon.sandbox.request import (
     json_refusal,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
 from recon.sandbox.signing import signed_fields, text_of
 
@@ -56,7 +57,7 @@ def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
 def _card_form(sandbox: Sandbox, call: Call) -> Reply:
     detail = detail_behind(sandbox.book, call.text(OWN))
     if detail is None:
-        return json_refusal(sandbox, call, reason="parameters")
+        return json_refusal(sandbox, call, reason=wrong(OWN))
     address = f"{call.base_url}/v1/pay/{detail.page_key}"
     return Reply({}, form="see_other", address=address, outcome="303")
 

@@ -14,8 +14,10 @@ from recon.sandbox.request import (
     json_refusal,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
 from recon.sandbox.signing import signed_fields
+from recon.sandbox.wire_text import is_currency
 
 TEMPLATE = "optimise"
 ROWS_KEY = "payment_methods"
@@ -42,7 +44,11 @@ def answer_optimise(sandbox: Sandbox, call: Call) -> Reply:
 
 
 def _field_refusal(call: Call) -> str:
-    """`parameters` when a signed field is missing or the amount is none, else ""."""
-    given = all(call.text(name) for name in signed_fields(TEMPLATE))
+    """`parameters` and the signed field that is missing or malformed, else ""."""
+    missing = next((name for name in signed_fields(TEMPLATE) if not call.text(name)), "")
+    if missing:
+        return wrong(missing)
+    if not is_currency(call.text("currency")):
+        return wrong("currency")
     amount = amount_of(call.fields.get("amount"), currency=call.text("currency"))
-    return "" if given and amount > 0 else "parameters"
+    return "" if amount > 0 else wrong("amount")

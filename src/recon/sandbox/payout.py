@@ -9,11 +9,11 @@ profile `extended` is it refused.
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from recon.money import Money
 from recon.sandbox.clock import iso_without_colon
 from recon.sandbox.notify_events import tell_payout
+from recon.sandbox.payout_fields import BENEFICIARY, malformed_parameter
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.records import Effect, Told
 from recon.sandbox.request import (
@@ -24,13 +24,12 @@ from recon.sandbox.request import (
     json_refusal,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
 from recon.sandbox.signing import text_of
 
 COMPLETED = "COMPLETED"
 FAILED = "FAILED"
-PAYER = "PAYER"
-BENEFICIARY = "BENEFICIARY"
 CLEARING_SYSTEM = "SANDBOX"
 ECHOED = (
     *("merchant_id", "account_id", "beneficiary", "beneficiary_id", "client_data", "fee_paid_by"),
@@ -78,36 +77,15 @@ def answer_payout(sandbox: Sandbox, call: Call) -> Reply:
 
 
 def _field_refusal(sandbox: Sandbox, call: Call) -> str:
-    if not call.text("request_id") or not _amount(call) or not _source_fits(call):
-        return "parameters"
-    if call.text("fee_paid_by") not in {"", PAYER, BENEFICIARY}:
-        return "parameters"
-    if sandbox.options.profile != "extended":
-        return ""
-    if not _is_uuid(call.text("request_id")):
-        return "parameters"
+    refused = wrong(malformed_parameter(call))
+    if refused or sandbox.options.profile != "extended":
+        return refused
     statement = "SELECT 1 FROM effect WHERE request_id = ?"
     return "duplicate_payout" if sandbox.book.select(statement, (call.text("request_id"),)) else ""
 
 
 def _amount(call: Call) -> int:
     return amount_of(call.fields.get("payment_amount"), currency=call.text("payment_currency"))
-
-
-def _source_fits(call: Call) -> bool:
-    """A source amount may only say again what the payment amount says: nothing is exchanged."""
-    currency = call.text("payment_currency")
-    if call.text("source_currency") not in {"", currency}:
-        return False
-    given = call.fields.get("source_amount")
-    return given is None or given == "" or amount_of(given, currency=currency) == _amount(call)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def _is_payees_fee(call: Call) -> bool:

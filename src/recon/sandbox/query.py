@@ -15,8 +15,9 @@ from recon.sandbox.request import (
     echoed_signature,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
-from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY
+from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 
 KEYS_MAX = 100
 JOINED_LENGTH_MAX = 1_000
@@ -41,21 +42,20 @@ _COLUMNS = {"orders": "order_no", "trades": "transaction_id"}
 def answer_query(sandbox: Sandbox, call: Call) -> Reply:
     """The state of up to 100 orders; a key that is not known gets a row that says so.
 
-    What is known of risk stands beside the rows, as the document shows it, when the reply is about
-    one payment, else in the rows themselves.
+    What is known of risk stands beside the rows, as the document shows it, and only when the reply
+    is about one payment: a row has the document's nine fields and no more.
     """
     keys = _keys(call)
     reason = _refusal(sandbox, call, keys=keys)
     if reason:
         return _reply(sandbox, call, reason=reason)
     rows = _rows(sandbox, call, keys=keys)
-    risks = risk_facts(sandbox, [row["transaction_id"] for row in rows])
-    if len(rows) == 1:
-        risk = risks.get(rows[0]["transaction_id"], NO_RISK)
-        reply = _reply(sandbox, call, rows=rows)
-        return replace(reply, content={**reply.content, **risk})
-    known = [{**row, **risks.get(row["transaction_id"], {})} for row in rows]
-    return _reply(sandbox, call, rows=known)
+    reply = _reply(sandbox, call, rows=rows)
+    if len(rows) != 1:
+        return reply
+    transaction_id = rows[0]["transaction_id"]
+    risk = risk_facts(sandbox, [transaction_id]).get(transaction_id, NO_RISK)
+    return replace(reply, content={**reply.content, **risk})
 
 
 def _keys(call: Call) -> list[str]:
@@ -72,22 +72,24 @@ def _refusal(sandbox: Sandbox, call: Call, *, keys: list[str]) -> str:
         return reason
     if len(keys) > KEYS_MAX:
         return "group_size"
-    return "" if _parameters_fit(sandbox, call, keys=keys) else "parameters"
+    return wrong(_unfit(sandbox, call, keys=keys))
 
 
-def _parameters_fit(sandbox: Sandbox, call: Call, *, keys: list[str]) -> bool:
-    if call.text("orders") and call.text("trades"):
-        return False
-    joined = call.text("orders") or call.text("trades")
-    if sandbox.options.profile == "extended" and len(joined) > JOINED_LENGTH_MAX:
-        return False
-    return all(keys)
+def _unfit(sandbox: Sandbox, call: Call, *, keys: list[str]) -> str:
+    """The parameter that names no orders or too many, else ""."""
+    given = [name for name in _COLUMNS if call.text(name)]
+    if len(given) != 1:
+        return " or ".join(_COLUMNS)
+    too_long = len(call.text(given[0])) > JOINED_LENGTH_MAX
+    if sandbox.options.profile == "extended" and too_long:
+        return given[0]
+    return "" if all(keys) else given[0]
 
 
 def _reply(
     sandbox: Sandbox, call: Call, *, reason: str = "", rows: list[dict[str, Any]] | None = None
 ) -> Reply:
-    status = STATUS_OF[reason] if reason else STATUS_OK
+    status = STATUS_OF[short_name(reason)] if reason else STATUS_OK
     content = {
         "merchant_id": call.text("merchant_id"),
         "account_id": call.text("account_id"),

@@ -20,7 +20,9 @@ from recon.sandbox.request import (
     echoed_signature,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
+from recon.sandbox.terms import short_name
 
 ROWS_KEY = "refunds_list"
 BY_ORDER = "refund_orders"
@@ -42,7 +44,7 @@ def answer_refund_search(sandbox: Sandbox, call: Call) -> Reply:
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
     reason = reason or _list_refusal(given)
     rows = [] if reason else _rows(sandbox, call, given=given)
-    status = STATUS_OF[reason] if reason else STATUS_OK
+    status = STATUS_OF[short_name(reason)] if reason else STATUS_OK
     content = {
         "merchant_id": call.text("merchant_id"),
         "account_id": call.text("account_id"),
@@ -57,13 +59,13 @@ def answer_refund_search(sandbox: Sandbox, call: Call) -> Reply:
 def _list_refusal(given: dict[str, str]) -> str:
     """Why the keys cannot be searched for, else ""."""
     if len(given) != 1:
-        return "parameters"
-    (joined,) = given.values()
+        return wrong(" or ".join(given or LISTS))
+    ((name, joined),) = given.items()
     keys = joined.split(",")
     if len(keys) > KEYS_MAX:
         return "group_size"
     fits = len(joined) <= JOINED_LENGTH_MAX and all(key.strip() for key in keys)
-    return "" if fits else "parameters"
+    return "" if fits else wrong(name)
 
 
 def _rows(sandbox: Sandbox, call: Call, *, given: dict[str, str]) -> list[dict[str, Any]]:

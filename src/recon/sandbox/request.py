@@ -9,16 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recon.errors import AmountError
-from recon.money import exponent, parse_minor_units
 from recon.sandbox.book import Book
 from recon.sandbox.clock import VirtualClock
 from recon.sandbox.lengths import too_long
 from recon.sandbox.options import SandboxOptions
 from recon.sandbox.records import Told
 from recon.sandbox.signing import agrees, sign, text_of
-from recon.sandbox.terms import Terms
+from recon.sandbox.terms import OF_PARAMETER, Terms
 from recon.sandbox.wire import Fields
+from recon.sandbox.wire_text import wire_minor_units
 
 HTTP_OK = 200
 HTTP_BAD_REQUEST = 400
@@ -115,7 +114,12 @@ def signature_refusal(
     )
     if not agrees(call.text("encryption_data"), expected=expected):
         return "signature"
-    return "parameters" if too_long(call.fields, profile=sandbox.options.profile) else ""
+    return wrong(too_long(call.fields, profile=sandbox.options.profile))
+
+
+def wrong(parameter: str) -> str:
+    """`parameters` with the name of the one that is missing or malformed; "" for none."""
+    return f"parameters{OF_PARAMETER}{parameter}" if parameter else ""
 
 
 def echoed_signature(call: Call, *, reason: str) -> str:
@@ -125,11 +129,7 @@ def echoed_signature(call: Call, *, reason: str) -> str:
 
 def amount_of(value: Any, *, currency: str) -> int:
     """Minor units of an amount on the wire, 0 when it or its currency is malformed."""
-    try:
-        exponent(currency)
-        return parse_minor_units(value, currency=currency) if isinstance(value, str) else 0
-    except AmountError:
-        return 0
+    return wire_minor_units(value, currency=currency) or 0
 
 
 def json_refusal(

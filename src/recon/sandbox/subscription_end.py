@@ -13,11 +13,13 @@ from recon.sandbox.request import (
     echoed_signature,
     merchant_refusal,
     signature_refusal,
+    wrong,
 )
 from recon.sandbox.subscription import ACTIVE, INACTIVE, Subscription, find
 
 STATUS_DONE = "1"
 STATUS_FAILED = "0"
+NAMES = ("recurring_id", "contract_name")
 
 
 def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> Reply:
@@ -25,10 +27,10 @@ def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> Reply:
     reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
     if reason:
         return _reply(call, message=sandbox.terms.request_refusal(reason), reason=reason)
-    named = call.text("recurring_id") and call.text("contract_name")
+    missing = next((name for name in NAMES if not call.text(name)), "")
     found = find(sandbox.book, call.text("recurring_id"))
-    refused = _refusal(call, found) if named else "parameters"
-    message = sandbox.terms.refusals.subscription[refused] if refused else ""
+    refused = wrong(missing) or _refusal(call, found)
+    message = sandbox.terms.subscription_refusal(refused) if refused else ""
     if found is not None and not refused:
         _end(sandbox.book, found, call=call)
     return _reply(call, message=message, found=found)

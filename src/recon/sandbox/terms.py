@@ -1,5 +1,6 @@
 """The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,9 @@ from recon.settings import load_tables
 
 QUERY_RESULT_OTHERWISE = "1"
 """query_result of a state that `[query_result_of]` does not name."""
+
+OF_PARAMETER = ":"
+"""Between the short name of a refusal and the parameter that it names."""
 
 QUERY_RESULT_UNKNOWN_KEY = "2"
 
@@ -135,12 +139,26 @@ class Terms(_Table):
         return self.query_result_of.get(state, QUERY_RESULT_OTHERWISE)
 
     def request_refusal(self, reason: str) -> str:
-        """`<code>:<text>` for a whole request."""
-        return self.refusals.request[reason]
+        """`<code>:<text>` for a whole request; the parameter of the reason stands behind it."""
+        return _named(reason, texts=self.refusals.request)
 
     def row_refusal(self, reason: str, *, refund: bool) -> str:
-        """`<code>:<text>` for one row."""
-        return (self.refusals.refund if refund else self.refusals.row)[reason]
+        """`<code>:<text>` for one row, likewise."""
+        return _named(reason, texts=self.refusals.refund if refund else self.refusals.row)
+
+    def subscription_refusal(self, reason: str) -> str:
+        """`<code>:<text>` for the end of a subscription, likewise."""
+        return _named(reason, texts=self.refusals.subscription)
+
+
+def short_name(reason: str) -> str:
+    """A reason without the parameter it names."""
+    return reason.partition(OF_PARAMETER)[0]
+
+
+def _named(reason: str, *, texts: Mapping[str, str]) -> str:
+    short, _, parameter = reason.partition(OF_PARAMETER)
+    return f"{texts[short]} ({parameter})" if parameter else texts[short]
 
 
 def load_terms(*, config_dir: Path | None = None) -> Terms:

@@ -3,6 +3,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -28,13 +29,17 @@ def sandbox() -> Iterator[RunningSandbox]:
         yield running
 
 
-def _gateway(base_url: str, *, key: str = "sandbox") -> GatewayOfMoney:
+def _gateway(
+    base_url: str, *, key: str = "sandbox", amounts: dict[str, Any] | None = None
+) -> GatewayOfMoney:
+    interface = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
+    interface["profiles"] = {**interface["profiles"], "user": {"amounts": amounts or {}}}
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=base_url,
         sign_key=SecretStr(key),
         gateway=GatewaySettings(connect_timeout_seconds=1, deadline_seconds=2),
-        interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
+        interface=interface,
         accounts={},
         rules=Rules(),
         config_dir=None,
@@ -79,6 +84,19 @@ def test_amounts_leave_with_the_wires_decimals(
     (row,) = json.loads(prepared.body)[f"{kind}_orders"]
 
     assert {name: row[name] for name in expected} == expected
+
+
+def test_a_gateway_of_two_decimals_gets_two(sandbox: RunningSandbox) -> None:
+    """As configured; an amount that needs more is a problem of its row, told and never rounded."""
+    gateway = _gateway(sandbox.base_url, amounts={"own_decimals_if_more": False})
+    fits = _cleared(kind=InstructionKind.REFUND, currency="KWD", amount=420)
+    (row,) = json.loads(gateway.prepare(InstructionKind.REFUND, [fits]).body)["refund_orders"]
+
+    assert (row["amount"], row["refund_amount"]) == ("1.00", "0.42")
+    assert gateway.problem(fits) == ""
+    assert "0.423 KWD cannot be written with 2 decimals" in gateway.problem(
+        _cleared(kind=InstructionKind.REFUND, currency="KWD", amount=423)
+    )
 
 
 def test_a_refund_without_a_reason_carries_our_own_tag(sandbox: RunningSandbox) -> None:

@@ -7,8 +7,12 @@ import pytest
 
 from recon.gateway_adapter.queries import DETAIL_CHARACTERS_MAX, answers_of
 from recon.gateway_client import FailedKey, FraudCheck, OrderRecord, QueryAnswers, RiskFacts
+from recon.gateway_client.wire_amounts import WireAmounts
 from recon.model import Answer
 from recon.rules import GatewayRules, Rules
+
+SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
+TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
 
 RECORD = OrderRecord(
     key="A-1",
@@ -32,7 +36,7 @@ def _told(*records: OrderRecord) -> QueryAnswers:
 
 def test_every_key_gets_its_answer_and_payment() -> None:
     """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
-    found = answers_of(_told(RECORD), rules=Rules())
+    found = answers_of(_told(RECORD), rules=Rules(), amounts=SHIPPED)
 
     assert found.answers == {
         "A-1": (Answer.FOUND, ""),
@@ -49,7 +53,9 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
     """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
     facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
     long = {"note": "x" * DETAIL_CHARACTERS_MAX}
-    found = answers_of(_told(replace(RECORD, risk=facts, extra=long)), rules=Rules())
+    found = answers_of(
+        _told(replace(RECORD, risk=facts, extra=long)), rules=Rules(), amounts=SHIPPED
+    )
 
     assert json.loads(found.observations[0]["detail"]) == {
         "cut": True,
@@ -68,16 +74,34 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
 def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
     """Two decimals on the wire are right for JPY as three are for KWD."""
     record = replace(RECORD, currency=currency, amount=Decimal(amount))
-    found = answers_of(_told(record), rules=Rules())
+    found = answers_of(_told(record), rules=Rules(), amounts=SHIPPED)
 
     assert [row["amount"] for row in found.observations] == [minor_units]
+
+
+@pytest.mark.parametrize(
+    ("amount", "minor_units"),
+    [("1.23", [1_230]), ("1.230", [1_230]), ("1.234", [1_234]), ("1.2", []), ("1", [])],
+)
+def test_a_gateway_of_two_decimals_is_read_as_it_writes(
+    amount: str, minor_units: list[int]
+) -> None:
+    """KWD 1.23 is 1,230 fils where the gateway is configured so, and no amount elsewhere."""
+    told = _told(replace(RECORD, currency="KWD", amount=Decimal(amount)))
+    found = answers_of(told, rules=Rules(), amounts=TWO_DECIMALS)
+    shipped = answers_of(told, rules=Rules(), amounts=SHIPPED)
+
+    assert [row["amount"] for row in found.observations] == minor_units
+    assert len(shipped.observations) == (amount in {"1.230", "1.234"})
 
 
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
 def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
     """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
     record = replace(RECORD, currency=currency, amount=Decimal(amount))
-    found = answers_of(_told(record, replace(RECORD, transaction_id="T2")), rules=Rules())
+    found = answers_of(
+        _told(record, replace(RECORD, transaction_id="T2")), rules=Rules(), amounts=SHIPPED
+    )
 
     assert found.answers["A-1"][0] is Answer.FAILED
     assert "cannot be read" in found.answers["A-1"][1]
@@ -86,7 +110,7 @@ def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> No
 
 def test_a_code_that_is_not_mapped_is_told() -> None:
     """An unknown query_result is UNMAPPED with its code, not a guess."""
-    found = answers_of(_told(replace(RECORD, query_result="77")), rules=Rules())
+    found = answers_of(_told(replace(RECORD, query_result="77")), rules=Rules(), amounts=SHIPPED)
 
     assert found.answers["A-1"] == (Answer.UNMAPPED, "query_result 77")
 
@@ -95,7 +119,7 @@ def test_dates_are_read_in_the_gateways_zone() -> None:
     """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
     bad = replace(RECORD, transaction_id="T2", transaction_date="20261320101010")
-    found = answers_of(_told(RECORD, bad), rules=rules)
+    found = answers_of(_told(RECORD, bad), rules=rules, amounts=SHIPPED)
 
     assert [row["transaction_date"] for row in found.observations] == [
         datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),

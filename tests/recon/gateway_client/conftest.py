@@ -70,7 +70,9 @@ def refunds(interface: GatewayInterface, credentials: Credentials) -> PreparedRe
 def cancels(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
     """Fifty cancels, ready to send."""
     rows = [
-        CancelRow(transaction_id=f"T{n}", order_no=f"SO{n}", currency="JPY", amount=Decimal(500))
+        CancelRow(
+            transaction_id=f"T{n}", order_no=f"SO{n}", currency="JPY", amount=Decimal("500.00")
+        )
         for n in range(50)
     ]
     return prepare("cancel", rows, credentials=credentials, interface=interface)

@@ -27,7 +27,7 @@ def request_of(**changes: Any) -> MethodsRequest:
     fields: dict[str, Any] = {
         "request_id": "q-1",
         "currency": "JPY",
-        "amount": "1200",
+        "amount": "1200.00",
         "shopper_id": "S1",
         "shopper_email": "ana@example.test",
         "shopper_country": "JP",

@@ -80,8 +80,8 @@ EXAMPLES = {
         "bbd185cef06a3e5d144310de51b1f63bcaa76df2f21fda36354c84f0bcf677f0",
     ),
     "optimise": (
-        "100042100042001q-1JPY1200ana@example.testsandbox",
-        "2f2220f06a0f9d8c11e45a3103b807f200f9ca4cd693f868a6f2fe96c37bc334",
+        "100042100042001q-1JPY1200.00ana@example.testsandbox",
+        "e352e7332c8e4a33e3bbecce58abe8ad3999ad9dc5f4b049db7a5ade9df40f4d",
     ),
     "payment_reply": (
         "100042100042001T20261120000001SO-1EUR42.5010000:Successsandbox",

@@ -45,6 +45,7 @@ def test_capture_refuses_what_is_no_amount_of_the_payment(gateway: Any, amount: 
     answer = gateway.row("capture", euros(gateway.authorised()) | {"amount": amount})
     assert answer["capture_status"] == "0"
     assert answer["error_message"].startswith("A0002:")
+    assert answer["error_message"].endswith("(amount)")
     assert gateway.effects() == []
 
 
@@ -141,6 +142,7 @@ def test_refund_refuses_what_is_no_amount(gateway: Any, amount: str) -> None:
     """A malformed or empty refund amount fails its row."""
     answer = gateway.row("refund", refund_row(euros(gateway.captured()), amount))
     assert answer["refund_message"].startswith("V0015:")
+    assert answer["refund_message"].endswith("(refund_amount)")
     assert gateway.effects() == []
 
 
@@ -164,8 +166,12 @@ def test_rows_carry_the_payments_own_amount(gateway: Any, operation: str) -> Non
     ("changed", "code"),
     [
         ({"transaction_id": "20261120220000"}, "A0006"),
-        ({"transaction_id": ""}, "A0001"),
-        ({"order_no": ""}, "A0001"),
+        (
+            {"transaction_id": ""},
+            "A0001:A field of the row is missing or malformed (transaction_id)",
+        ),
+        ({"order_no": ""}, "A0001:A field of the row is missing or malformed (order_no)"),
+        ({"amount": "12"}, "A0002:The amount is malformed or out of bounds (amount)"),
         ({"order_no": "SO0"}, "A0005"),
         ({"currency": "USD"}, "A0003"),
         ({"currency": "eur"}, "A0003"),
@@ -258,8 +264,9 @@ def test_currencies_keep_their_own_decimals(gateway: Any, currency: str, half: s
     row = next(row for row in gateway.captured() if row["currency"] == currency)
     assert gateway.row("refund", refund_row(row, half))["refund_status"] == "1"
     assert gateway.effects()[0]["amount"] == half
-    wrong = "1.50" if currency == "JPY" else "0.1"
-    assert gateway.row("refund", refund_row(row, wrong))["refund_status"] == "0"
+    for wrong in ("1.50", "1", "1000") if currency == "JPY" else ("0.1", "0.10", "1"):
+        answer = gateway.row("refund", refund_row(row, wrong))
+        assert answer["refund_message"].startswith("V0015:"), wrong
 
 
 def test_every_effect_names_its_request(gateway: Any) -> None:

@@ -99,6 +99,41 @@ def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> Non
     assert len(gateway.effects()) == 4
 
 
+@pytest.mark.parametrize(
+    ("changed", "parameter"),
+    [
+        ({"request_id": "first"}, "request_id"),
+        ({"request_id": "7B8C1F0E54A14F659A0E6D1F0C4B2A11"}, "request_id"),
+        ({"payment_currency": "XQZ"}, "payment_currency"),
+        ({"payment_amount": "250"}, "payment_amount"),
+        ({"payment_currency": "JPY", "payment_amount": "1000"}, "payment_amount"),
+        ({"payment_date": "20.11.2026"}, "payment_date"),
+        ({"payment_date": "2026-02-30"}, "payment_date"),
+        ({"source_amount": "250.11"}, "source_amount"),
+        ({"fee_paid_by": "NOBODY"}, "fee_paid_by"),
+        ({"beneficiary": {}, "beneficiary_id": ""}, "beneficiary"),
+        ({"beneficiary": {"date_of_birth": "1980"}}, "beneficiary.date_of_birth"),
+        (
+            {"beneficiary": {"address": {"country_code": "DEU"}}},
+            "beneficiary.address.country_code",
+        ),
+        (
+            {"beneficiary": {"bank_details": {"bank_country_code": "de"}}},
+            "beneficiary.bank_details.bank_country_code",
+        ),
+        ({"payer": {"address": {"country_code": "D1"}}}, "payer.address.country_code"),
+    ],
+)
+def test_the_refusal_of_a_payout_names_its_parameter(
+    gateway: Any, changed: dict[str, Any], parameter: str
+) -> None:
+    """UUID, currency, two decimals, dates, countries and a payee are wanted in every profile."""
+    reply = gateway.http.post("/v1/payout", json=payout_body(**changed))
+    assert reply.json()["code"] == "I0002"
+    assert reply.json()["message"].endswith(f"({parameter})")
+    assert gateway.effects() == []
+
+
 def test_a_payout_smaller_than_the_fee_cannot_pay_it(gateway: Any) -> None:
     """Nothing would arrive."""
     record = paid(gateway, payment_amount="5.00", fee_paid_by="BENEFICIARY")

@@ -87,6 +87,10 @@ def test_whole_queries_are_refused_by_their_status(
     assert reply.status_code == 200
     assert reply.json()["return_status"] == status
     assert reply.json()["orders_list"] == []
+    if status == "3":
+        assert reply.json()["return_message"].startswith("I0002:")
+        named = "orders" if len(changed) == 1 else "orders or trades"
+        assert reply.json()["return_message"].endswith(f"({named})")
 
 
 def test_an_unregistered_address_is_refused_before_all_else() -> None:

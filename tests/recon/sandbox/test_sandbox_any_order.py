@@ -118,7 +118,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(number=st.integers(1, 3), amount=st.sampled_from(AMOUNTS[1:]))
     def pay_out(self, number: int, amount: str) -> None:
         """Money leaves to a beneficiary; a request id that was used before is the same payout."""
-        changed = {"request_id": f"r-{number}", "payment_amount": amount}
+        changed = {"request_id": f"{PAYOUT['request_id'][:-1]}{number}", "payment_amount": amount}
         self.call("payout", **(PAYOUT | changed))
 
     @rule(
