@@ -151,8 +151,8 @@ def _hold(instruction: Instruction, *, run: Run, environment: Environment) -> st
     """Why it may not be sent now: a restored database, or the account's limits of this day."""
     if instruction.state is not InstructionState.APPROVED:
         return ""
+    restored = restored_since(run, environment=environment)
     with environment.store.reading() as connection:
-        restored = restored_since(connection, run, environment=environment)
         allowance = sending_allowance(connection, run, environment=environment)
     return restored or allowance.refusal(instruction)
 

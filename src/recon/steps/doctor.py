@@ -15,7 +15,7 @@ from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import AccountSettings, LedgerSource, Settings, load_settings
 from recon.steps import machine, settings_told
-from recon.steps.environment import refuse_wrong_files
+from recon.steps.environment import account_of, refuse_wrong_files
 from recon.steps.notices import told_by_settings
 from recon.steps.restore import link_missing
 from recon.store import sending_rows
@@ -99,7 +99,7 @@ def _of_database(
         "notifications": lambda: settings_told.notifications_told(store),
     }
     for key, account in sorted(settings.accounts.items()):
-        looks[f"history {key}"] = partial(_history, store, account.reports)
+        looks[f"history {key}"] = partial(_history, store, account.reports, key)
     for name, look in looks.items():
         yield checked(name, look)
 
@@ -165,10 +165,8 @@ def _ledger(source: LedgerSource | None) -> str:
     return str(source.path)
 
 
-def _history(store: Store, reports: Path) -> str:
-    with store.reading() as connection:
-        missing = link_missing(connection, reports=reports)
-    if missing:
+def _history(store: Store, reports: Path, key: str) -> str:
+    if missing := link_missing(store, reports=reports, account=account_of(key)):
         raise ReconError(missing)
     return "the database has what was noted beside the reports"
 

@@ -24,7 +24,9 @@ from recon.night_log import open_log
 from recon.order_file import refuse_wrong_layouts, refuse_wrong_settlement_layouts
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
+from recon.store.head_file import HeadFile
 from recon.store.migrate import check_revision
+from recon.store.outside_heads import OutsideHeads
 from recon.uptime import Uptime, uptime_of
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -75,7 +77,7 @@ def environment_of(
     chance = randomness or random.SystemRandom()
     with ExitStack() as opened:
         url = settings.database_url.get_secret_value()
-        store = opened.enter_context(closing(open_store(url)))
+        store = opened.enter_context(closing(open_store(url, outside=outside_heads(settings))))
         check_revision(store)
         if workers is None:
             configured = workers_of(settings.cluster, variables=variables)
@@ -91,6 +93,18 @@ def environment_of(
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
             workers=workers,
         )
+
+
+def outside_heads(settings: Settings) -> OutsideHeads:
+    """The head files of all accounts: what restricts money is noted for each of them."""
+    declared = sorted(settings.accounts.items())
+    return OutsideHeads({account_of(name): HeadFile(account.reports) for name, account in declared})
+
+
+def account_of(name: str) -> tuple[str, str]:
+    """Merchant and account of a name in merchants.toml."""
+    merchant_id, account_id = name.split("/", 1)
+    return merchant_id, account_id
 
 
 def refuse_wrong_files(settings: Settings) -> None:

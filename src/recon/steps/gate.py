@@ -5,7 +5,7 @@ from typing import Any
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
 from recon.steps.environment import Environment
-from recon.steps.restore import restored_since
+from recon.steps.restore import resolve_pending, restored_since
 from recon.store import answers, history, proofs, runs
 from recon.store.runs import Run
 from recon.store.verified_head import NOTHING, keep_verified, verified
@@ -13,10 +13,13 @@ from recon.store.verified_head import NOTHING, keep_verified, verified
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
     """What the gate says of one run, before it sends."""
+    foreign = restored_since(run, environment=environment)
+    if not foreign:
+        resolve_pending(run, environment=environment)
     with environment.store.reading() as connection:
         asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
         totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
-        problem = _history_problem(connection, run, environment=environment)
+        problem = _history_problem(connection, run, environment=environment) or foreign
         unproven = runs.not_proven(
             connection,
             merchant_id=run.merchant_id,
@@ -26,7 +29,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 
 
 def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:
-    """The chain closes, nothing was changed past it, and it is the newest there ever was.
+    """The chain closes, and nothing was changed past it.
 
     Only what is new since the account's last night is walked; `recon verify` walks all of it.
     """
@@ -37,8 +40,4 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
     head, problem = history.verify(connection, after=before)
     if not problem:
         keep_verified(folder, head)
-    return (
-        problem
-        or history.strayed_instruction(connection)
-        or restored_since(connection, run, environment=environment)
-    )
+    return problem or history.strayed_instruction(connection)

@@ -35,7 +35,6 @@ from recon.steps.people import attention
 from recon.steps.predecessor import SKIPPED, missing_days, named_days
 from recon.steps.query import previous_night
 from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
-from recon.steps.restore import note_head
 from recon.steps.risk_told import risk_told
 from recon.steps.sign_off import notes_on
 from recon.store import (
@@ -264,7 +263,7 @@ def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environm
     with environment.store.writing() as connection:
         head = history.append(
             connection,
-            [history.Event("run", run.run_id, "reported", {"workbook_sha256": digest})],
+            [history.Event("run", run.run_id, history.REPORTED, {"workbook_sha256": digest})],
             at=environment.clock(),
         )
         results.save_totals(connection, run.run_id, totals=result.control_totals)
@@ -277,7 +276,6 @@ def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environm
             values |= {"workbook": str(path), "workbook_sha256": digest}
         runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)
-    note_head(run, environment=environment)
 
 
 def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:

@@ -17,59 +17,98 @@ from recon.steps.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
 from recon.store import evidence_rows, history, instruction_rows, runs
-from recon.store.head_file import HeadFile
-from recon.store.history import Event
+from recon.store.engine import Store
+from recon.store.head_file import ACCEPTED_RESTORE, HeadFile
+from recon.store.history import Event, Head
 from recon.store.journal import move
+from recon.store.outside_heads import missing, problem_of
 from recon.store.runs import Run
 
 HEAD_NOTED_AT = "after claim"
 ENTITY = "database"
-ACCEPTED = "restore accepted"
+ACCEPTED = ACCEPTED_RESTORE
 _UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 TOLD = "the database was restored: it may have been sent after the backup was made"
 
 
-def restored_since(connection: Any, run: Run, *, environment: Environment) -> str:
+def restored_since(run: Run, *, environment: Environment) -> str:
     """Why the database is older than it once was, in words; "" when it is not."""
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return link_missing(connection, reports=account.reports)
+    account = (run.merchant_id, run.account_id)
+    reports = _file_of(run, environment=environment).path.parent
+    return link_missing(environment.store, reports=reports, account=account)
 
 
-def link_missing(connection: Any, *, reports: Path) -> str:
+def resolve_pending(run: Run, *, environment: Environment) -> None:
+    """Find out about a note whose process ended between it and the end of its commit.
+
+    Its link is in this database: noted for good, with the newest. It is not: it never happened.
+    """
+    if _file_of(run, environment=environment).standing().unresolved:
+        note_head(run, environment=environment)
+
+
+def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> str:
     """What the head file beside the reports knows and this database does not; "" for nothing."""
-    side = HeadFile(reports)
-    noted = side.newest()
-    if noted is None or history.has_link(connection, noted.head):
-        return ""
-    head = history.head(connection)
-    return (
-        f"{side.path} noted history {noted.head.sequence} of run {noted.run_id} at {noted.at}, "
-        f"this database ends with {head.sequence} and does not have it: it is a backup that was "
-        "restored, or another database. What was sent since is not known here: put the newest "
-        "database back, or let two people run `recon db accept-restore`"
-    )
+    return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
 
 
 def note_head(run: Run, *, environment: Environment) -> None:
     """Write the newest link beside the reports, on the disk when this returns.
 
-    A database that lacks the link noted last writes none: its own would vouch for it in the next
-    night, and make the newest one look restored when it is put back. Only people accept it.
+    Raises:
+        HistoryBrokenError: the file has a link that this database lacks. Such a database notes
+            nothing: its own link would vouch for it in the next night, and make the newest one look
+            restored when it is put back. Only people accept it.
+        OutputError: the file cannot be written.
     """
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    with environment.store.reading() as connection:
-        if restored_since(connection, run, environment=environment):
-            return
-        head = history.head(connection)
-    HeadFile(account.reports).note(head, run_id=run.run_id, at=environment.clock())
+    Notes(run, environment=environment).note()
+
+
+class Notes:
+    """Heads noted while one run sends; what it read of the file before is not read again."""
+
+    def __init__(self, run: Run, *, environment: Environment) -> None:
+        self._side = _file_of(run, environment=environment)
+        self._run = run
+        self._environment = environment
+        self._seen = 0
+
+    def note(self) -> None:
+        """As `note_head`."""
+        foreign = self._side.note(
+            self._own_head, of=f"run {self._run.run_id}", at=self._environment.clock()
+        )
+        if foreign:
+            msg = f"{foreign}. This run sends nothing more"
+            raise HistoryBrokenError(msg)
+
+    def _own_head(self) -> Head | str:
+        """The newest link of the database, or why it must not be noted; nobody else notes now."""
+        standing = self._side.standing(after=self._seen)
+        account = (self._run.merchant_id, self._run.account_id)
+        # Only now: what the file has must be in this snapshot.
+        with self._environment.store.reading() as connection:
+            if standing.notes or not self._seen:
+                found = missing(connection, self._side, standing=standing, accounts=[account])
+                if found:
+                    return found
+            self._seen = standing.end
+            return history.head(connection)
+
+
+def _file_of(run: Run, *, environment: Environment) -> HeadFile:
+    return HeadFile(
+        environment.settings.account(run.merchant_id, account_id=run.account_id).reports
+    )
 
 
 def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
     """The sender's marks; the head is noted outside the database before a byte leaves."""
+    notes = Notes(run, environment=environment)
 
     def mark(at: str) -> None:
         if at == HEAD_NOTED_AT:
-            note_head(run, environment=environment)
+            notes.note()
         environment.mark(at)
 
     return mark
@@ -138,7 +177,8 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
         head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
     for account in environment.settings.accounts.values():
-        HeadFile(account.reports).note(head, run_id=ACCEPTED, at=now)
+        account.reports.mkdir(parents=True, exist_ok=True)
+        HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
     return len(waiting)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from recon.errors import SourceMissingError
 from recon.figures import NightFigures
-from recon.steps.environment import Environment
+from recon.steps.environment import Environment, account_of
 from recon.steps.reconcile import RECONCILED
 from recon.steps.report import figures_of
+from recon.steps.restore import link_missing
 from recon.steps.sign_off import later_run
 from recon.store import history, results, runs
-from recon.store.head_file import HeadFile
 from recon.store.runs import FinishedRun
 
 
@@ -61,11 +61,12 @@ def verify(
     if workbook is not None and not workbook.is_file():
         msg = f"the workbook {workbook} does not exist"
         raise SourceMissingError(msg)
+    cut = tuple(_cut_tails(environment))
     with environment.store.reading() as connection:
         head, broken = history.verify(connection)
         finished = runs.finished(connection)
         strayed = history.strayed_instruction(connection)
-        problems = [one for one in (broken, strayed, *_cut_tails(connection, environment)) if one]
+        problems = [one for one in (broken, strayed, *cut) if one]
         if workbook is None:
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading)
@@ -94,15 +95,12 @@ def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> 
     )
 
 
-def _cut_tails(connection: Any, environment: Environment) -> Iterator[str]:
+def _cut_tails(environment: Environment) -> Iterator[str]:
     """Links that were noted outside the database and are gone from it."""
     for name, account in environment.settings.accounts.items():
-        noted = HeadFile(account.reports).newest()
-        if noted and not history.has_link(connection, noted.head):
-            yield (
-                f"account {name}: history {noted.head.sequence}, noted at {noted.at} beside its "
-                "reports, is not in this database: links were cut off, or a backup was restored"
-            )
+        place = account_of(name)
+        if missing := link_missing(environment.store, reports=account.reports, account=place):
+            yield f"account {name}: links were cut off, or a backup was restored: {missing}"
 
 
 def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Iterator[str]:

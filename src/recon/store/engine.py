@@ -19,6 +19,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from recon.errors import ConfigurationError, StoreError, StoreLockedError
+from recon.store import history
+from recon.store.outside_heads import OutsideHeads
 
 FLUSHED_LATER = {"synchronous": 1}
 """NORMAL: a commit outlives its process; the machine too after the next FULL one, or `flush`."""
@@ -50,8 +52,10 @@ class Turn(IntEnum):
 class Store:
     """An open database: `writing()` and `reading()` give connections."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, outside: OutsideHeads | None = None) -> None:
         self.url = url
+        self.outside = outside or OutsideHeads({})
+        """Where what restricts money is noted, too."""
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._writer = (
             _sqlite_engine(url, begin="BEGIN IMMEDIATE")
@@ -85,7 +89,10 @@ class Store:
 
         No other writer of the same turn is at work meanwhile. Where `flushed` is false, SQLite may
         lose it when the machine (not only the process) ends before the next commit or `flush`;
-        PostgreSQL flushes each commit.
+        PostgreSQL flushes each commit. What restricts money is noted outside as well.
+
+        Raises:
+            OutputError: it is committed, but could not be noted outside.
         """
         engine = self._writer if flushed else self._hasty_writer
         with _translated(), engine.begin() as connection:
@@ -95,7 +102,10 @@ class Store:
                     f"SET LOCAL lock_timeout = '{TURN_TIMEOUT_SECONDS}s'; "
                     f"SELECT pg_advisory_xact_lock({turn.value})"
                 )
+            history.begin(connection)
             yield connection
+            confirm = self.outside.pending(connection)
+        confirm()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -152,13 +162,13 @@ def parse_url(database_url: str) -> URL:
     raise ConfigurationError(msg)
 
 
-def open_store(database_url: str) -> Store:
+def open_store(database_url: str, *, outside: OutsideHeads | None = None) -> Store:
     """Open and check a database that already has its tables.
 
     Raises:
         StoreError: it cannot be reached, is not at the expected migration, or is unsafe for money.
     """
-    store = Store(parse_url(database_url))
+    store = Store(parse_url(database_url), outside=outside)
     try:
         check_settings(store)
     except BaseException:

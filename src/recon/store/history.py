@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select
+from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select
 
-from recon.store.schema import history, instruction
+from recon.store.schema import batch, history, instruction, run
 
 GENESIS = "0" * 64
+CLAIMED = "claimed"
+"""Event of a batch that was about to leave."""
+REPORTED = "reported"
+"""Event of a run whose workbook was written."""
 LINKS_AT_ONCE = 5_000
 """Links that are held in memory while the chain is walked."""
 
@@ -52,7 +56,57 @@ _VANISHED = (
     .order_by(history.c.sequence)
     .limit(1)
 )
-_HASH = select(history.c.hash).where(history.c.sequence == bindparam("wanted"))
+_HASHES = select(history.c.sequence, history.c.hash).where(
+    history.c.sequence.in_(bindparam("wanted", expanding=True))
+)
+_OWN_BATCH = (
+    select(batch.c.batch_id)
+    .where(
+        batch.c.merchant_id == bindparam("of_merchant"),
+        batch.c.account_id == bindparam("of_account"),
+    )
+    .scalar_subquery()
+)
+_OWN_RUN = (
+    select(run.c.run_id)
+    .where(
+        run.c.merchant_id == bindparam("of_merchant"),
+        run.c.account_id == bindparam("of_account"),
+    )
+    .scalar_subquery()
+)
+_KNOWN_BATCH = select(batch.c.batch_id).scalar_subquery()
+_LAST_NOTED = (
+    select(history.c.entity, history.c.at)
+    .where(
+        or_(
+            and_(
+                history.c.entity == "batch",
+                history.c.event == CLAIMED,
+                # One that was removed past the journal may have been this account's.
+                or_(history.c.entity_id.in_(_OWN_BATCH), history.c.entity_id.not_in(_KNOWN_BATCH)),
+            ),
+            and_(
+                history.c.entity == "run",
+                history.c.event == REPORTED,
+                history.c.entity_id.in_(_OWN_RUN),
+            ),
+        )
+    )
+    .order_by(history.c.sequence.desc())
+    .limit(1)
+)
+_GROWN = "the chain has grown"
+"""Where a connection keeps what its transaction added."""
+FREE = {
+    "instruction": frozenset(
+        {"planned", "approved", "in_flight", "in_doubt", "confirmed", "rejected"}
+    ),
+    "batch": None,
+    "run": frozenset({"started", "resumed"}),
+}
+"""Events by entity (None: all of it) that restrict nothing, or that the sender notes by itself:
+a database that forgot them plans, asks or sweeps again. Every other event restricts."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -74,6 +128,17 @@ class Head:
     hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What one transaction added to the chain so far."""
+
+    head: Head
+    what: str
+    """The newest event that restricts, in words."""
+    at: datetime
+    restricts: bool
+
+
 def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> Head:
     """Add events to the chain within the caller's transaction; returns the new head.
 
@@ -87,7 +152,36 @@ def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> 
         last = Head(last.sequence + 1, str(row["hash"]))
     if rows:
         connection.execute(_APPEND, rows)
+        _note_grown(connection, events, head=last, at=at)
     return last
+
+
+def _note_grown(
+    connection: Connection, events: Sequence[Event], *, head: Head, at: datetime
+) -> None:
+    before = grown(connection)
+    what = next((f"{one.entity} {one.event}" for one in events if restricts(one)), "")
+    told = before.what if before and not what else what
+    connection.info[_GROWN] = Grown(head, told, at, restricts=bool(told))
+
+
+def restricts(event: Event) -> bool:
+    """Whether a database that forgot this event might let money move that must not."""
+    if event.entity not in FREE:
+        return True
+    free = FREE[event.entity]
+    return free is not None and event.event not in free
+
+
+def grown(connection: Connection) -> Grown | None:
+    """What the transaction of this connection added; None when nothing."""
+    found = connection.info.get(_GROWN)
+    return found if isinstance(found, Grown) else None
+
+
+def begin(connection: Connection) -> None:
+    """A new transaction of a connection that served others before."""
+    connection.info.pop(_GROWN, None)
 
 
 def head(connection: Connection) -> Head:
@@ -96,16 +190,26 @@ def head(connection: Connection) -> Head:
     return Head(0, GENESIS) if found is None else Head(found.sequence, found.hash)
 
 
-def hash_of(connection: Connection, sequence: int) -> str:
-    """The hash of one link; "" when the chain does not have it."""
-    if sequence == 0:
-        return GENESIS
-    return connection.execute(_HASH, {"wanted": sequence}).scalar_one_or_none() or ""
+def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
+    """The hashes of some links by their number; what the chain does not have is not among them."""
+    found = connection.execute(_HASHES, {"wanted": sorted(set(sequences))}).tuples()
+    return {0: GENESIS, **dict(found.all())}
 
 
 def has_link(connection: Connection, claimed: Head) -> bool:
     """Whether the chain has this very link; what has no hash is none."""
-    return claimed.hash != "" and hash_of(connection, claimed.sequence) == claimed.hash
+    found = hashes_of(connection, [claimed.sequence]).get(claimed.sequence, "")
+    return claimed.hash != "" and found == claimed.hash
+
+
+def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, datetime] | None:
+    """Since when a merchant's account must have a head file: its newest claim or reported night.
+
+    Returns the entity (batch or run) and the instant; None when neither ever was.
+    """
+    place = {"of_merchant": account[0], "of_account": account[1]}
+    found = connection.execute(_LAST_NOTED, place).one_or_none()
+    return None if found is None else (found.entity, found.at)
 
 
 def strayed_instruction(connection: Connection) -> str:

@@ -29,7 +29,7 @@ from recon.store.batch_rows import (
     state_of,
 )
 from recon.store.engine import Store
-from recon.store.history import Event, append
+from recon.store.history import CLAIMED, Event, append
 from recon.store.night_lock import lock_stands
 from recon.store.schema import batch, instruction
 
@@ -100,7 +100,7 @@ class StoredJournal:
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]
             told = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
-            append(connection, [Event("batch", batch_id, "claimed", told), *events], at=at)
+            append(connection, [Event("batch", batch_id, CLAIMED, told), *events], at=at)
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""

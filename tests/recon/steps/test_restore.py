@@ -14,13 +14,15 @@ from sqlalchemy import select
 from recon.business_date import BusinessCalendar
 from recon.errors import HistoryBrokenError, UsageError
 from recon.model import Mode
-from recon.steps import doctor, restore
+from recon.steps import doctor, people, restore
+from recon.steps.approve import approve, reject, waiting
 from recon.steps.environment import Environment
 from recon.steps.identity import identify
 from recon.steps.restore import accept_restore
+from recon.steps.sending import stop_sending
 from recon.steps.verify import Reading, verify
 from recon.store.history import Event, append
-from recon.store.schema import doubt_clock
+from recon.store.schema import doubt_clock, instruction
 
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
@@ -32,15 +34,17 @@ REASON = "the disk of the database server died"
 PEOPLE = """
 [approvers.jo]
 name = "Jo Ahn"
+limit = { EUR = 1000000 }
 [approvers.kim]
 name = "Kim Bell"
+limit = { EUR = 1000000 }
 """
 
 
 def accept(environment: Environment, *names: str, reason: str = REASON) -> list[int | None]:
     """What the restore's acceptance says to each person in turn."""
-    people = [identify(name, code=None, environment=environment) for name in names]
-    return [accept_restore(person=one, reason=reason, environment=environment) for one in people]
+    said = [identify(name, code=None, environment=environment) for name in names]
+    return [accept_restore(person=one, reason=reason, environment=environment) for one in said]
 
 
 def database(merchant: Any) -> Path:
@@ -126,6 +130,107 @@ def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
     assert told.figures["stopped"] == ""
+
+
+@pytest.fixture
+def alone(restored: Any) -> Any:
+    """The same merchant, whose head file is gone as well."""
+    (restored.folder / "reports" / "history-head.jsonl").unlink()
+    return restored
+
+
+def test_a_database_without_its_head_file_sends_nothing(alone: Any) -> None:
+    """That money was sent and nothing beside the database says up to where is reason to stop."""
+    for _ in range(2):
+        alone.night()
+        told = next(one for one in alone.told[::-1] if one.step == "settle")
+
+        assert len(alone.effects()) == 3
+        assert "history-head.jsonl is not there or empty" in str(told.figures["stopped"])
+
+
+def test_doctor_and_verify_miss_the_head_file(alone: Any) -> None:
+    """Before a night does, and with what to do."""
+    looked = doctor.checks(alone.variables, clock=alone.clock, randomness=Random(1))
+    (history,) = [check for check in looked if check.name.startswith("history")]
+    with alone.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert not history.ok
+    assert "recon db accept-restore" in history.sentence
+    assert any("history-head.jsonl is not there or empty" in one for one in problems)
+
+
+def test_nothing_a_person_does_makes_a_head_file_for_it(alone: Any) -> None:
+    """Its own link would vouch for it."""
+    with alone.environment() as environment:
+        stop_sending(by="Jo Ahn", reason="looking for the newest database", environment=environment)
+    notes = alone.folder / "reports" / "history-head.jsonl"
+
+    assert not notes.exists() or notes.read_bytes() == b""
+
+
+def test_two_people_go_on_without_the_head_file(alone: Any) -> None:
+    """Deliberately and on record; then what the files ask for again waits for people."""
+    with alone.environment() as environment:
+        accept(environment, "jo", "kim")
+    alone.night()
+    told = next(one for one in alone.told[::-1] if one.step == "settle")
+
+    assert not told.figures["stopped"]
+    assert alone.instruction_states() == {"planned": 3}
+    assert len(alone.effects()) == 3
+
+
+def wait_for_people(merchant: Any) -> None:
+    """A night whose three refunds nobody has approved, and a backup of it."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    refunds = [merchant.order(one, status="refunded", action="refund") for one in paid]
+    merchant.drop("refunds.csv", *refunds)
+    merchant.night()
+    shutil.copy(database(merchant), merchant.folder / "backup.sqlite")
+
+
+def withdraw_one(environment: Environment, wanted: str) -> None:
+    """One person's word."""
+    people.withdraw(wanted, by="Jo Ahn", reason="not meant", environment=environment)
+
+
+def reject_one(environment: Environment, wanted: str) -> None:
+    """One person's no."""
+    person = identify("jo", code=None, environment=environment)
+    reject([wanted], person=person, reason="not meant", environment=environment)
+
+
+def stop_all(environment: Environment, _: str) -> None:
+    """One person's hand on the switch."""
+    stop_sending(by="Jo Ahn", reason="the gateway misbehaves", environment=environment)
+
+
+@pytest.mark.parametrize("restriction", [withdraw_one, reject_one, stop_all])
+def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
+    begun: Any, restriction: Any
+) -> None:
+    """Made before the word, restored after it: no night went on in between, and it is noticed."""
+    merchant = begun(wait_for_people)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            wanted = connection.execute(select(instruction.c.instruction_id)).scalars().first()
+        restriction(environment, wanted)
+    restored_over(merchant, merchant.folder / "backup.sqlite")
+    with merchant.environment() as environment:
+        for name in ("jo", "kim"):
+            person = identify(name, code=None, environment=environment)
+            digest = waiting(environment).wanted.digest
+            approve(digest, person=person, environment=environment)
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+    assert merchant.effects() == []
 
 
 def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:

@@ -202,12 +202,13 @@ def test_the_pass_ends_on_the_disk_before_its_head_is_noted(
         done.append("flushed")
         flush(store)
 
-    def told_note(side: HeadFile, head: Any, **told: Any) -> None:
-        done.append("noted")
-        note(side, head, **told)
+    def told_note(side: HeadFile, head: Any, *, of: str, **told: Any) -> str:
+        done.append("noted" if of.startswith("run 20261120-") else of)
+        return note(side, head, of=of, **told)
 
     monkeypatch.setattr(engine.Store, "flush", told_flush)
     monkeypatch.setattr(HeadFile, "note", told_note)
     merchant.night()
 
-    assert done == ["noted", "noted", "flushed", "noted", "noted"]
+    assert done[:4] == ["noted", "noted", "flushed", "noted"]
+    assert "noted" not in done[4:]

@@ -3,6 +3,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,20 @@ def files_end_at(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def _same(head: Head) -> Head:
+    return head
+
+
 def test_the_newest_note_is_read(tmp_path: Path) -> None:
     """Notes are added at the end; the last one counts."""
     side = HeadFile(tmp_path)
-    for number in (3, 7):
-        side.note(Head(number, f"hash-{number}"), run_id="run-1", at=AT)
+    for head in (Head(3, "hash-3"), Head(7, "hash-7")):
+        side.note(partial(_same, head), of="run-1", at=AT)
 
     noted = side.newest()
 
     assert noted is not None
-    assert (noted.head, noted.run_id) == (Head(7, "hash-7"), "run-1")
+    assert (noted.head, noted.of) == (Head(7, "hash-7"), "run-1")
     assert len(side.path.read_text().splitlines()) == 2
 
 
@@ -46,7 +51,7 @@ def test_without_a_file_there_is_no_note(tmp_path: Path) -> None:
 def test_a_note_that_a_crash_cut_off_does_not_count(tmp_path: Path) -> None:
     """Half a line is not a note; the whole one before it is."""
     side = HeadFile(tmp_path)
-    side.note(Head(3, "hash-3"), run_id="run-1", at=AT)
+    side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
     with side.path.open("a") as file:
         file.write('{"sequence": 9, "ha')
 
@@ -71,16 +76,16 @@ def test_a_folder_that_cannot_be_written_stops_the_sender(tmp_path: Path) -> Non
     side = HeadFile(tmp_path / "gone")
 
     with pytest.raises(OutputError, match="nothing more is sent"):
-        side.note(Head(3, "hash-3"), run_id="run-1", at=AT)
+        side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
 
 
 def test_a_note_after_one_that_was_cut_off_is_whole(tmp_path: Path) -> None:
     """What a crash left is not the beginning of the next line, or no night would go on."""
     side = HeadFile(tmp_path)
-    side.note(Head(3, "hash-3"), run_id="run-1", at=AT)
+    side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
     with side.path.open("a") as file:
         file.write('{"sequence": 9, "ha')
-    side.note(Head(7, "hash-7"), run_id="run-2", at=AT)
+    side.note(lambda: Head(7, "hash-7"), of="run-2", at=AT)
 
     noted = side.newest()
 
@@ -91,10 +96,10 @@ def test_a_note_after_one_that_was_cut_off_is_whole(tmp_path: Path) -> None:
 def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path: Path) -> None:
     """A full disk that takes half a line stops the sender, and the note before still counts."""
     side = HeadFile(tmp_path)
-    side.note(Head(3, "hash-3"), run_id="run-1", at=AT)
+    side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
     room = side.path.stat().st_size + 10
     with files_end_at(room), pytest.raises(OutputError, match="nothing more is sent"):
-        side.note(Head(7, "hash-7"), run_id="run-2", at=AT)
+        side.note(lambda: Head(7, "hash-7"), of="run-2", at=AT)
 
     noted = side.newest()
 
@@ -115,7 +120,7 @@ def test_the_name_of_a_new_file_is_on_the_disk_too(
 
     monkeypatch.setattr(os, "fsync", seen)
     side = HeadFile(tmp_path)
-    for number in (3, 7):
-        side.note(Head(number, "hash"), run_id="run-1", at=AT)
+    for head in (Head(3, "hash"), Head(7, "hash")):
+        side.note(partial(_same, head), of="run-1", at=AT)
 
     assert flushed == [side.path, tmp_path, side.path]

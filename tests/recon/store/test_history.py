@@ -123,7 +123,7 @@ def test_a_walk_from_a_verified_link_reads_only_what_came_after(store: Store) ->
     """The part before is taken as it was found; the whole walk still sees a change there."""
     _grown(store)
     with store.reading() as connection:
-        middle = Head(3, history.hash_of(connection, 3))
+        middle = Head(3, history.hashes_of(connection, [3])[3])
     _changed(store, "UPDATE history SET data = '{\"n\":9}' WHERE sequence = 2")
     with store.reading() as connection:
         from_middle = history.verify(connection, after=middle)
@@ -147,7 +147,7 @@ def test_a_walk_from_a_verified_link_finds_what_was_changed_since(
     """Also the very first link after it."""
     _grown(store)
     with store.reading() as connection:
-        middle = Head(3, history.hash_of(connection, 3))
+        middle = Head(3, history.hashes_of(connection, [3])[3])
     _changed(store, change)
     with store.reading() as connection:
         _, problem = history.verify(connection, after=middle)
