@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.errors import SourceUnreadableError
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.limits import (
     COLUMNS_MAX,
     REJECTED_CHARACTERS_MAX,
@@ -82,7 +81,8 @@ def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
         if not column:
             refuse(name, f"has no name for column {place} in its header")
         if column in header[: place - 1]:
-            refuse(name, f"has the column {scrubbed(column)!r} twice in its header")
+            first = header.index(column) + 1
+            refuse(name, f"has one name for columns {first} and {place} in its header")
     return header
 
 

@@ -197,9 +197,14 @@ def reading_of(
 def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> None:
     missing = [name for name in needed_of(schema, layout=layout) if name not in raw.header]
     if missing:
-        seen = ", ".join(scrubbed(name) for name in raw.header[:40])
         word = "column" if len(missing) == 1 else "columns"
-        refuse(raw.name, f"lacks the {word} {', '.join(missing)}; it has {seen}")
+        lacks = f"lacks the {word} {', '.join(missing)}"
+        # A first row that names nothing we know may be a payee and his account, not a header.
+        if not set(raw.header) & set(names_of(schema, layout=layout).values()):
+            told = f"none of its {len(raw.header)} columns has a name that is known: its first row"
+            refuse(raw.name, f"{lacks}; {told} is no header, or another file's")
+        seen = ", ".join(scrubbed(name) for name in raw.header[:40])
+        refuse(raw.name, f"{lacks}; it has {seen}")
 
 
 def _without_payment(

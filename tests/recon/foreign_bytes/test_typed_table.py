@@ -135,6 +135,14 @@ def test_card_numbers_are_in_no_part_of_what_is_read(order_csv: Write, header: s
     assert "4111111111111111" not in told
 
 
+@pytest.mark.parametrize("row", [ROW, "Erika Muster,1957-03-09,DE89370400440532013000,12,a,b,c"])
+def test_nothing_of_a_file_without_a_header_is_quoted(order_csv: Write, row: str) -> None:
+    """Its first row may be a payee and his account: it is told by its place alone."""
+    with pytest.raises(SourceUnreadableError, match="its first row is no header, or") as refused:
+        orders(order_csv(f"{row}\n{row}\n"))
+    assert not [cell for cell in row.split(",") if len(cell) > 2 and cell in str(refused.value)]
+
+
 def test_missing_columns_are_named_all_at_once(order_csv: Write) -> None:
     """A file without the needed columns is refused, with those it has."""
     with pytest.raises(

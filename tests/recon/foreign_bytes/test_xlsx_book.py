@@ -212,7 +212,7 @@ REFUSED = {
     "sheet cut": (edited(rb"</worksheet>", b"", rows=ROWS), "is not well-formed XML"),
     "no cells at all": (workbook([]), "no sheet has even a header"),
     "two sheets with content": (workbook(ROWS, second=ROWS), "2 sheets with content"),
-    "column twice": (workbook([["a", "b", "a"]]), "the column 'a' twice"),
+    "column twice": (workbook([["a", "b", "a"]]), "one name for columns 1 and 3"),
     "nameless column": (workbook([["a", None, "c"]]), "no name for column 2"),
 }
 

@@ -56,7 +56,7 @@ WHOLE = [
     ("pdf", "o.csv", b"%PDF-1.7", "is not CSV but a PDF"),
     ("semicolons", "o.csv", GOOD.replace(",", ";"), "separates its columns by ';'"),
     ("lacks_column", "o.csv", GOOD.replace(",amount", ",sum"), "lacks the column amount"),
-    ("column_twice", "o.csv", GOOD.replace("status", "amount"), "the column 'amount' twice"),
+    ("column_twice", "o.csv", GOOD.replace("status", "amount"), "one name for columns 5 and 6"),
     ("nameless_column", "o.csv", GOOD.replace(",status", ","), "has no name for column 6"),
     ("open_quote", "o.csv", f'{GOOD}"100042,x\n', "has a quote on line 3 that is never closed"),
     ("text_behind_quote", "o.csv", f'{HEADER}\n"1"2,b\n', "behind a closing quote on line 2"),
