@@ -14,8 +14,9 @@ from prefect.events.actions import ChangeFlowRunState, SendNotification
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
-from flows.outcome import ANOTHER_RESULT, NAMES_AGAIN, NAMES_OF_PARTS, SENDING_STOPPED
+from flows.outcome import ANOTHER_RESULT, DONE, NAMES_AGAIN, NAMES_OF_PARTS
 from recon.errors import UsageError
+from recon.model import End
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -30,8 +31,7 @@ ENDED = frozenset(
     f"prefect.flow-run.{name}"
     for name in (
         *("Completed", "Failed", "Cancelled", "Crashed", "Cancelling"),
-        *("RECONCILED", "BREAKS OPEN", "INCOMPLETE", "NOT PROVEN", "Held by another run"),
-        *(SENDING_STOPPED, *NAMES_OF_PARTS, *NAMES_AGAIN),
+        *(*End, "Held by another run", *NAMES_OF_PARTS, *NAMES_AGAIN),
     )
 )
 """How Prefect tells of a night's end: by the name of its last state."""
@@ -201,7 +201,7 @@ def _ring(block_id: UUID, name: str, words: Sequence[str]) -> SendNotification:
 
 _BAD_ENDS = tuple(
     f"prefect.flow-run.{name}"
-    for name in ("NOT PROVEN", SENDING_STOPPED, ANOTHER_RESULT, "Failed", "Crashed")
+    for name in (*(end for end in End if end not in DONE), ANOTHER_RESULT, "Failed", "Crashed")
 )
 _LATE_WORDS = (
     f"{RUN_NAME} was due and has not started: is a worker of the pool at work?",

@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables, without_prefect
 from recon.errors import Defect, NightHeldError
-from recon.model import NightRequest, Verdict
+from recon.model import End, NightRequest
 
 Progress = Callable[[str], None]
 """Takes one sentence after each step of the night."""
@@ -30,7 +30,7 @@ def run_nightly(
     home: Path,
     server: PrefectServer | None = None,
     progress: Progress | None = None,
-) -> Verdict:
+) -> End:
     """Run the flow in this process against a Prefect server of its own.
 
     Args:
@@ -60,19 +60,21 @@ def run_nightly(
             skip_reason=request.skip,
             return_state=True,
         )
-    return _verdict_of(state)
+    return _end_of(state)
 
 
-def _verdict_of(state: Any) -> Verdict:
+def _end_of(state: Any) -> End:
     """What the last state of the flow means for the caller."""
     if state.is_cancelled():
         raise NightHeldError(state.message)
-    if state.name in set(Verdict):
-        return Verdict(state.name)
+    if state.name in set(End):
+        return End(state.name)
     result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result
-    msg = f"the night ended in the state {state.name} without a verdict; it counts as NOT PROVEN"
+    msg = (
+        f"the night ended in the state {state.name} without an end of ours; it counts as NOT PROVEN"
+    )
     raise Defect(msg)
 
 

@@ -20,7 +20,7 @@ from flows.artifacts import Artifacts
 from flows.breaks_table import breaks_of
 from flows.night_date import business_date_of_run, run_name
 from flows.night_workers import night_workers
-from flows.outcome import state_of, state_of_held, verdict_of
+from flows.outcome import end_of, state_of, state_of_held
 from flows.scheduled import refuse_forgotten
 from flows.totals_table import rows_of_totals, totals_of
 from recon.errors import NightHeldError
@@ -129,8 +129,8 @@ def index(request: NightRequest) -> None:
 def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:
     """Leave what people need of a night on its page; its last state."""
     last = summaries[-1]
-    verdict = verdict_of(last)
-    artifacts.summary(verdict=verdict.value, summaries=summaries)
+    end = end_of(last)
+    artifacts.summary(verdict=end.value, summaries=summaries)
     with opened_environment() as environment:
         breaks, total = breaks_of(run_id, environment=environment)
         totals = rows_of_totals(totals_of(run_id, environment=environment))
@@ -141,5 +141,5 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
     artifacts.totals(totals)
     if workbook := last.figures.get("workbook"):
         artifacts.workbook(Path(str(workbook)))
-    artifacts.ended_as(verdict.value + (f", {total} breaks" if total else ""))
-    return state_of(verdict, report=last)
+    artifacts.ended_as(end.value + (f", {total} breaks" if total else ""))
+    return state_of(end, report=last)

@@ -1,8 +1,9 @@
-"""How a night ends in Prefect: the verdict is the name of the run's last state.
+"""How a night ends in Prefect: its end is the name of the run's last state.
 
-RECONCILED, BREAKS OPEN and INCOMPLETE are Completed: the run did its work, people do theirs. NOT
-PROVEN is Failed: money is held until two people release it, and failure alarms must ring. A night
-that another run holds is Cancelled: nothing was done, and the sentence names the holder.
+RECONCILED and BREAKS OPEN are Completed: the run did its work, people do theirs. MONEY IN DOUBT,
+SENDING STOPPED, NOT PROVEN and INCOMPLETE are Failed: somebody must act before the morning, and
+failure alarms must ring. A night that another run holds is Cancelled: nothing was done, and the
+sentence names the holder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
 from recon.errors import Defect, NightHeldError
-from recon.model import Part, StepSummary, Verdict
+from recon.model import End, Part, StepSummary
 
-SENDING_STOPPED = "SENDING STOPPED"
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),
     *("PLANNED, NOTHING SENT", "SENT", "SENT, SOME WAIT"),
@@ -26,29 +26,33 @@ NOT_A_NIGHT = "The night itself is not run by this."
 
 
 MEANS = {
-    Verdict.RECONCILED: "nothing is open; sign the workbook",
-    Verdict.BREAKS_OPEN: "the run did its work, and breaks wait for people in the workbook",
-    Verdict.INCOMPLETE: "a source or a group of answers is missing; get it and run the night again",
-    Verdict.NOT_PROVEN: "a control total does not tie; refunds and payouts are held",
+    End.MONEY_IN_DOUBT: "nobody can say yet whether it moved; a person looks now",
+    End.SENDING_STOPPED: "what was to be sent was not; a person finds the cause now",
+    End.RECONCILED: "nothing is open; sign the workbook",
+    End.BREAKS_OPEN: "the run did its work, and breaks wait for people in the workbook",
+    End.INCOMPLETE: "a source or a group of answers is missing; get it and run the night again",
+    End.NOT_PROVEN: "a control total does not tie; refunds and payouts are held",
 }
-"""What a verdict asks of people: the colour of a state does not say it."""
+"""What an end asks of people: the colour of a state does not say it."""
+DONE = frozenset({End.RECONCILED, End.BREAKS_OPEN})
+"""Ends of a run that did its work; every other one is Failed, and failure alarms ring."""
 
 
-def state_of(verdict: Verdict, *, report: StepSummary) -> State[Any]:
+def state_of(end: End, *, report: StepSummary) -> State[Any]:
     """The last state of a night that came to its end."""
-    message = f"{verdict}: {MEANS[verdict]}. {report.sentence}"
-    if verdict is Verdict.NOT_PROVEN:
-        return Failed(name=verdict.value, message=message, data=verdict)
-    return Completed(name=verdict.value, message=message, data=verdict)
+    message = f"{end}: {MEANS[end]}. {report.sentence}"
+    state = Completed if end in DONE else Failed
+    return state(name=end.value, message=message, data=end)
 
 
 def state_of_part(part: Part, *, summaries: Sequence[StepSummary], live: bool) -> State[Any]:
     """The last state of a part: what it did, and that the night itself is not run by it."""
     figures = {summary.step: summary.figures for summary in summaries}
     message = " ".join([*(one.sentence for one in summaries), NOT_A_NIGHT])
-    stopped = figures.get("settle", {}).get("stopped")
-    if stopped and live:
-        return Failed(name=SENDING_STOPPED, message=message)
+    settled = figures.get("settle", {})
+    for figure, end in (("in_doubt", End.MONEY_IN_DOUBT), ("stopped", End.SENDING_STOPPED)):
+        if live and settled.get(figure):
+            return Failed(name=end.value, message=message)
     return Completed(name=_name_of_part(part, figures=figures, live=live), message=message)
 
 
@@ -68,14 +72,14 @@ def state_of_held(error: NightHeldError) -> State[Any]:
     return Cancelled(name="Held by another run", message=str(error))
 
 
-def verdict_of(report: StepSummary) -> Verdict:
-    """The verdict that the report step found.
+def end_of(report: StepSummary) -> End:
+    """The end that the report step found.
 
     Raises:
         Defect: the step named none.
     """
     try:
-        return Verdict(str(report.figures.get("verdict")))
+        return End(str(report.figures.get("end")))
     except ValueError:
-        msg = "the report step gave no verdict; the night counts as NOT PROVEN"
+        msg = "the report step gave no end; the night counts as NOT PROVEN"
         raise Defect(msg) from None

@@ -135,9 +135,34 @@ class Verdict(StrEnum):
     @property
     def exit_code(self) -> int:
         """0 reconciled, 3 breaks open, 4 not proven or incomplete."""
-        if self is Verdict.RECONCILED:
-            return 0
-        return 3 if self is Verdict.BREAKS_OPEN else 4
+        return End(self.value).exit_code
+
+
+class End(StrEnum):
+    """How a night ended for whoever must act: its verdict, and before it money that needs a person.
+
+    The verdict is what the workbook is worth; a night whose money is in doubt may be worth a lot.
+    """
+
+    MONEY_IN_DOUBT = "MONEY IN DOUBT"
+    SENDING_STOPPED = "SENDING STOPPED"
+    NOT_PROVEN = "NOT PROVEN"
+    INCOMPLETE = "INCOMPLETE"
+    BREAKS_OPEN = "BREAKS OPEN"
+    RECONCILED = "RECONCILED"
+
+    @property
+    def exit_code(self) -> int:
+        """0 reconciled, 3 breaks open, 4 not proven or incomplete, 5 money needs a person now."""
+        if self in ALARMS:
+            return 5
+        if self in {End.NOT_PROVEN, End.INCOMPLETE}:
+            return 4
+        return 3 if self is End.BREAKS_OPEN else 0
+
+
+ALARMS = frozenset({End.MONEY_IN_DOUBT, End.SENDING_STOPPED})
+"""Ends that need a person now, whatever the verdict beside them."""
 
 
 class Severity(StrEnum):

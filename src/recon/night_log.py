@@ -22,6 +22,7 @@ SENTENCE_CHARACTERS_MAX = 1_000
 FIELDS = (
     *("run_id", "merchant_id", "account_id", "business_date", "mode"),
     *("stage", "seconds", "cpu_seconds", "peak_rss_bytes", "rows", "failed"),
+    *("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing"),
 )
 """What a line may carry beside time, level and sentence."""
 

@@ -27,7 +27,15 @@ NOTICES_MAX = 20
 STOPPED = "STOPPED"
 """How a night ended that came to no verdict."""
 
-End = Literal["RECONCILED", "BREAKS OPEN", "INCOMPLETE", "NOT PROVEN", "STOPPED"]
+End = Literal[
+    "RECONCILED",
+    "BREAKS OPEN",
+    "INCOMPLETE",
+    "NOT PROVEN",
+    "MONEY IN DOUBT",
+    "SENDING STOPPED",
+    "STOPPED",
+]
 NoticeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 
 
@@ -53,9 +61,10 @@ class Notice(BaseModel):
             raise ValueError(msg)
         return self
 
-    def concerns(self, account: str, *, end: str) -> bool:
-        """Whether this end of a night of `<merchant>/<account>` is told here."""
-        return end in self.verdicts and any(fnmatchcase(account, one) for one in self.accounts)
+    def concerns(self, account: str, *, ends: Collection[str]) -> bool:
+        """Whether a night of `<merchant>/<account>` that ended in these words is told here."""
+        told = not self.verdicts.isdisjoint(ends)
+        return told and any(fnmatchcase(account, one) for one in self.accounts)
 
 
 def notices_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> dict[str, Notice]:

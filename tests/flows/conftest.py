@@ -184,7 +184,9 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     def report(_run_id: str, *, environment: object, workbooks: dict[str, object]) -> StepSummary:
         assert environment is played
         assert workbooks == {"write": "writer", "totals": "reader"}
-        return played.step("report", verdict=played.verdict, workbook=str(played.workbook))
+        return played.step(
+            "report", verdict=played.verdict, end=played.verdict, workbook=str(played.workbook)
+        )
 
     put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night", hold=played.hold, STEP_NAMES=STEPS)

@@ -11,7 +11,7 @@ import pytest
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.errors import Defect, GateClosedError, NightHeldError
-from recon.model import Mode, NightRequest, Verdict
+from recon.model import End, Mode, NightRequest
 
 pytestmark = pytest.mark.flow
 
@@ -54,7 +54,7 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
 
     verdict = run_nightly(REQUEST, home=server.home, server=server, progress=sentences.append)
 
-    assert verdict is Verdict.BREAKS_OPEN
+    assert verdict is End.BREAKS_OPEN
     assert night.done == ["ingest", "query", "settle", "query again", "reconcile", "report"]
     assert night.requests == [REQUEST]
     assert sentences == [*(f"{name} did its work." for name in night.done), night.untold]
@@ -92,7 +92,7 @@ def test_the_process_keeps_its_own_variables(
     monkeypatch.setenv("PREFECT_API_KEY", "theirs")
     before = dict(os.environ)
 
-    assert run_nightly(REQUEST, home=server.home, server=server) is Verdict.RECONCILED
+    assert run_nightly(REQUEST, home=server.home, server=server) is End.RECONCILED
     assert dict(os.environ) == before
     assert night.done[-1] == "report"
 
@@ -105,7 +105,7 @@ def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(
 
     verdict = run_nightly(REQUEST, home=server.home, server=server)
 
-    assert verdict is Verdict.NOT_PROVEN
+    assert verdict is End.NOT_PROVEN
     assert (last_run(server).state.type.value, last_run(server).state.name) == (
         "FAILED",
         "NOT PROVEN",

@@ -2,28 +2,31 @@
 
 import pytest
 
-from flows.outcome import MEANS, state_of, state_of_held, state_of_part, verdict_of
+from flows.outcome import MEANS, end_of, state_of, state_of_held, state_of_part
 from recon.errors import Defect, NightHeldError
-from recon.model import Part, StepSummary, Verdict
+from recon.model import ALARMS, End, Part, StepSummary
 
 REPORT = StepSummary("report", "The workbook has 3 breaks.", {"verdict": "BREAKS OPEN"})
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kind"),
+    ("end", "kind"),
     [
-        (Verdict.RECONCILED, "COMPLETED"),
-        (Verdict.BREAKS_OPEN, "COMPLETED"),
-        (Verdict.INCOMPLETE, "COMPLETED"),
-        (Verdict.NOT_PROVEN, "FAILED"),
+        (End.RECONCILED, "COMPLETED"),
+        (End.BREAKS_OPEN, "COMPLETED"),
+        (End.INCOMPLETE, "FAILED"),
+        (End.NOT_PROVEN, "FAILED"),
+        (End.SENDING_STOPPED, "FAILED"),
+        (End.MONEY_IN_DOUBT, "FAILED"),
     ],
 )
-def test_the_verdict_names_the_last_state(verdict: Verdict, kind: str) -> None:
-    """Only NOT PROVEN is a failure: money is held until people release it."""
-    state = state_of(verdict, report=REPORT)
+def test_the_end_names_the_last_state(end: End, kind: str) -> None:
+    """Green is only what can wait until the morning: codes 0 and 3."""
+    state = state_of(end, report=REPORT)
 
-    assert (state.type.value, state.name) == (kind, verdict.value)
-    assert state.message == f"{verdict.value}: {MEANS[verdict]}. The workbook has 3 breaks."
+    assert (state.type.value, state.name) == (kind, end.value)
+    assert (kind == "COMPLETED") == (end.exit_code in {0, 3})
+    assert state.message == f"{end.value}: {MEANS[end]}. The workbook has 3 breaks."
 
 
 def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
@@ -33,11 +36,11 @@ def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
     assert (state.type.value, state.message) == ("CANCELLED", "run-7 holds it")
 
 
-@pytest.mark.parametrize("figures", [{}, {"verdict": ""}, {"verdict": "FINE"}])
-def test_a_report_without_a_verdict_is_a_defect(figures: dict[str, str]) -> None:
-    """A missing verdict never counts as a good one."""
+@pytest.mark.parametrize("figures", [{}, {"end": ""}, {"end": "FINE"}])
+def test_a_report_without_an_end_is_a_defect(figures: dict[str, str]) -> None:
+    """A missing end never counts as a good one."""
     with pytest.raises(Defect, match="NOT PROVEN"):
-        verdict_of(StepSummary("report", "Done.", figures))
+        end_of(StepSummary("report", "Done.", figures))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +54,7 @@ def test_a_report_without_a_verdict_is_a_defect(figures: dict[str, str]) -> None
         (Part.SETTLE, True, {"stopped": ""}, "COMPLETED", "SENT"),
         (Part.PAYOUTS, True, {"waiting": 3}, "COMPLETED", "SENT, SOME WAIT"),
         (Part.PAYOUTS, True, {"stopped": "the gate"}, "FAILED", "SENDING STOPPED"),
+        (Part.SETTLE, True, {"stopped": "x", "in_doubt": 2}, "FAILED", "MONEY IN DOUBT"),
     ],
 )
 def test_a_part_says_what_it_did_and_that_it_is_no_night(
@@ -62,4 +66,4 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(
 
     assert (state.type.value, state.name) == (kind, name)
     assert state.message == "Did it. The night itself is not run by this."
-    assert name not in set(Verdict)
+    assert name not in {end for end in End if end not in ALARMS}

@@ -15,16 +15,16 @@ def _read(**values: Any) -> Notice:
 @pytest.mark.parametrize("end", [*(verdict.value for verdict in Verdict), STOPPED])
 def test_a_bare_notice_hears_of_every_end_of_every_account(end: str) -> None:
     """Nothing is left out that nobody left out."""
-    assert _read().concerns("100042/100042001", end=end)
+    assert _read().concerns("100042/100042001", ends={end})
 
 
 def test_a_notice_is_bound_to_its_accounts_and_verdicts() -> None:
     """Merchants hear of their own accounts, and of the ends they asked for."""
     notice = _read(accounts=["100042/*"], verdicts=["NOT PROVEN"])
 
-    assert notice.concerns("100042/100042001", end="NOT PROVEN")
-    assert not notice.concerns("100042/100042001", end="RECONCILED")
-    assert not notice.concerns("200042/100042001", end="NOT PROVEN")
+    assert notice.concerns("100042/100042001", ends={"NOT PROVEN"})
+    assert not notice.concerns("100042/100042001", ends={"RECONCILED"})
+    assert not notice.concerns("200042/100042001", ends={"NOT PROVEN"})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from recon.cli import (
     housekeeping,
     journals,
     night,
+    nights,
     notifications,
     opening,
     order_files,
@@ -38,7 +39,8 @@ app = typer.Typer(
     help="Settle and reconcile a merchant's payments, night by night.",
     epilog=(
         "Exit codes: 0 reconciled, 1 error, 2 usage or configuration, 3 breaks open, "
-        "4 not proven or incomplete, 75 another run holds the night."
+        "4 not proven or incomplete, 5 money is in doubt or sending stopped, "
+        "75 another run holds the night."
     ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -65,7 +67,7 @@ app.command("resolve")(people.resolve)
 app.command("release")(people.release)
 app.command("agree-write-off")(people.agree_write_off)
 app.command("sign-off")(people.sign_off)
-app.command("nights")(people.nights)
+app.command("nights")(nights.nights)
 app.command("index")(people.index)
 app.add_typer(approvers, name="approver")
 approvers.command("enrol")(people.enrol)
@@ -134,6 +136,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != DEBUG_OPTION]
     try:
         code = _exit_code_of(words)
+        nights.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         complain(ending.sentence)

@@ -56,12 +56,12 @@ def demo(
         say(f"Night: set -a; . {place.env}; set +a; recon nightly")
         return
     with telling(NIGHT_STEPS) as tell:
-        verdict = whole_night(place, memory, tell=tell)
-    say(f"{verdict} in {time.monotonic() - started:.1f} seconds, of which Prefect is the most.")
+        end = whole_night(place, memory, tell=tell)
+    say(f"{end} in {time.monotonic() - started:.1f} seconds, of which Prefect is the most.")
     workbooks = place.reports.glob("reconciliation-*.xlsx")
     newest = max(workbooks, key=lambda path: path.stat().st_mtime_ns, default="none")
     say(f"Workbook: {newest}")
     say(f"What was planted: {place.answer_key}")
     say("Again: the same command continues and sends nothing twice; --fresh starts over.")
-    if verdict.exit_code not in FOUND_ON_PURPOSE:
-        raise typer.Exit(verdict.exit_code)
+    if end.exit_code not in FOUND_ON_PURPOSE:
+        raise typer.Exit(end.exit_code)

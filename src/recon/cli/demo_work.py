@@ -17,7 +17,7 @@ from recon.cli.demo_settings import (
     variables_of,
 )
 from recon.cli.speaking import Tell
-from recon.model import Mode, NightRequest, Verdict
+from recon.model import End, Mode, NightRequest
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.files import (
     write_inbox,
@@ -62,7 +62,7 @@ def prepared(place: DemoFolder, memory: Memory) -> Iterator[Ready]:
         yield Ready(port, business_date, variables)
 
 
-def whole_night(place: DemoFolder, memory: Memory, *, tell: Tell) -> Verdict:
+def whole_night(place: DemoFolder, memory: Memory, *, tell: Tell) -> End:
     """Prepare, then run the flow `nightly` in mode live with a Prefect server of its own."""
     from flows.local import run_nightly
     from flows.prefect_server import prefect_server

@@ -1,9 +1,9 @@
 """`recon nightly` and `recon status`: one night from the command line, and what needs a person."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -59,22 +59,40 @@ def nightly(
                 figures.update(summary.figures)
                 tell(summary.sentence)
 
-            verdict = night.run(
+            night.run(
                 request,
                 environment=environment,
                 workbooks=workbooks(),
                 progress=progress,
                 complain=complain,
             )
-        say(f"{verdict}: {merchant}/{account}, {day}{' (dry run, nothing was sent)' * dry_run}")
-        say(f"Workbook: {figures.get('workbook', 'none')}")
         index_after(request, environment=environment, write=index, say=say)
-    raise typer.Exit(verdict.exit_code)
+    dry = " (dry run, nothing was sent)" * dry_run
+    end_with(figures, place=f"{merchant}/{account}, {day}{dry}")
+
+
+def end_with(figures: Mapping[str, int | str], *, place: str) -> NoReturn:
+    """Say where the workbook is, and last how the night ended and why; its exit code.
+
+    Raises:
+        typer.Exit: always.
+    """
+    say(f"Workbook: {figures.get('workbook', 'none')}")
+    end, verdict = figures["end"], figures["verdict"]
+    beside = f", and the workbook says {verdict}" if end != verdict else ""
+    say(f"{end}: {place}{beside}")
+    if told := figures["told"]:
+        say(str(told))
+    raise typer.Exit(int(figures["exit_code"]))
 
 
 def status() -> None:
-    """Show what needs a person: the newest night of each account and its open instructions."""
-    from recon.steps import people
+    """Show what needs a person: the newest night of each account and its open instructions.
+
+    Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
+    breaks open, 0.
+    """
+    from recon.steps import lookout, people
     from recon.steps.agreement import waiting_words
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.notices import untold
@@ -88,6 +106,7 @@ def status() -> None:
         not_told = {run.run_id: untold(run, environment=environment) for run, _, _ in accounts}
         stopped = sending_stopped(environment)
         words = waiting_words(environment)
+        watched = lookout.watched(environment)
         now = environment.clock()
     if stopped:
         say(f"{str(stopped)[:1].upper()}{str(stopped)[1:]}.")
@@ -102,6 +121,9 @@ def status() -> None:
         for name, problem in not_told[run.run_id].items():
             say(f"  Not told: {name} ({problem}); `recon tell {run.run_id}` tries again.")
         _say_attention(attention, now=now)
+    for sentence in lookout.missed_told(watched):
+        say(sentence)
+    raise typer.Exit(lookout.worst(watched))
 
 
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
+from recon.cli.night import end_with
 from recon.cli.speaking import complain, say, tell_plainly, telling
 from recon.model import Mode, NightRequest, Part
 
@@ -71,14 +72,14 @@ def settle(
     Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
     twice.
     """
-    _do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run))
+    _end_sent(_do(Part.SETTLE, merchant, account, business_date, mode=_mode(dry_run)))
 
 
 def payouts(
     merchant: Merchant, account: Account, business_date: BusinessDate, *, dry_run: DryRun = False
 ) -> None:
     """As `recon settle`, but send payouts alone; everything else waits for its night."""
-    _do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run))
+    _end_sent(_do(Part.PAYOUTS, merchant, account, business_date, mode=_mode(dry_run)))
 
 
 def finish(merchant: Merchant, account: Account, business_date: BusinessDate) -> None:
@@ -90,7 +91,6 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
     from recon.steps import finish as finishing
     from recon.steps import notices
     from recon.steps.environment import environment_of, system_clock
-    from recon.steps.night import verdict_of
     from recon.steps.night_index import index_after
 
     day = date_of(business_date).isoformat()
@@ -109,11 +109,27 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
             night.run_id = finishing.finish(
                 request, environment=environment, workbooks=workbooks(), progress=progress
             )
-        verdict = verdict_of(night.run_id, environment=environment)
-        say(f"{verdict}: {merchant}/{account}, {day}")
-        say(f"Workbook: {figures.get('workbook', 'none')}")
         index_after(request, environment=environment, write=index, say=say)
-    raise typer.Exit(verdict.exit_code)
+    end_with(figures, place=f"{merchant}/{account}, {day}")
+
+
+def _end_sent(run_id: str) -> None:
+    """Say last what a part that sends left for a person, and end with the code of it.
+
+    Raises:
+        typer.Exit: money is in doubt, or sending stopped.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.night_end import undone_by
+    from recon.store import runs
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        undone = undone_by(run, environment=environment)
+    if undone.kind is not None:
+        say(f"{undone.kind}: {undone.sentence}")
+        raise typer.Exit(undone.kind.exit_code)
 
 
 def _mode(dry_run: bool) -> Mode:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from recon.settlement.approval import ApprovalList
     from recon.steps.environment import Environment
     from recon.steps.identity import Person
-    from recon.steps.sign_off import Night
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
 Code = Annotated[
@@ -143,6 +142,7 @@ def sign_off(
 
     A copy beside the workbook, called -reviewed and then -approved, says who signed which file.
     """
+    from recon.cli.nights import line_of
     from recon.cli.workbooks import signed_copy
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.sign_off import sign
@@ -151,25 +151,8 @@ def sign_off(
         person = person_of(name, code=code, environment=environment)
         night = sign(run, role=role, person=person, environment=environment)
         zone = environment.settings.rules.calendar.timezone
-    say(_line_of(night))
+    say(line_of(night))
     say(f"Signed copy: {signed_copy(night, timezone=zone)}")
-
-
-def nights(
-    *,
-    first: Annotated[str, typer.Option("--from", help="The first business date.")],
-    last: Annotated[str, typer.Option("--to", help="The last business date.")],
-) -> None:
-    """List every expected night of every account: its verdict, who signed, how long unsigned."""
-    from recon.cli.choices import date_of
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.sign_off import nights as nights_of
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        found = nights_of(date_of(first), last=date_of(last), environment=environment)
-    for night in found:
-        if night.due:
-            say(_line_of(night))
 
 
 def index(
@@ -186,17 +169,6 @@ def index(
     with environment_of(os.environ, clock=system_clock) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")
-
-
-def _line_of(night: "Night") -> str:
-    """One night: account, date, verdict, who signed it, and what is missing."""
-    names = ", ".join(f"{one.role} {one.by}" for one in night.signed)
-    told = f"signed by {names}" if names else "not signed"
-    waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
-    void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
-    run = f" ({night.run_id})" if night.run_id else ""
-    place = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{place}: {night.standing}{run}, {told}{waits}{void}"
 
 
 def enrol(

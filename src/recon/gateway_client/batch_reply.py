@@ -234,6 +234,9 @@ def _same_for_all(
 ) -> BatchReply:
     """One outcome for every row of the request."""
     code, text = (message.code, message.text) if message else ("", finding.message)
+    if outcome is Outcome.UNKNOWN:
+        # What a reply says that is not believed is no cause: "OK" would stand beside a doubt.
+        text = finding.message
     return BatchReply(
         rows=_rows(reading.prepared, outcome=outcome, code=code, text=text or finding.message),
         return_status=message.return_status if message else "",

@@ -23,7 +23,7 @@ def verdict_of(
         return Verdict.NOT_PROVEN
     items = int(places["state"].eq(SetState.UNVERIFIED).sum())
     uncertain = items + len(sources.rejects)
-    if _source_missing(sources) or uncertain > _allowance(sources, rules=rules):
+    if _source_missing(sources) or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
     if len(frames.breaks) or len(frames.unverified) or sources.rejects:
         return Verdict.BREAKS_OPEN
@@ -34,7 +34,7 @@ def _source_missing(sources: Sources) -> bool:
     return sources.ledger is None or sources.orders.empty or sources.gateway.empty
 
 
-def _allowance(sources: Sources, *, rules: Rules) -> int:
+def allowance(sources: Sources, *, rules: Rules) -> int:
     """Rows that may be rejected or unverified before the night is incomplete."""
     read = sum(file.rows_read for file in sources.files)
     if not sources.files:

@@ -15,12 +15,20 @@ from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
 from recon.settings import AccountSettings, LedgerSource, Settings, load_settings
 from recon.steps import machine, settings_told
-from recon.steps.environment import account_of, refuse_wrong_files
+from recon.steps.environment import (
+    Environment,
+    account_of,
+    crash_mark,
+    id_source,
+    refuse_wrong_files,
+)
+from recon.steps.lookout import watched
 from recon.steps.notices import told_by_settings
 from recon.steps.restore import link_missing
 from recon.store import sending_rows
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
+from recon.uptime import uptime_of
 
 NEEDED_VARIABLES = (
     ("RECON_DATABASE_URL",),
@@ -57,7 +65,17 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
         yield Check("configuration", ok=False, sentence=str(error))
         return
     with ExitStack() as stack:
-        yield from _of_database(settings, stack=stack, clock=clock, variables=variables)
+        looking = partial(
+            Environment,
+            settings=settings,
+            clock=clock,
+            new_id=id_source(randomness),
+            randomness=randomness,
+            mark=crash_mark(""),
+            variables=variables,
+            uptime=partial(uptime_of, clock),
+        )
+        yield from _of_database(settings, stack=stack, looking=looking)
     yield checked("replies", lambda: settings_told.replies_told(settings))
     yield checked("limits", lambda: settings_told.limits_told(settings))
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
@@ -79,14 +97,16 @@ def _account_checks(key: str, account: AccountSettings) -> Iterator[Check]:
 
 
 def _of_database(
-    settings: Settings, *, stack: ExitStack, clock: Clock, variables: Mapping[str, str]
+    settings: Settings, *, stack: ExitStack, looking: Callable[..., Environment]
 ) -> Iterator[Check]:
-    """What needs the database, which is opened once."""
+    """What needs the database, which is opened once; `looking` lacks it."""
     opened: list[Store] = []
     yield (first := checked("database", lambda: _database(settings, stack=stack, opened=opened)))
     if not first.ok:
         return
     (store,) = opened
+    environment = looking(store=store)
+    clock, variables = environment.clock, environment.variables
     zone, config_dir = settings.rules.calendar.timezone, settings.config_dir
     looks: dict[str, Callable[[], str]] = {
         "clock": lambda: machine.clock_told(store, zone=zone, now=clock()),
@@ -102,6 +122,15 @@ def _of_database(
         looks[f"history {key}"] = partial(_history, store, account.reports, key)
     for name, look in looks.items():
         yield checked(name, look)
+    yield from _of_nights(environment)
+
+
+def _of_nights(environment: Environment) -> Iterator[Check]:
+    """Whether every account's nights run, and left nothing that a person must do now."""
+    for one in watched(environment):
+        newest = f"the newest is {one.newest.business_date}" if one.newest else "none has run yet"
+        told = " ".join(one.troubles) or newest
+        yield Check(f"nights {one.place}", ok=not one.troubles, sentence=told)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:

@@ -14,10 +14,11 @@ from typing import Any
 
 from recon.errors import ConfigurationError, ReconError, UsageError
 from recon.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
-from recon.model import Mode
+from recon.model import ALARMS, Mode
 from recon.notices import STOPPED, Notice
 from recon.settings import Settings, key_of_file
 from recon.steps.environment import Environment
+from recon.steps.night_end import NightEnd, end_of
 from recon.store import history, results, runs
 from recon.store.runs import Run
 
@@ -91,7 +92,7 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     """Notices of a run that are still due, each with what went wrong the last time."""
     if run.status == "active" or run.mode is not Mode.LIVE:
         return {}
-    due = _due(run, notices=environment.settings.notices)
+    due = _due(run, environment=environment)
     if not due:
         return {}
     with environment.store.reading() as connection:
@@ -156,14 +157,31 @@ def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     )
 
 
-def _due(run: Run, *, notices: Mapping[str, Notice]) -> list[str]:
-    account = f"{run.merchant_id}/{run.account_id}"
-    end = _end_of(run)
-    return [name for name, one in sorted(notices.items()) if one.concerns(account, end=end)]
+def _due(run: Run, *, environment: Environment) -> list[str]:
+    account, notices = f"{run.merchant_id}/{run.account_id}", environment.settings.notices
+    if not notices:
+        return []
+    ends = _ends_of(run, environment=environment)
+    return [name for name, one in sorted(notices.items()) if one.concerns(account, ends=ends)]
 
 
-def _end_of(run: Run) -> str:
-    return run.verdict if run.status == "finished" and run.verdict else STOPPED
+def _end_of(run: Run, *, environment: Environment) -> NightEnd | None:
+    """How the night ended; None when it came to no end."""
+    if run.status != "finished" or not run.verdict:
+        return None
+    return end_of(run, environment=environment)
+
+
+def _ends_of(run: Run, *, environment: Environment) -> set[str]:
+    """The words of which one is enough to be told.
+
+    A night that left money undone rings for everybody who hears of one that stopped, and who hears
+    of its verdict hears of it as well.
+    """
+    end = _end_of(run, environment=environment)
+    if end is None:
+        return {STOPPED}
+    return {end.kind.value, end.verdict.value} | ({STOPPED} if end.kind in ALARMS else set())
 
 
 def _keep(run: Run, *, problems: Mapping[str, str], environment: Environment) -> None:
@@ -181,22 +199,26 @@ def _keep(run: Run, *, problems: Mapping[str, str], environment: Environment) ->
 
 
 def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
-    """The night in a few lines: no order, no shopper, no amount."""
+    """The night in a few lines: no order and no shopper; of money only what is undone, summed."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     place = f"{run.merchant_id}/{run.account_id}"
-    end = _end_of(run)
-    lines = [
-        f"{account.name or 'Merchant'}, account {place}, business date {run.business_date}.",
-        f"The night ended: {end}." if end != STOPPED else f"The night stopped: {run.problem}",
-    ]
-    workbook = Path(run.workbook) if end != STOPPED and run.workbook else None
+    end = _end_of(run, environment=environment)
+    lines = [f"{account.name or 'Merchant'}, account {place}, business date {run.business_date}."]
+    lines += _ended_in_words(end) if end else [f"The night stopped: {run.problem}"]
+    workbook = Path(run.workbook) if end and run.workbook else None
     if workbook:
         with environment.store.reading() as connection:
             breaks = results.section_counts(connection, run.run_id).get(BREAKS, 0)
         lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
     lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
-    title = f"{end}: {place}, {run.business_date}"
+    title = f"{end.kind if end else STOPPED}: {place}, {run.business_date}"
     return Message(title, "\n".join(lines), attachment=workbook if notice.attach else None)
+
+
+def _ended_in_words(end: NightEnd) -> list[str]:
+    """The end, the workbook's verdict where it is another word, and what is undone."""
+    beside = f" (the workbook says {end.verdict})" if end.kind.value != end.verdict.value else ""
+    return [f"The night ended: {end.kind}{beside}.", *([end.sentence] if end.sentence else [])]
 
 
 def _workbook_in_words(path: Path, *, attach: bool) -> str:

@@ -10,6 +10,7 @@ from recon.figures import Attention
 from recon.model import InstructionKind, InstructionState, Mode
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
+from recon.steps.night_end import NightEnd, end_of
 from recon.store import (
     approval_rows,
     attention_rows,
@@ -161,20 +162,30 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
 
 
 def standing_of(run: Run, *, environment: Environment) -> str:
-    """Where a run stands, in words: verdict, working, died, or stopped and why."""
+    """Where a run stands, in words: how it ended and why, working, died, or stopped and why."""
     dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
     if run.status == "active":
-        if _is_held(run, environment=environment):
+        if is_held(run, environment=environment):
             return f"working, {run.owner}{dry}"
         return (
             f"died after {run.step or 'its start'} ({run.owner}): start the night again, "
             f"what was sent is never sent twice{dry}"
         )
-    told = run.verdict if run.status == "finished" else f"stopped after {run.step or 'its start'}"
-    return f"{told}{dry}" + (f": {run.problem}" if run.problem else "")
+    if run.status == "finished" and run.verdict:
+        return _ended_in_words(end_of(run, environment=environment)) + dry
+    return f"stopped after {run.step or 'its start'}{dry}" + (
+        f": {run.problem}" if run.problem else ""
+    )
 
 
-def _is_held(run: Run, *, environment: Environment) -> bool:
+def _ended_in_words(end: NightEnd) -> str:
+    """`MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all."""
+    beside = f" ({end.verdict})" if end.undone.kind else ""
+    return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "")
+
+
+def is_held(run: Run, *, environment: Environment) -> bool:
+    """Whether a process works on the account now."""
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     try:
         with account_lock(environment.store, **place), environment.store.reading() as connection:

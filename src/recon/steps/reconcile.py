@@ -1,6 +1,6 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,9 +11,9 @@ from recon.matching.journals import shown_in_the_books
 from recon.matching.reopened import ends_of
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
-from recon.model import Answer, ControlTotal, SourceKind, StepSummary, Verdict
-from recon.steps.arrivals import WHOLE_FILE
+from recon.model import ControlTotal, StepSummary, Verdict
 from recon.steps.environment import Environment
+from recon.steps.incomplete import missing_sources, why_incomplete
 from recon.steps.inputs import frozen_inputs, input_digests, previous_of, sources_of
 from recon.steps.rules_change import moved_since_signed
 from recon.store import break_rows, history, input_rows, journal_rows, results, runs
@@ -24,9 +24,7 @@ from recon.store.runs import Run
 STEP = "reconcile"
 RECONCILED = "reconciled"
 """The event that chains the rules and the result of a run."""
-NO_ORDER_FILE = "no order file has arrived for this business date"
 WORST_FIRST = tuple(Verdict)
-_FILE_OF = {SourceKind.ORDERS: "order file", SourceKind.SETTLEMENT: "settlement file"}
 
 
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
@@ -53,7 +51,8 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     digests = input_digests(sources, previous=previous)
     told = replace(inputs, digests=digests, moved_by_rules=moved)
     with environment.store.writing() as connection:
-        _keep(connection, run, result=result, sources=sources, inputs=told)
+        lacking = why_incomplete(result, sources=sources, rules=rules)
+        _keep(connection, run, result=result, sources=sources, inputs=told, lacking=lacking)
         ends = ends_of(result, previous=previous)
         break_rows.save_ends(connection, run_id, ends=ends)
         chained = _chained(result, previous_run=inputs.previous_run_id)
@@ -78,8 +77,9 @@ def _keep(
     result: Reconciliation,
     sources: Sources,
     inputs: Inputs,
+    lacking: Sequence[str],
 ) -> None:
-    """The result and what it was computed from."""
+    """The result, what it was computed from, and what an INCOMPLETE one lacks."""
     results.save(connection, run.run_id, result=result)
     input_rows.save(connection, run.run_id, inputs=inputs)
     shown = shown_in_the_books(result.effects, exported=sources.exported)
@@ -91,7 +91,7 @@ def _keep(
             "verdict": result.verdict.value,
             "rules_digest": result.rules_digest,
             "result_digest": result.digest,
-            "problem": "; ".join(missing_sources(sources))[:REASON_CHARACTERS],
+            "problem": "; ".join(lacking)[:REASON_CHARACTERS],
         },
     )
     runs.note_step(connection, run.run_id, step=STEP)
@@ -155,21 +155,6 @@ def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconci
         return result
     verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
     return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
-
-
-def missing_sources(sources: Sources) -> tuple[str, ...]:
-    """Sources that should have been there, each in one sentence."""
-    missing = [
-        f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
-        for item in sources.rejects
-        if item.column == WHOLE_FILE
-    ]
-    if not any(file.kind is SourceKind.ORDERS for file in sources.files):
-        missing.append(NO_ORDER_FILE)
-    answers_given = sources.gateway["answer"]
-    if len(answers_given) and (answers_given == Answer.FAILED.value).all():
-        missing.append("the gateway gave no usable answer for any order")
-    return tuple(missing)
 
 
 def worse(one: Verdict, *, than: Verdict) -> Verdict:

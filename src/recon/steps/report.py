@@ -30,11 +30,13 @@ from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.arrived_rows import undeclared_told
 from recon.steps.environment import Environment
+from recon.steps.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.inputs import frozen_inputs, sources_of
+from recon.steps.night_end import end_of
 from recon.steps.people import attention
 from recon.steps.predecessor import SKIPPED, missing_days, named_days
 from recon.steps.query import previous_night
-from recon.steps.reconcile import NO_ORDER_FILE, missing_sources, worse
+from recon.steps.reconcile import worse
 from recon.steps.risk_told import risk_told
 from recon.steps.sign_off import notes_on
 from recon.store import (
@@ -97,8 +99,9 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         figures = figures_of(run, result=proven, environment=environment)
         path = _write(figures, environment=environment, workbooks=workbooks)
     _keep(run, result=proven, path=path, environment=environment)
-    figure_values = {"workbook": str(path), "verdict": proven.verdict.value}
-    return StepSummary(STEP, f"The workbook is at {path}.", figure_values)
+    end = end_of(run, environment=environment, verdict=proven.verdict)
+    figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
+    return StepSummary(STEP, f"{end.sentence} The workbook is at {path}.".strip(), figure_values)
 
 
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:

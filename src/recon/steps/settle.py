@@ -35,7 +35,7 @@ from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import by_people_only, note_head, noting_marks
 from recon.steps.sending import halted, rule_allowance, sending_allowance
-from recon.store import answers, instruction_rows, runs, sending_rows
+from recon.store import answers, instruction_rows, open_money, runs, sending_rows
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
@@ -82,6 +82,10 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         doubt.note_doubts(connection, run, environment=environment)
         _note_waiting(connection, run, waiting=waiting)
         runs.note_step(connection, run_id, step=STEP)
+        stopped = sent.stop_reason or gate.closed_because
+        if stopped and run.mode is Mode.LIVE:
+            runs.note_stop(connection, run_id, why=stopped, now=environment.clock())
+        in_doubt = open_money.doubtful(connection, run).count
     figures: dict[str, int | str] = {
         "planned": planned,
         "cleared": len(waiting.cleared),
@@ -91,7 +95,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "swept": swept,
         "resolved": sum(resolved.values()),
         "contradicted": contradicted,
-        "stopped": sent.stop_reason or gate.closed_because,
+        "in_doubt": in_doubt,
+        "stopped": stopped,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
 

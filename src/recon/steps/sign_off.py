@@ -59,6 +59,13 @@ class Night:
         """Whether anybody expects a night of this day."""
         return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
 
+    @property
+    def exit_code(self) -> int:
+        """That of its verdict; a night that is missing or stopped proves nothing."""
+        if self.standing in set(Verdict):
+            return Verdict(self.standing).exit_code
+        return Verdict.NOT_PROVEN.exit_code if self.standing in {MISSING, "stopped"} else 0
+
 
 def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
     """Put one person's name under a night's workbook.

@@ -20,6 +20,8 @@ from recon.store import runs
 from recon.store.runs import Run
 
 FOLDER = "metrics"
+ENDED = ("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing")
+"""What the last stage tells of how the night ended, beside its counts."""
 RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 CLEAR_REFS = Path("/proc/self/clear_refs")
 STATUS = Path("/proc/self/status")
@@ -53,6 +55,9 @@ def measured(
             "peak_rss_bytes": _peak_bytes(),
             "rows": _rows(summary.figures if summary else {}),
         } | ({"failed": failed} if failed else {})
+        figures |= {
+            name: summary.figures[name] for name in ENDED if summary and name in summary.figures
+        }
         said = summary.sentence if summary else f"{stage} stopped with {failed}."
         with suppress(ReconError, OSError):
             _keep(run_id, figures=figures, said=said, environment=environment)
@@ -97,7 +102,11 @@ def _stages(path: Path) -> list[Any]:
 
 
 def _rows(figures: Mapping[str, int | str]) -> dict[str, int]:
-    return {name: count for name, count in figures.items() if isinstance(count, int)}
+    return {
+        name: count
+        for name, count in figures.items()
+        if isinstance(count, int) and name not in ENDED
+    }
 
 
 def _cpu_seconds() -> float:

@@ -1,5 +1,6 @@
 """Run rows: who runs which night, how far it got and what it came to."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from recon.errors import Defect, NightHeldError
 from recon.model import Mode, NightRequest, Part, Verdict
 from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
-from recon.store.history import Event, append
+from recon.store.history import Event, append, of_entity
 from recon.store.owner import Owner
 from recon.store.schema import run
 
@@ -50,6 +51,9 @@ PART_ENDED = "part"
 
 RESUMED = "resumed"
 """The event of a stopped run that goes on as itself."""
+
+SENDING_STOPPED = "sending stopped"
+"""The event of a live run that did not send what it was to send."""
 
 _INSERT = insert(run)
 _ACTIVE = select(run).where(
@@ -185,6 +189,21 @@ def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
 
 
+def note_stop(connection: Connection, run_id: str, *, why: str, now: datetime) -> None:
+    """Keep in the history that a live run stopped sending, and why."""
+    append(connection, [Event("run", run_id, SENDING_STOPPED, {"why": why})], at=now)
+
+
+def stop_of(connection: Connection, run_id: str) -> str:
+    """Why a run stopped sending; "" when it did not."""
+    told = [
+        json.loads(str(event["data"]))["why"]
+        for event in of_entity(connection, run_id)
+        if event["event"] == SENDING_STOPPED
+    ]
+    return str(told[-1]) if told else ""
+
+
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
     """The digests of a run's rules and result."""
     names = ("rules_digest", "result_digest")
@@ -224,6 +243,19 @@ def of_night(connection: Connection, request: NightRequest) -> Run | None:
         select(run)
         .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
         .where(run.c.business_date == request.business_date)
+        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).mappings()
+    first = found.first()
+    return None if first is None else _run_of(first)
+
+
+def newest_live(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """The live run of a whole night that started last; None before the first."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
         .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
         .order_by(run.c.started_at.desc())
         .limit(1)

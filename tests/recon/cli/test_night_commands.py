@@ -2,6 +2,7 @@ import csv
 import http.client
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def done_by_us(port: int) -> list[str]:
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 
 
+def posted(port: int, path: str, document: object) -> None:
+    """Tell the sandbox's control pages something."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("POST", path, json.dumps(document))
+    connection.getresponse().read()
+    connection.close()
+
+
 def invariants(port: int) -> dict[str, int]:
     """What the sandbox counts against us."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -65,8 +74,8 @@ def test_a_night_from_the_command_line(
     again = cli.main(["nightly"])
 
     assert (code, again) == (3, 3)
-    assert out.splitlines()[0] == "BREAKS OPEN: 100042/100042001, 2026-11-20"
-    assert Path(out.splitlines()[1].removeprefix("Workbook: ")).is_file()
+    assert out.splitlines()[-1] == "BREAKS OPEN: 100042/100042001, 2026-11-20"
+    assert Path(out.splitlines()[-2].removeprefix("Workbook: ")).is_file()
     assert "new order files" in err.splitlines()[0]
     assert done_by_us(gateway) == first
     assert first.count("capture") == instructions["capture"]
@@ -83,7 +92,7 @@ def test_what_stands_after_a_night(
     cli.main(["nightly"])
     assert "notice finance did not arrive" in capsys.readouterr().err
 
-    assert cli.main(["status"]) == 0
+    assert cli.main(["status"]) == 3
     shown = capsys.readouterr().out
     assert shown.startswith("100042/100042001: night of 2026-11-20, run ")
     assert "\n  BREAKS OPEN\n" in shown
@@ -226,3 +235,28 @@ def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared: DemoFolde
     key = json.loads(prepared.answer_key.read_text())
 
     assert key["business_date"] == CLOCK_START.date().isoformat()
+
+
+def test_a_night_that_left_money_in_doubt_ends_with_5_and_says_so_last(
+    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One wrong signature: code 5, the last lines have counts, sums and cause; status likewise."""
+    fault = {"rules": [{"operation": "capture", "kind": "wrong_signature", "nth": 1}]}
+    posted(gateway, "/_sandbox/faults", fault)
+    capsys.readouterr()
+
+    code = cli.main(["nightly"])
+    last = capsys.readouterr().out.splitlines()[-2:]
+    asked = cli.main(["status"])
+    shown = capsys.readouterr().out
+
+    assert (code, asked) == (5, 5)
+    assert last[0] == (
+        "MONEY IN DOUBT: 100042/100042001, 2026-11-20, and the workbook says BREAKS OPEN"
+    )
+    assert re.match(r"In doubt: \d+ captures \([0-9.]+ [A-Z]{3}", last[1])
+    assert "Sending stopped: the reply's signature is wrong. Not sent: " in last[1]
+    assert "\n  MONEY IN DOUBT (BREAKS OPEN): In doubt: " in shown
+    assert "The reply's signature is wrong. Do not send it again." in shown
+    assert " OK. " not in shown
+    assert prepared.reports.is_dir()

@@ -40,7 +40,7 @@ def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(
     (folder / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
     )
-    assert main(["nights", "--from", "2026-01-09", "--to", "2026-01-12"]) == 0
+    assert main(["nights", "--from", "2026-01-09", "--to", "2026-01-12"]) == 4
 
     lines = capsys.readouterr().out.splitlines()
     told = [line.split(",")[0] for line in lines]

@@ -173,3 +173,19 @@ def test_a_run_that_nobody_knows_is_refused(merchant: Any) -> None:
     """A mistyped run is named."""
     with merchant.environment() as environment, pytest.raises(UsageError, match="is not known"):
         notices.tell_again("20261120-nothing", environment=environment)
+
+
+def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant: Any, hook: Webhook) -> None:
+    """A list of verdicts that was written before rings for money, with counts and no order."""
+    (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["STOPPED"]\n')
+    payments = merchant.payments("authorised")[:3]
+    rows = [merchant.order(one, status="paid", action="capture") for one in payments]
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "wrong_signature", "nth": 1})
+    merchant.night()
+
+    (told,) = hook.bodies
+    assert told["title"] == "MONEY IN DOUBT: 100042/100042001, 2026-11-20"
+    assert "In doubt: 3 captures (" in told["message"]
+    assert "Sending stopped: the reply's signature is wrong." in told["message"]
+    assert payments[0].order_no not in told["message"]

@@ -113,7 +113,10 @@ def test_a_finished_night_shows_its_verdict_and_what_was_missing(merchant: Any) 
     """A night without order files is INCOMPLETE and its standing says why."""
     merchant.night()
 
-    assert _standing(merchant) == "INCOMPLETE: no order file has arrived for this business date"
+    assert _standing(merchant) == (
+        "INCOMPLETE: Missing: no order file has arrived for this business date. Get what is "
+        "missing, then start the same night again."
+    )
 
 
 def test_a_dry_run_is_marked(merchant: Any) -> None:

@@ -1,0 +1,135 @@
+"""`recon nights`: every expected night of every account, or one line for a monitor.
+
+Also the line of a dead man that other commands leave: a night that never started can tell nobody.
+"""
+
+import os
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.speaking import complain, say
+
+if TYPE_CHECKING:
+    from recon.steps.sign_off import Night
+
+TOLD_BY = frozenset(
+    {
+        *("nightly", "ingest", "query", "settle", "payouts", "finish", "tell", "housekeeping"),
+        *("approve", "reject", "resolve", "release", "agree-write-off", "sign-off", "withdraw"),
+        *("import-resolutions", "notifications", "verify", "index", "stop-sending"),
+    }
+)
+"""Commands that say at their end which nights are missing; `status` and its like say it anyway."""
+
+
+class Plugin(IntEnum):
+    """Exit codes of monitoring plugins, as Nagios and its heirs read them."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+def nights(
+    *,
+    first: Annotated[str, typer.Option("--from", help="The first business date.")] = "",
+    last: Annotated[str, typer.Option("--to", help="The last business date.")] = "",
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="One line for a monitor: OK, WARNING, CRITICAL or UNKNOWN."),
+    ] = False,
+) -> None:
+    """List every expected night of every account: its verdict, who signed, how long unsigned.
+
+    Ends with the code of the worst night that is listed. With --check the codes are those of
+    monitoring plugins: 0 OK, 1 WARNING (incomplete), 2 CRITICAL (money, not proven, stopped,
+    missing), 3 UNKNOWN.
+    """
+    if check:
+        _check()
+    from recon.cli.choices import date_of
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.lookout import watched
+    from recon.steps.sign_off import nights as nights_of
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = nights_of(date_of(first), last=date_of(last), environment=environment)
+        accounts = watched(environment)
+    listed = [night for night in found if night.due]
+    for night in listed:
+        say(line_of(night))
+    shown = {night.run_id for night in listed} - {""}
+    newest = [one for one in accounts if one.newest and one.newest.run_id in shown]
+    for one in newest:
+        for trouble in one.troubles:
+            say(f"{one.place}: {trouble}")
+    codes = [*(night.exit_code for night in listed), *(one.exit_code for one in newest)]
+    if code := max(codes, default=0):
+        raise typer.Exit(code)
+
+
+def line_of(night: "Night") -> str:
+    """One night: account, date, verdict, who signed it, and what is missing."""
+    names = ", ".join(f"{one.role} {one.by}" for one in night.signed)
+    told = f"signed by {names}" if names else "not signed"
+    waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
+    void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
+    run = f" ({night.run_id})" if night.run_id else ""
+    place = f"{night.merchant_id}/{night.account_id} {night.business_date}"
+    return f"{place}: {night.standing}{run}, {told}{waits}{void}"
+
+
+def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None:
+    """After a command: say which nights never ran, so that cron's mail of the next one says it."""
+    if command not in TOLD_BY:
+        return
+    from recon.cluster import IN_PROCESS
+    from recon.errors import ReconError
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.lookout import missed_told, watched
+
+    try:
+        with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:
+            accounts = watched(environment)
+    except ReconError:
+        return  # the command itself said what is wrong with the settings or the database
+    for sentence in missed_told(accounts):
+        tell(sentence)
+
+
+def _check() -> None:
+    """One line and an exit code, as monitoring plugins give them.
+
+    Raises:
+        typer.Exit: always.
+    """
+    from recon.cluster import IN_PROCESS
+    from recon.errors import ReconError
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.lookout import counted, watched
+
+    try:
+        with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:
+            accounts = watched(environment)
+    except ReconError as error:
+        say(_one_line(Plugin.UNKNOWN, str(error)))
+        raise typer.Exit(Plugin.UNKNOWN) from None
+    told = [f"{one.place}: {trouble}" for one in accounts for trouble in one.troubles]
+    never = [one.place for one in accounts if one.newest is None]
+    told += [f"{place}: no night has run yet" for place in never]
+    incomplete = all(one.only_incomplete for one in accounts if one.troubles)
+    code = Plugin.OK if not told else Plugin.WARNING if incomplete else Plugin.CRITICAL
+    dates = [one.newest.business_date for one in accounts if one.newest]
+    fine = f"{len(accounts)} accounts, newest night {max(dates, default='none')}"
+    figures = " ".join(f"{name}={count}" for name, count in counted(accounts).items())
+    say(f"{_one_line(code, ' '.join(told) or fine)} | {figures}")
+    raise typer.Exit(code)
+
+
+def _one_line(code: Plugin, told: str) -> str:
+    """What stands before the figures: the bar is theirs alone."""
+    return f"NIGHTS {code.name} - {' '.join(told.replace('|', '/').split())}"
