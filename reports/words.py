@@ -100,8 +100,8 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
     ),
     _C.CANCEL_DUE: Words(
         "Cancel still to do",
-        "The order is cancelled or refunded and its authorisation still stands.",
-        "Instruct the cancel, or let the authorisation lapse on purpose.",
+        "A cancel is to be done: the payment still stands at the gateway.",
+        "Cancel it while it is only authorised; refund it once the gateway shows it paid.",
     ),
     _C.CAPTURE_UNCONFIRMED: Words(
         "Capture in doubt",

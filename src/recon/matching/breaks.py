@@ -1,4 +1,4 @@
-"""The rows of breaks: code, effects, exposure, age, severity and a sentence for people."""
+"""The rows of breaks: code, effects, exposure, age and severity; their reason is told later."""
 
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -10,7 +10,6 @@ from recon.matching.grace import business_days
 from recon.matching.grouping import NO_INSTANT, Ints
 from recon.matching.joined_sets import Joined, event_instants
 from recon.matching.outcomes import Outcomes
-from recon.matching.reasons import Told, reason_of
 from recon.matching.result import BREAK_COLUMNS
 from recon.matching.result_rows import SORTED_BY, nullable
 from recon.matching.severity import exposure_of, exposures, owed_to, severity_of
@@ -56,7 +55,7 @@ def breaks_of(
     ]
     frame["severity"] = pd.Series(severities, dtype="str")
     frame["cause"] = pd.Series([""] * len(frame), dtype="str")
-    frame["reason"] = _reasons(frame, joined=joined, outcomes=outcomes, found=found)
+    frame["reason"] = pd.Series([""] * len(frame), dtype="str")
     return in_order(frame, by=[*SORTED_BY, "code", "break_id"])[["set", *BREAK_COLUMNS]]
 
 
@@ -115,36 +114,3 @@ def _first_seen(
             for key, day in zip(previous.breaks["break_id"], seen, strict=True)
         }
     return pd.Series([known.get(key, today) for key in ids], dtype="str")
-
-
-_FIELDS = ("order_captured", "order_refunded", "gateway_captured", "gateway_refunded")
-
-
-def _reasons(
-    frame: pd.DataFrame, *, joined: Joined, outcomes: Outcomes, found: list[Any]
-) -> "pd.Series[str]":
-    sets = joined.sets
-    away = np.flatnonzero(outcomes.host >= 0)
-    gross = {name: sets[name].to_numpy(dtype=np.int64).copy() for name in _FIELDS}
-    for column in gross.values():
-        np.add.at(column, outcomes.host[away], column[away].copy())
-    numbers = frame["set"].to_numpy()
-    columns = [
-        frame["currency"].tolist(),
-        *(_blank_as_none(frame[f"{side}_amount"]) for side in ("order", "gateway", "ledger")),
-        sets["instruction_amount"].to_numpy()[numbers].tolist(),
-        sets["settled_gross"].to_numpy()[numbers].tolist(),
-        np.abs(sets["fee_gap"].to_numpy()[numbers]).tolist(),
-        np.abs(sets["exchange_gap"].to_numpy()[numbers]).tolist(),
-        *(gross[name][numbers].tolist() for name in _FIELDS),
-        frame["state_orders"].tolist(),
-        frame["state_gateway"].tolist(),
-    ]
-    told = (Told(*values) for values in zip(*columns, strict=True))
-    sentences = [reason_of(codes[0], told=one) for codes, one in zip(found, told, strict=True)]
-    return pd.Series(sentences, dtype="str")
-
-
-def _blank_as_none(column: "pd.Series[int]") -> list[int | None]:
-    values, blank = column.fillna(0).tolist(), column.isna().tolist()
-    return [None if absent else int(value) for value, absent in zip(values, blank, strict=True)]

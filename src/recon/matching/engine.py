@@ -23,6 +23,7 @@ from recon.matching.movements import fates_of, movements
 from recon.matching.outcomes import Outcomes, judge_sets
 from recon.matching.payouts import judged_entries
 from recon.matching.places import place_items, sides_of, with_exact
+from recon.matching.reasons import with_reasons
 from recon.matching.reopened import Ids, sequenced
 from recon.matching.result import BREAK_COLUMNS, Deferred, Reconciliation
 from recon.matching.result_frames import (
@@ -202,6 +203,7 @@ def _judged(
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
+    breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
     evidence = Evidence(joined, rest, rules, exact, sources, outcomes.host)
     frames, break_sets = _frames(
         rows,

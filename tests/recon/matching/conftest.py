@@ -193,14 +193,24 @@ class Case:
 
 def outcomes_of(cases: Mapping[str, Case]) -> dict[str, str]:
     """The outcome of many cases, each of a merchant of its own; alike ones share a run."""
+    some = _alike(cases)
+    return {name: words for those in some for name, words in _together(those).items()}
+
+
+def breaks_of(cases: Mapping[str, Case]) -> pd.DataFrame:
+    """The breaks of many cases, `merchant_id` the name of the case."""
+    return pd.concat([_run_together(those).breaks for those in _alike(cases)])
+
+
+def _alike(cases: Mapping[str, Case]) -> list[dict[str, Case]]:
     alike: dict[str, dict[str, Case]] = {}
     for name, one in cases.items():
         kind = str((sorted(one.rows), one.universe is None, one.tables))
         alike.setdefault(kind, {})[name] = one
-    return {name: words for some in alike.values() for name, words in _together(some).items()}
+    return [*alike.values()]
 
 
-def _together(cases: Mapping[str, Case]) -> dict[str, str]:
+def _run_together(cases: Mapping[str, Case]) -> Reconciliation:
     one = Case().ruled(**next(iter(cases.values())).tables)
     for merchant, each in cases.items():
         for source, rows in each.rows.items():
@@ -210,7 +220,11 @@ def _together(cases: Mapping[str, Case]) -> dict[str, str]:
         if each.universe is not None:
             asked = [{**key, "merchant_id": merchant} for key in each.universe]
             one.universe = [*(one.universe or []), *asked]
-    result = one.run()
+    return one.run()
+
+
+def _together(cases: Mapping[str, Case]) -> dict[str, str]:
+    result = _run_together(cases)
     failed = [total for total in result.control_totals if not total.passed]
     assert not failed, failed
     return {
@@ -250,6 +264,12 @@ def new_case() -> Callable[[], Case]:
 def outcomes_together() -> Callable[[Mapping[str, Case]], dict[str, str]]:
     """Many cases in few runs, for fixtures that many tests share."""
     return outcomes_of
+
+
+@pytest.fixture(scope="module")
+def breaks_together() -> Callable[[Mapping[str, Case]], pd.DataFrame]:
+    """The breaks of many cases in few runs, for fixtures that many tests share."""
+    return breaks_of
 
 
 @pytest.fixture(scope="module")
