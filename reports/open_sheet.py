@@ -3,6 +3,7 @@
 from typing import Any
 
 from recon.figures import NightFigures
+from recon.model import UnverifiedReason
 from reports.draft import Draft
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_first_rows, print_on, protect, put_heading
@@ -17,6 +18,8 @@ PAPER_COLUMNS = 12
 
 def _why(row: Row) -> str:
     if row["result"] == NOT_VERIFIED:
+        if row["reason"] == UnverifiedReason.ROW_QUARANTINED and row.get("told"):
+            return str(row["told"])
         return UNVERIFIED_WORDS.get(row["reason"], str(row["reason"]))
     return f"The {row['expected_side'] or 'other'} side may still come." if row["order_no"] else ""
 
@@ -40,7 +43,7 @@ COLUMNS = (
         of_ledger=True,
     ),
     Column("Late from", 17, "instant", field("due_at")),
-    Column("Why", 48, "text", _why),
+    Column("Why", 48, "text", _why, wrap=True),
     Column("Payment", 24, "text", field("transaction_id")),
     Column("Ledger entry", 20, "text", field("entry_id")),
     Column("Reason code", 26, "text", field("reason")),

@@ -48,6 +48,7 @@ def draw_sources(
     row = _put_files(draft, sheet, figures=figures)
     row = _put_beside(draft, sheet, beside, top=row)
     row = _put_rejects(draft, sheet, figures=figures, top=row)
+    row = _put_standing(draft, sheet, figures=figures, top=row)
     row = _put_unmapped(draft, sheet, figures=figures, top=row)
     row = _put_assurance(draft, sheet, figures=figures, top=row)
     sentence = (
@@ -144,6 +145,29 @@ def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -
         draft.text(sheet, (row, 1), f"{left} more are in the database.", looks.NOTE)
         row += 1
     return row + 1
+
+
+def _put_standing(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
+    """Order rows of earlier nights that could not be read and still stand for their orders."""
+    tonight = {(one.source, one.line) for one in figures.rejects}
+    rows = [one for one in figures.quarantined if (one.source, one.line) not in tonight]
+    if not rows:
+        return top
+    title = f"Rejected on earlier nights, and not delivered again since ({len(rows)})"
+    draft.text(sheet, (top, 1), title, looks.HEADING)
+    titles = (">Row", "File", ">Line", "Column", "Order no", "", "", "", "", "Reason")
+    put_header(draft, sheet, row=top + 1, titles=titles)
+    for row, one in enumerate(rows[:REJECTS_MAX], top + 2):
+        draft.number(sheet, (row, 1), one.reject_id)
+        draft.text(sheet, (row, 2), one.source, looks.BODY_TEXT)
+        draft.number(sheet, (row, 3), one.line)
+        for column, text in enumerate((one.column, one.order_no), 4):
+            draft.text(sheet, (row, column), text, looks.BODY_TEXT)
+        _put_reason(draft, sheet, row, one.reason)
+    row = top + 2 + len(rows[:REJECTS_MAX])
+    told = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
+    draft.text(sheet, (row, 1), told, looks.NOTE)
+    return row + 2
 
 
 def _put_reason(draft: Draft, sheet: Any, row: int, reason: str) -> None:

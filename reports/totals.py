@@ -14,6 +14,7 @@ from recon.matching import movements as moves
 from reports.draft import NUMBER_MINOR_UNITS_MAX
 from reports.listing import rows_of
 from reports.matched_totals import MatchedTotals, matched_totals
+from reports.unread_rows import unread_rows
 
 LEGS = ("orders", "ledger")
 PARTS = ("breaks", "waiting", "not verified", "matched")
@@ -130,8 +131,13 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)
     pending = [{**row, "result": WAITING, "reason": ""} for row in rows_of(figures.pending)]
+    told = unread_rows(figures)
     unverified = [
         {**row, "result": NOT_VERIFIED, "expected_side": "", "due_at": None}
+        | {
+            "told": told.get((row["account_id"], row["order_no"]))
+            or told.get(("", row["order_no"]))
+        }
         for row in rows_of(figures.unverified)
     ]
     instructions = [

@@ -9,7 +9,7 @@ from datetime import date, datetime
 
 import pandas as pd
 
-from recon.model import ControlTotal, Reject, SourceFile, SourceKind, Verdict
+from recon.model import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 from recon.resolutions import KeptAnswer
 
 INSTRUCTION_SHEET_COLUMNS = (
@@ -137,6 +137,8 @@ class NightFigures:
     """Proposed tonight, one row per line."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
+    quarantined: tuple[Quarantined, ...] = ()
+    """Order rows of any night that could not be read and that nobody brought again since."""
     bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
     """Source -> step (matching.bridge) -> rows, from those of `files` to those compared."""
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)

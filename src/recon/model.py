@@ -287,6 +287,26 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
+class Quarantined:
+    """An order row that could not be read and still stands for its order."""
+
+    reject_id: int
+    merchant_id: str
+    """This, the account and the order number are "" where they could not be read."""
+    account_id: str
+    order_no: str
+    source: str
+    line: int
+    column: str
+    reason: str
+
+    @property
+    def names_its_key(self) -> bool:
+        """Whether merchant, account and order number could all be read."""
+        return bool(self.merchant_id and self.account_id and self.order_no)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """One input as it was read, with the counts that T0 and T1 compare."""
 

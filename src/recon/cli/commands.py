@@ -26,6 +26,7 @@ from recon.cli import (
     parts,
     people,
     prefect_pages,
+    rejected_rows,
     sending,
     upkeep,
 )
@@ -82,6 +83,7 @@ app.command("opening")(opening.opening)
 app.command("diff")(difference.nights_compared)
 app.command("rebuild")(difference.rebuild)
 app.add_typer(journals.journals, name="journals")
+app.add_typer(rejected_rows.rejected_rows, name="rejected-rows")
 app.command("housekeeping")(housekeeping.housekeeping)
 app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")

@@ -18,6 +18,7 @@ from recon.cluster import IN_PROCESS, Workers
 from recon.matching.exact_legs import belonging, legs_of, marked
 from recon.matching.exact_search import ASKED, Keys, Question, find_exact, keys_of
 from recon.matching.grouping import Ints, Rows, amounts_or
+from recon.matching.joined_sets import keyed_quarantine
 from recon.matching.loose_words import loose_words
 from recon.matching.partitioned import find_in_partitions
 from recon.matching.settlement_side import of_payments
@@ -93,6 +94,8 @@ def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.D
     """The frames whose keys always need a judgement (KEY_COLUMNS)."""
     rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
     frames = {"rejects": pd.DataFrame(rejected, columns=[*KEY_COLUMNS], dtype="str")}
+    if sources.quarantined:
+        frames["quarantined"] = keyed_quarantine(sources.quarantined)
     if sources.instructions is not None:
         frames["instructions"] = sources.instructions
     if previous is not None:

@@ -1,5 +1,6 @@
 """All sides of every set beside each other: the frame that everything is judged on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,15 @@ from recon.matching.orders_side import Side, orders_side
 from recon.matching.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sets import BY_ORDER, BY_PAYOUT, NO_SET, SetKeys, build_sets
 from recon.matching.settlement_side import movements, settlement_side
-from recon.matching.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.sources import (
+    KEY_COLUMNS,
+    LEDGER_COLUMNS,
+    Previous,
+    Sources,
+    frame_of,
+)
 from recon.matching.versions import CONFLICT
-from recon.model import InstructionKind, Reject
+from recon.model import InstructionKind, Quarantined, Reject
 from recon.rules import Rules
 
 
@@ -128,6 +135,7 @@ def _keyed_frames(
         "instructions": nothing if moves is None else moves,
         "settlement": movements(sources.settlement),
         "rejects": readable_rejects(sources.rejects),
+        "quarantined": keyed_quarantine(sources.quarantined),
         "universe": nothing if sources.universe is None else sources.universe,
         "chargebacks": nothing if previous is None else previous.chargebacks[[*KEY_COLUMNS]],
     }
@@ -143,6 +151,13 @@ def readable_rejects(rejects: tuple[Reject, ...]) -> pd.DataFrame:
     return frame_of(readable, columns=KEY_COLUMNS)
 
 
+def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
+    """KEY_COLUMNS of the rows that still stand for an order and name all of its key."""
+    named = [{name: getattr(row, name) for name in KEY_COLUMNS} for row in rows]
+    kept = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
+    return frame_of(kept, columns=KEY_COLUMNS)
+
+
 def _currency(sets: pd.DataFrame) -> "pd.Series[str]":
     """The order's currency, else the gateway's or payout's, the ledger's, what was settled."""
     currency = sets["order_currency"]
@@ -154,7 +169,11 @@ def _currency(sets: pd.DataFrame) -> "pd.Series[str]":
 def _mark_evidence(sets: pd.DataFrame, *, sources: Sources, keys: SetKeys) -> None:
     """What makes a set unverified: quarantined rows and answers that say nothing."""
     size = keys.size
-    sets["quarantined"] = _named(keys.of["rejects"], size=size)
+    sets["quarantined"] = (
+        _named(keys.of["rejects"], size=size)
+        | _named(keys.of["quarantined"], size=size)
+        | _named_in_part(sets, rows=sources.quarantined)
+    )
     sets["chargeback_before"] |= _named(keys.of["chargebacks"], size=size)
     found = sets["gateway_state"].ne(NUMBER["none"])
     failed = sets["answer_failed"] & ~found
@@ -166,6 +185,13 @@ def _mark_evidence(sets: pd.DataFrame, *, sources: Sources, keys: SetKeys) -> No
     sets["answer_unmapped_only"] = sets["answer_unmapped"] & ~found & ~failed
     unclear = sets["no_answer"] | sets["answer_unmapped_only"]
     sets["gateway_state"] = sets["gateway_state"].mask(unclear, NUMBER["unverified"])
+
+
+def _named_in_part(sets: pd.DataFrame, *, rows: Sequence[Quarantined]) -> Bools:
+    """Sets without an order, of whose order number a row stands whose account is not known."""
+    wanted = {row.order_no for row in rows if row.order_no and not row.names_its_key}
+    ownerless = sets["order_no"].isin(wanted) & sets["order_state"].eq(0)
+    return np.asarray(ownerless, dtype=np.bool_)
 
 
 def _named(rows: Rows, *, size: int) -> Bools:

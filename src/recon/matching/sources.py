@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.model import Reject, SourceFile, SourceKind
+from recon.model import Quarantined, Reject, SourceFile, SourceKind
 
 TEXT = "str"
 MINOR_UNITS = "int64"
@@ -144,6 +144,8 @@ class Sources:
     """None: what was settled, its fees and its pay-outs are not covered."""
     settled: "SettledDays | None" = None
     """What a night knows of its settlement files; None: the given files are complete."""
+    quarantined: tuple[Quarantined, ...] = ()
+    """Order rows of any night that could not be read and that nobody brought again since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from recon.matching.digest import digest_of
 from recon.matching.ledger_side import booked
 from recon.matching.reopened import split_ends
 from recon.matching.sources import LeftOut, Previous, Sources
-from recon.model import GatewayState, Reject, SourceFile
+from recon.model import GatewayState, Quarantined, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.arrived_rows import order_steps, with_arrived
 from recon.steps.environment import Environment
@@ -41,6 +41,7 @@ from recon.store import (
     journal_rows,
     ledger_rows,
     order_rows,
+    quarantine_rows,
     resolution_rows,
     results,
     rules_rows,
@@ -69,6 +70,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
             settlement=_has_settlement(run, environment=environment),
+            last_reject_end=quarantine_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
             agreed_write_offs=resolution_rows.agreed_write_offs(
                 connection, (run.merchant_id, run.account_id)
@@ -124,12 +126,21 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             merged_rows={source.name: counts for source, counts in loaded},
             settlement=lines,
             settled=days,
+            quarantined=_quarantined(connection, run, inputs=inputs),
         )
     whole = with_siblings(
         own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
     )
     compared = without_opening_balance(whole, rules=rules)
     return with_arrived(compared, own=own, orders=steps, extract=extract, entries=entries)
+
+
+def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
+    """Order rows that could not be read and were not delivered since, as the run found them."""
+    if inputs.last_reject_end is None:
+        return ()
+    ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
+    return quarantine_rows.outstanding(connection, run, **ends)
 
 
 def _in_window(
@@ -220,6 +231,8 @@ def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str
         if frame is not None
     }
     listed: dict[str, Collection[Any]] = {"files": sources.files, "rejected rows": sources.rejects}
+    if sources.quarantined:
+        listed["rejected rows not delivered"] = sources.quarantined
     if previous is not None:
         listed |= {"closed breaks": previous.closed, "breaks out of sight": previous.away.items()}
     for name, values in listed.items():

@@ -36,6 +36,7 @@ from recon.store import (
     ledger_rows,
     notification_rows,
     order_rows,
+    quarantine_rows,
     results,
     runs,
     settlement_rows,
@@ -96,6 +97,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )
         keys.update(told)
+        keys.update(one.order_no for one in quarantine_rows.outstanding(connection, run))
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         if account.settlement is not None:
             day = settled_since(run, rules=rules)

@@ -37,6 +37,7 @@ from recon.steps.people import attention
 from recon.steps.predecessor import SKIPPED, missing_days, named_days
 from recon.steps.query import previous_night
 from recon.steps.reconcile import worse
+from recon.steps.rejected_rows import nameless_told
 from recon.steps.risk_told import risk_told
 from recon.steps.sign_off import notes_on
 from recon.store import (
@@ -138,6 +139,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         batches=batches,
         files=sources.files,
         rejects=sources.rejects,
+        quarantined=sources.quarantined,
         bridge=bridge_of(sources),
         answers=answers,
         attention=_needs_a_person(run, result=result, environment=environment),
@@ -149,7 +151,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         rules_digest=result.rules_digest,
         history_head=f"{head.sequence}:{head.hash}",
         ledger_covered=sources.ledger is not None,
-        notes=_notes(run, inputs=inputs, sources=sources, environment=environment),
+        notes=_notes(run, result=result, inputs=inputs, sources=sources, environment=environment),
     )
 
 
@@ -345,9 +347,15 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
 
 
 def _notes(
-    run: Run, *, inputs: Inputs, sources: Sources, environment: Environment
+    run: Run,
+    *,
+    result: Reconciliation,
+    inputs: Inputs,
+    sources: Sources,
+    environment: Environment,
 ) -> tuple[str, ...]:
     notes = [
+        *nameless_told(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
         *undeclared_told(run, until=inputs.last_file, environment=environment),
     ]

@@ -41,6 +41,8 @@ class Inputs:
     agreed_write_offs: frozenset[str] = frozenset()
     digests: Mapping[str, str] = field(default_factory=dict)
     """Input -> rows and digest, to see that nothing of it is gone."""
+    last_reject_end: int | None = None
+    """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
     moved_by_rules: tuple[str, ...] = ()
     """Sentences: which rules changed since the last signed night, and what they moved."""
 
@@ -97,6 +99,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         "exported": [asdict(one) for one in inputs.exported],
         "agreed_write_offs": sorted(inputs.agreed_write_offs),
         "digests": dict(inputs.digests),
+        "last_reject_end": inputs.last_reject_end,
         "moved_by_rules": inputs.moved_by_rules,
     }
     columns = {
@@ -123,6 +126,7 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
         exported=tuple(Exported(**one) for one in told["exported"]),
         agreed_write_offs=frozenset(told["agreed_write_offs"]),
         digests=told["digests"],
+        last_reject_end=told.get("last_reject_end"),
         moved_by_rules=tuple(told["moved_by_rules"]),
     )
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Reject, SourceFile, SourceKind
+from recon.store import quarantine_rows
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.order_merge import arriving, merge
@@ -81,7 +82,7 @@ def save_file(
 ) -> LoadCounts:
     """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
     file_id = insert_file(connection, run, source=source, at=at)
-    counts = _save_parts(connection, parts, file_id=file_id)
+    counts = _save_parts(connection, parts, file_id=file_id, at=at)
     connection.execute(
         update(order_file)
         .where(order_file.c.file_id == file_id)
@@ -328,8 +329,10 @@ def _save_parts(
     parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
     *,
     file_id: int,
+    at: datetime,
 ) -> LoadCounts:
     file = arriving(connection, file_id=file_id)
+    arrived = quarantine_rows.arriving(connection, file_id=file_id)
     seen: dict[bytes, int] = {}
     new = repeat = superseding = 0
     for orders, actions in parts:
@@ -337,6 +340,8 @@ def _save_parts(
         new, repeat = new + counts.new, repeat + counts.repeat
         superseding += counts.superseding
         _insert_actions(connection, rows_of(actions), file_id=file_id, seen=seen)
+        arrived.look(orders)
+    quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
     return LoadCounts(new + repeat + superseding, new, repeat, superseding)
 
 

@@ -14,7 +14,7 @@ from recon.store.schema.journals import exported_journal
 from recon.store.schema.ledger import ledger_entry
 from recon.store.schema.money import attempt, batch, history, instruction
 from recon.store.schema.notifications import notification, notification_case
-from recon.store.schema.orders import order_action, order_file, order_row, reject
+from recon.store.schema.orders import order_action, order_file, order_row, reject, reject_end
 from recon.store.schema.resolutions import answer_file, break_answer
 from recon.store.schema.results import control_total, result_effect, result_row, result_summary
 from recon.store.schema.runs import run, run_source
@@ -48,6 +48,7 @@ __all__ = [
     "query_key",
     "refund_search",
     "reject",
+    "reject_end",
     "release",
     "result_effect",
     "result_row",

@@ -114,3 +114,17 @@ reject = Table(
     text_column("account_id", ID_CHARACTERS),
     text_column("order_no", ID_CHARACTERS),
 )
+
+# How a rejected order row stopped standing for its order; never changed, never removed.
+reject_end = Table(
+    "reject_end",
+    metadata,
+    Column("end_id", Integer, primary_key=True),
+    Column("reject_id", Integer, ForeignKey("reject.reject_id"), nullable=False),
+    text_column("ended", 20),  # delivered, dismissed
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=True),  # that brought it
+    text_column("said_by", ID_CHARACTERS),
+    text_column("why", REASON_CHARACTERS),
+    at_column("ended_at", nullable=False),
+    Index("ix_reject_end_reject", "reject_id"),
+)

@@ -1,0 +1,49 @@
+"""`recon rejected-rows`: order rows that nobody delivered again, and the decision on one."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from recon.cli.people import As, Code, person_of
+from recon.cli.speaking import say
+
+rejected_rows = typer.Typer(
+    help="Order rows that could not be read and still stand for their orders.",
+    no_args_is_help=True,
+)
+
+
+@rejected_rows.command("list")
+def listed() -> None:
+    """Every rejected order row that was not delivered again, with its number, file and line."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.rejected_rows import outstanding_rows
+
+    count = 0
+    with environment_of(os.environ, clock=system_clock) as environment:
+        for run, rows in outstanding_rows(environment):
+            for row in rows:
+                order = row.order_no or "an order whose number could not be read"
+                place = f"{row.source} line {row.line}, {row.column}: {row.reason}"
+                say(f"{row.reject_id}  {run.merchant_id}/{run.account_id}  {order}  {place}")
+                count += 1
+    say(f"{count} rejected rows stand for orders that are not verified.")
+
+
+@rejected_rows.command("dismiss")
+def dismiss(
+    row: Annotated[int, typer.Argument(help="Its number, as `recon rejected-rows list` shows it.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why it stands for no order; kept in the history.")],
+    name: As,
+    code: Code = "",
+) -> None:
+    """Decide that a row stands for no order: the next night judges the payment without it."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.rejected_rows import dismiss_row
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
+        found = dismiss_row(row, person=person, why=reason, environment=environment)
+    say(f"Noted: {found.source} line {found.line} stands for no order from the next night on.")
