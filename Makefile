@@ -83,7 +83,7 @@ conformance: $(READY) ## the gateway's contracts against our sandbox, or reading
 ifdef BASE_URL
 	@CONFORMANCE_BASE_URL="$(BASE_URL)" CONFORMANCE_SIGN_KEY="$$RECON_SIGN_KEY" CONFORMANCE_MERCHANT="$$RECON_MERCHANT" CONFORMANCE_ACCOUNT="$$RECON_ACCOUNT" $(BIN)/pytest tests/conformance/test_reading_contract.py -rs -p no:cacheprovider
 else
-	@CONFORMANCE_LIES=all $(BIN)/pytest tests/conformance -rs
+	@CONFORMANCE_LIES=all $(BIN)/pytest tests/conformance tests/literal -rs
 endif
 
 bench-gateway: $(READY) ## CPU of a query of 100 orders beside aiohttp + orjson, and orders the sandbox answers per second

@@ -1,0 +1,145 @@
+"""Whole nights against a gateway that is the API document, literally."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recon.cli.workbooks import workbooks
+from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.steps import night
+from recon.steps.environment import environment_of
+from recon.store.migrate import upgrade
+from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
+
+HEADER = (
+    "merchant_id,account_id,order_no,currency,amount,status,ordered_at,transaction_id,"
+    "refund_amount,action,action_amount,action_reason,request_id"
+)
+BOOKS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+AT = "2026-11-20T10:00:00Z"
+
+
+@dataclass
+class Shop:
+    """A merchant of that gateway."""
+
+    folder: Path
+    url: str
+    gateway: Gateway
+    database: str
+    now: datetime = datetime(2026, 11, 21, 2, tzinfo=UTC)
+    told: list[StepSummary] = field(default_factory=list)
+
+    def clock(self) -> datetime:
+        """Each look is a second later."""
+        self.now += timedelta(seconds=1)
+        return self.now
+
+    def order(
+        self, number: int, *, state: str, status: str, action: str = "", amount: str = ""
+    ) -> str:
+        """A payment of the gateway's, and the line of the order file that speaks of it."""
+        made = Payment(f"W-{number}", f"T{number}", "EUR", "10.00", "20261120100000", state)
+        if state == "paid":
+            made.captured += 10
+        self.gateway.seed(made)
+        cells = (MERCHANT, ACCOUNT, made.order_no, "EUR", "10.00", status, AT, made.transaction_id)
+        return ",".join((*cells, "", action, amount, "late" if action == "refund" else "", ""))
+
+    def drop(self, name: str, *lines: str) -> None:
+        """An order file in the inbox."""
+        (self.folder / "inbox" / name).write_text("\n".join((HEADER, *lines, "")))
+
+    def night(self, day: str) -> Verdict:
+        """A live night by the real steps, with a real workbook."""
+        variables = {
+            "RECON_GATEWAY_BASE_URL": self.url,
+            "RECON_SIGN_KEY": KEY,
+            "RECON_DATABASE_URL": self.database,
+            "RECON_CONFIG_DIR": str(self.folder / "config"),
+        }
+        self.told = []
+        with environment_of(variables, clock=self.clock, randomness=random.Random(day)) as opened:
+            return night.run(
+                NightRequest(MERCHANT, ACCOUNT, day, Mode.LIVE),
+                environment=opened,
+                workbooks=workbooks(),
+                progress=self.told.append,
+            )
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A merchant whose rules know this gateway's codes."""
+    for name in ("config", "inbox", "reports"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "books.csv").write_text(
+        BOOKS + f"E1,{MERCHANT},{ACCOUNT},W-5,capture,EUR,10.00,{AT}\n"
+    )
+    codes = "\n".join(f'{STATUS[state]} = "{state}"' for state in STATUS)
+    (tmp_path / "config" / "rules.toml").write_text(
+        f"[payment_status]\n{codes}\n[gateway]\namount_means = 'authorised'\n"
+        "[window]\nopening_date = 2026-11-01\n"
+    )
+    (tmp_path / "config" / "gateway.toml").write_text("calls_per_second = 1000\n")
+    (tmp_path / "config" / "merchants.toml").write_text(
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Literal"\nsettle_seconds = 0\n'
+        f'inbox = "{tmp_path / "inbox"}"\nreports = "{tmp_path / "reports"}"\n'
+        f'ledger = {{ path = "{tmp_path / "books.csv"}" }}\n'
+    )
+    database = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(database)
+    with literal_gateway() as (url, gateway):
+        yield Shop(tmp_path, url, gateway, database)
+
+
+def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:
+    """Captures, a release, a cancel and a refund take effect once, in this night and the next."""
+    shop.drop(
+        "orders-2026-11-20.csv",
+        shop.order(1, state="authorised", status="paid", action="capture", amount="10.00"),
+        shop.order(2, state="authorised", status="cancelled", action="cancel", amount="10.00"),
+        shop.order(3, state="in_review", status="authorised", action="review", amount="10.00"),
+        shop.order(4, state="authorised", status="paid", action="capture", amount="6.00"),
+        shop.order(5, state="paid", status="paid", action="refund", amount="4.00"),
+    )
+    verdict = shop.night("2026-11-20")
+    assert verdict is not Verdict.NOT_PROVEN
+    assert sorted(shop.gateway.effects) == [
+        ("cancel", "T2", "10.00"),
+        ("capture", "T1", "10.00"),
+        ("capture", "T4", "6.00"),
+        ("refund", "T5", "4.00"),
+        ("review", "T3", "10.00"),
+    ]
+    shop.drop("orders-2026-11-21.csv", shop.order(6, state="paid", status="paid"))
+    shop.now += timedelta(days=1)
+    assert shop.night("2026-11-21") is not Verdict.NOT_PROVEN
+    assert len(shop.gateway.effects) == 5
+    assert len(list((shop.folder / "reports").glob("reconciliation-*.xlsx"))) == 2
+
+
+def test_a_released_payment_is_captured_by_a_later_night(shop: Shop) -> None:
+    """The authorisation does not lapse because a review was confirmed before."""
+    line = shop.order(3, state="in_review", status="authorised", action="review", amount="10.00")
+    shop.drop("orders-2026-11-20.csv", line)
+    shop.night("2026-11-20")
+    shop.now += timedelta(days=1)
+    shop.drop(
+        "orders-2026-11-21.csv", line.replace("review", "capture").replace("authorised", "paid")
+    )
+    shop.night("2026-11-21")
+    assert shop.gateway.effects == [("review", "T3", "10.00"), ("capture", "T3", "10.00")]
+
+
+def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
+    """Orders without a payment are breaks; the order of the books is asked about, too."""
+    cells = (MERCHANT, ACCOUNT, "W-9", "EUR", "10.00", "paid", "2026-11-18T10:00:00Z", "")
+    shop.drop("orders-2026-11-20.csv", ",".join((*cells, "", "", "", "", "")))
+    assert shop.night("2026-11-20") is Verdict.BREAKS_OPEN
+    asked = next(one for one in shop.told if one.step == "query")
+    assert asked.figures == {"found": 0, "not_found": 2, "failed": 0, "unmapped": 0}

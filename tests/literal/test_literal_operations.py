@@ -1,0 +1,212 @@
+"""All ten operations by the real client against a gateway that is the API document, literally."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    CancelRow,
+    CancelSubscriptionRow,
+    CaptureRow,
+    Credentials,
+    Outcome,
+    RefundRow,
+    ReviewRow,
+    SignatureState,
+)
+from tests.conformance.conftest import QUICK, Target, interface_of
+from tests.conformance.test_apm_contract import apm_payment
+from tests.conformance.test_card_contract import card_payment
+from tests.conformance.test_checkout_contract import hosted_payment
+from tests.conformance.test_payout_contract import REQUEST_ID, payout_row
+from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
+from tests.literal.tables import APM_RESULT
+
+TEN = Decimal("10.00")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[str, Gateway]]:
+    """One gateway for all tests of this module."""
+    with literal_gateway() as found:
+        yield found
+
+
+@pytest.fixture
+def gateway(running: tuple[str, Gateway]) -> Gateway:
+    """The gateway's own side, empty."""
+    _, found = running
+    found.__dict__.update({k: v for k, v in Gateway().__dict__.items() if k != "lock"})
+    return found
+
+
+@pytest.fixture
+def client(running: tuple[str, Gateway], gateway: Gateway) -> Target:
+    """The real client, as it is shipped."""
+    credentials = Credentials(MERCHANT, ACCOUNT, SecretStr(KEY))
+    del gateway
+    return Target(running[0], credentials, interface_of("base"), (), QUICK)
+
+
+def paid_by_card(
+    currency: str = "EUR", amount: str = "10.00", *, state: str = "authorised"
+) -> Payment:
+    """A payment of the gateway's."""
+    made = Payment("web", "T1", currency, amount, "20261119101010", state)
+    return made if state != "paid" else Payment(**(made.__dict__ | {"captured": Decimal(amount)}))
+
+
+ROWS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "capture": ("authorised", CaptureRow, {}),
+    "cancel": ("authorised", CancelRow, {}),
+    "review": ("in_review", ReviewRow, {"review_flag": "1"}),
+    "refund": ("paid", RefundRow, {"refund_amount": Decimal("4.00"), "refund_reason": "late"}),
+}
+
+
+@pytest.mark.parametrize("operation", ROWS)
+def test_a_batch_is_done_and_verified(client: Target, gateway: Gateway, operation: str) -> None:
+    """The fields of 4.4 to 4.7 out, those of the reply in, without a finding."""
+    state, row, more = ROWS[operation]
+    payment = gateway.seed(paid_by_card(state=state))
+    sent = row(transaction_id="T1", order_no=payment.order_no, currency="EUR", amount=TEN, **more)
+    reply = client.move(operation, [sent])
+    accepted = Outcome.ACCEPTED if operation == "refund" else Outcome.DONE
+    assert [one.outcome for one in reply.rows] == [accepted]
+    assert (reply.signature, reply.findings) == (SignatureState.VALID, ())
+    moved = "4.00" if operation == "refund" else "10.00"
+    assert gateway.effects == [(operation, "T1", moved)]
+
+
+@pytest.mark.parametrize("operation", ROWS)
+def test_a_row_that_is_refused_has_failed(client: Target, gateway: Gateway, operation: str) -> None:
+    """A transaction that is not in the state for it: failed with code and text, no effect."""
+    _, row, more = ROWS[operation]
+    gateway.seed(paid_by_card(state="cancelled"))
+    sent = row(transaction_id="T1", order_no="web", currency="EUR", amount=TEN, **more)
+    reply = client.move(operation, [sent])
+    assert [(one.outcome, one.code) for one in reply.rows] == [(Outcome.FAILED, "L0001")]
+    assert gateway.effects == []
+
+
+def test_a_released_payment_is_captured(client: Target, gateway: Gateway) -> None:
+    """Review, then capture, of the same payment."""
+    gateway.seed(paid_by_card(state="in_review"))
+    same: dict[str, Any] = {"transaction_id": "T1", "order_no": "web", "currency": "EUR"}
+    client.move("review", [ReviewRow(**same, amount=TEN, review_flag="1")])
+    reply = client.move("capture", [CaptureRow(**same, amount=TEN)])
+    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert [one[0] for one in gateway.effects] == ["review", "capture"]
+
+
+def test_each_refund_of_a_payment_has_its_own_number(client: Target, gateway: Gateway) -> None:
+    """`transaction_id followed by a hyphen and a two-digit sequence`."""
+    gateway.seed(paid_by_card(state="paid"))
+    row = RefundRow(
+        transaction_id="T1",
+        order_no="web",
+        currency="EUR",
+        amount=TEN,
+        refund_amount=Decimal("3.00"),
+        refund_reason="",
+    )
+    numbers = [client.move("refund", [row]).rows[0].refund_reference_id for _ in "12"]
+    assert numbers == ["T1-01", "T1-02"]
+
+
+def test_a_query_answers_every_key(client: Target, gateway: Gateway) -> None:
+    """Rows of nine fields for what is known and what is not; no signature, and no finding."""
+    gateway.seed(paid_by_card("JPY", "1000.00"))
+    answers = client.ask(order_nos=["web", "nobody"])
+    assert [(one.key, one.amount, one.payment_status) for one in answers.found] == [
+        ("web", Decimal("1000.00"), "2100")
+    ]
+    assert (answers.not_found, answers.failed, answers.findings) == (("nobody",), (), ())
+
+
+def test_a_card_payment_is_authorised(client: Target, gateway: Gateway) -> None:
+    """Signed XML with the elements of 2.6, whose signature the client checks."""
+    reply = client.pay(
+        card_payment(first_name="Ann\N{NO-BREAK SPACE}Mary", checkout_time=1790000000)
+    )
+    assert (reply.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert reply.findings == ()
+    assert gateway.took("authorise") == [("authorise", reply.record.transaction_id, "10.00")]
+
+
+def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: Gateway) -> None:
+    """The six elements of 2.7 have no signature; the payment waits at `issuer_url`."""
+    assert "encryption_data" not in APM_RESULT
+    reply = client.pay(apm_payment())
+    assert reply.outcome is Outcome.PENDING
+    assert reply.record.issuer_url == "https://bank.example/pay?order=conformance-apm"
+    assert (reply.findings, gateway.effects) == ((), [])
+
+
+def test_the_hosted_page_is_read(client: Target) -> None:
+    """The form of 4.3, its inputs as they were sent."""
+    reply = client.pay(hosted_payment())
+    assert reply.outcome is Outcome.PENDING
+    assert reply.form.inputs["orderAmount"] == "10.00"
+
+
+@pytest.mark.parametrize(
+    "name", ["Gold plan", "Gold\N{NO-BREAK SPACE}plan", "金\N{IDEOGRAPHIC SPACE}会員"]
+)
+def test_a_subscription_of_any_name_ends(client: Target, gateway: Gateway, name: str) -> None:
+    """Only U+0020 leaves a signed value: names in every script can be ended."""
+    made = client.pay(card_payment(subscription={"contract_name": name, "interval": "day"}))
+    recurring = str(made.record.recurring_id)
+    row = CancelSubscriptionRow(recurring_id=recurring, contract_name=name)
+    reply = client.move("cancelsubscription", [row])
+    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert gateway.took("cancelsubscription") == [("cancelsubscription", recurring, "")]
+
+
+def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
+    """Amounts as numbers, the record without `notify_url` and `bank_code`."""
+    reply = client.move("payout", [payout_row(payment_date="2026-11-20")])
+    (row,) = reply.rows
+    assert (row.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert row.payout.amount_payer_pays == Decimal("255.10")
+    assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
+
+
+def two_decimals(client: Target) -> Target:
+    """The client as it is told of a gateway of two decimals throughout."""
+    known = client.interface.profile
+    amounts = known.amounts.model_copy(update={"own_decimals_if_more": False})
+    profile = known.model_copy(update={"amounts": amounts})
+    return Target(
+        client.base_url,
+        client.credentials,
+        client.interface.model_copy(update={"profile": profile}),
+        (),
+        QUICK,
+    )
+
+
+@pytest.mark.parametrize(("currency", "amount"), [("JPY", "1000.00"), ("KWD", "1.20")])
+def test_every_currency_has_two_decimals_where_that_is_configured(
+    client: Target, gateway: Gateway, currency: str, amount: str
+) -> None:
+    """`A point and two decimals`, also of yen and dinar."""
+    gateway.seed(paid_by_card(currency, amount))
+    row = CaptureRow(transaction_id="T1", order_no="web", currency=currency, amount=Decimal(amount))
+    reply = two_decimals(client).move("capture", [row])
+    assert [one.outcome for one in reply.rows] == [Outcome.DONE]
+    assert gateway.effects == [("capture", "T1", amount)]
+
+
+def test_three_decimals_have_no_effect_and_are_never_taken_for_done(
+    client: Target, gateway: Gateway
+) -> None:
+    """As shipped a dinar goes out with its three decimals (A-18), which this gateway refuses."""
+    gateway.seed(paid_by_card("KWD", "1.20"))
+    row = CaptureRow(transaction_id="T1", order_no="web", currency="KWD", amount=Decimal("1.200"))
+    reply = client.move("capture", [row])
+    assert [one.outcome for one in reply.rows] == [Outcome.UNKNOWN]
+    assert gateway.effects == []
