@@ -45,7 +45,7 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
         interface=GatewayInterface.of(**tables),
         policy="enforce",
         clock=lambda: datetime.now(UTC),
-        limits=QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, attempts=1),
+        limits=QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0),
     )
     async with client:
         with measuring(calls=calls):

@@ -42,8 +42,8 @@ from tests.recon.sandbox.conftest import Caller
 
 BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")
 PROFILE = os.environ.get("CONFORMANCE_PROFILE", "base")
-POLITE = QueryLimits(calls_per_second=5, in_flight=1, attempts=1, deadline_seconds=30)
-QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, attempts=1, deadline_seconds=10)
+POLITE = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=0, deadline_seconds=30)
+QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, patience_seconds=0, deadline_seconds=10)
 TODAY = date(2026, 11, 20)
 """Where the sandbox's clock stands."""
 

@@ -61,7 +61,10 @@ def test_a_mistake_says_what_must_stand_there(given: dict[str, Any], sentence: s
     ("model", "given"),
     [
         (GatewaySettings, {"profile": "x", "calls_per_second": "a", "queries_in_flight": 0}),
-        (GatewaySettings, {"review_flags": "1", "ca_file": 3, "proxy": True, "read_attempts": 99}),
+        (
+            GatewaySettings,
+            {"review_flags": "1", "ca_file": 3, "proxy": True, "read_patience_seconds": -1},
+        ),
         (
             Limits,
             {"limits": {"EURO": {"item": "1"}, "EUR": {"item": "x", "night": -1, "day": True}}},
@@ -87,7 +90,9 @@ def test_no_words_of_the_program_reach_people(
 def test_a_value_is_never_told() -> None:
     """It may be a secret in the wrong place."""
     with pytest.raises(ValidationError) as found:
-        GatewaySettings.model_validate({"profile": "s3cret", "proxy": 77777, "read_attempts": "s3"})
+        GatewaySettings.model_validate(
+            {"profile": "s3cret", "proxy": 77777, "read_patience_seconds": "s3"}
+        )
     assert all("s3" not in what and "7" not in what for _, what in mistakes_of(found.value))
 
 

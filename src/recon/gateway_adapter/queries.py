@@ -18,6 +18,7 @@ from recon.gateway_client import (
     QueryLimits,
     QueryRefusedError,
 )
+from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.wire_amounts import WireAmounts
 from recon.model import Answer, Clock
 from recon.money import parse_minor_units
@@ -51,15 +52,26 @@ async def ask(
     settings: Settings,
     clock: Clock,
     randomness: Random,
+    pace: AccountPace | None = None,
 ) -> KeyAnswers:
     """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
+
+    Args:
+        keys: Order numbers.
+        account: Whose.
+        settings: How the gateway is reached.
+        clock: The time.
+        randomness: For waits.
+        pace: What earlier questions of the same account have learnt; a wait the gateway asked for
+            holds these too.
 
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        found = await _query(place, keys=keys, clock=clock, randomness=randomness)
+        async with client_of(place, clock=clock, randomness=randomness, pace=pace) as client:
+            found = await client.query(order_nos=keys)
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
@@ -88,14 +100,18 @@ async def look_up(
         raise ConfigurationError(str(error)) from error
 
 
-async def _query(
-    place: GatewayAccount, *, keys: Sequence[str], clock: Clock, randomness: Random
-) -> QueryAnswers:
-    async with client_of(place, clock=clock, randomness=randomness) as client:
-        return await client.query(order_nos=keys)
+def pace_of(gateway: GatewaySettings) -> AccountPace:
+    """The pace of an account's reads, as nothing is known of the gateway yet."""
+    return AccountPace(
+        calls_per_second=gateway.calls_per_second,
+        in_flight=gateway.queries_in_flight,
+        patience_seconds=gateway.read_patience_seconds,
+    )
 
 
-def client_of(place: GatewayAccount, *, clock: Clock, randomness: Random) -> QueryClient:
+def client_of(
+    place: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
+) -> QueryClient:
     """The client for reads of an account."""
     gateway = place.settings.gateway
     return QueryClient(
@@ -106,6 +122,7 @@ def client_of(place: GatewayAccount, *, clock: Clock, randomness: Random) -> Que
         clock=clock,
         limits=_limits(gateway),
         randomness=randomness,
+        pace=pace or pace_of(gateway),
         route=place.route,
     )
 
@@ -205,7 +222,7 @@ def _limits(gateway: GatewaySettings) -> QueryLimits:
     return QueryLimits(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
-        attempts=gateway.read_attempts,
+        patience_seconds=gateway.read_patience_seconds,
         connect_seconds=gateway.connect_timeout_seconds,
         deadline_seconds=gateway.deadline_seconds,
     )

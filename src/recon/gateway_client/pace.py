@@ -1,61 +1,96 @@
-"""How fast reads may go: calls per second and calls in flight, both halved when asked to slow down.
+"""How fast an account may be read: calls per second, calls in flight, and when nobody may call.
 
-A gateway's limits are not known. What 429 and 503 halve grows back by one step for every
-GROWTH_CALLS calls that went well, never above what the configuration allows.
+Calls are spaced: no second sees more of them than the configuration allows, from the first call on.
+What 429 and 503 halve doubles again with the time that passes, never above the configuration, and
+a Retry-After holds every call of the account. The clock and the way to wait are passed in.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from aiolimiter import AsyncLimiter
+DOUBLING_SECONDS = 2.0
+"""So long without a refusal, and the pace is twice what it was."""
 
-GROWTH_CALLS = 20
+SHARE_MIN = 1 / 16
+"""Of the configured pace; what is left of it when everything is refused."""
+
 CALLS_PER_SECOND_MIN = 0.1
+SLEEP_COARSE_SECONDS = 0.02
+"""Shorter intervals than this a machine cannot sleep exactly: lateness is then made up for."""
+
+PATIENCE_SECONDS = 600.0
+
+Seconds = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
 
 
-class Pace:
-    """The pace of one client's reads; lives as long as the client."""
+class AccountPace:
+    """What is known of one account's pace; outlives the clients that share it, one after another.
 
-    def __init__(self, *, calls_per_second: float, in_flight: int) -> None:
+    Args:
+        calls_per_second: At most.
+        in_flight: Calls at the same time, at most.
+        patience_seconds: How long a silent gateway is asked again; 0: never.
+        seconds: A clock that only goes forward.
+    """
+
+    def __init__(
+        self,
+        *,
+        calls_per_second: float,
+        in_flight: int,
+        patience_seconds: float = PATIENCE_SECONDS,
+        seconds: Seconds = time.monotonic,
+    ) -> None:
+        self.patience_seconds = patience_seconds
+        self.seconds = seconds
+        self.silent_since: float | None = None
+        """When the gateway first failed to answer since its last answer."""
+        self.slowed = 0
+        """How often it was asked to slow down."""
         self._rate_max = calls_per_second
         self._in_flight_max = in_flight
-        self._rate = calls_per_second
-        self._limiter = _limiter(calls_per_second)
-        self._allowed = in_flight
-        self._active = 0
-        self._went_well = 0
-        self._slowed = 0
-        self._changed = asyncio.Condition()
+        self._share = 1.0
+        self._slowed_at = seconds()
+        self._next_at = seconds()
+        self._held_until = seconds()
 
     @property
     def calls_per_second(self) -> float:
-        """The rate in force."""
-        return self._rate
+        """The rate in force now."""
+        return max(min(CALLS_PER_SECOND_MIN, self._rate_max), self._rate_max * self._share_now())
 
     @property
     def in_flight(self) -> int:
         """The calls in flight that are allowed now."""
-        return self._allowed
+        return max(1, int(self._in_flight_max * self._share_now()))
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[int]:
-        """Wait for a place in flight and for the rate; hold the place while inside.
+    @property
+    def held_seconds(self) -> float:
+        """How long the gateway still wants no call at all."""
+        return max(0.0, self._held_until - self.seconds())
 
-        Yields:
-            The number of slow-downs so far, which `slow_down` wants back.
-        """
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._active < self._allowed)
-            self._active += 1
-        try:
-            async with self._limiter:
-                pass
-            yield self._slowed
-        finally:
-            async with self._changed:
-                self._active -= 1
-                self._changed.notify_all()
+    @property
+    def has_been_silent_too_long(self) -> bool:
+        """Whether the gateway has not answered for as long as anybody is patient."""
+        since = self.silent_since
+        return since is not None and self.seconds() - since >= self.patience_seconds
+
+    def wait_seconds(self) -> float:
+        """How long the next call has to wait; 0 when it may start."""
+        return max(self.held_seconds, self._next_at - self.seconds())
+
+    def started(self) -> None:
+        """Count a call that starts now."""
+        now, interval = self.seconds(), 1 / self.calls_per_second
+        late = 0.0 if interval >= SLEEP_COARSE_SECONDS else SLEEP_COARSE_SECONDS
+        self._next_at = max(self._next_at, now - late) + interval
+
+    def hold(self, seconds: float) -> None:
+        """Let no call start for so long."""
+        self._held_until = max(self._held_until, self.seconds() + seconds)
 
     def slow_down(self, turn: int) -> None:
         """Halve both bounds, once for all calls that were under way together.
@@ -63,31 +98,54 @@ class Pace:
         Args:
             turn: What the turn of the refused call yielded.
         """
-        if turn != self._slowed:
+        if turn != self.slowed:
             return
-        self._slowed += 1
-        self._set(
-            rate=max(CALLS_PER_SECOND_MIN, self._rate / 2), allowed=max(1, self._allowed // 2)
-        )
+        self.slowed += 1
+        self._share = max(SHARE_MIN, self._share_now() / 2)
+        self._slowed_at = self.seconds()
 
-    def went_well(self) -> None:
-        """Count a call that succeeded; after enough of them, take a step back up."""
-        self._went_well += 1
-        slower = self._rate < self._rate_max or self._allowed < self._in_flight_max
-        if slower and self._went_well >= GROWTH_CALLS:
-            self._set(
-                rate=min(self._rate_max, self._rate + self._rate_max / 8),
-                allowed=min(self._in_flight_max, self._allowed + 1),
-            )
+    def answered(self) -> None:
+        """The gateway answered, whatever it said."""
+        self.silent_since = None
 
-    def _set(self, *, rate: float, allowed: int) -> None:
-        if rate != self._rate:
-            self._limiter = _limiter(rate)
-        self._rate, self._allowed, self._went_well = rate, allowed, 0
+    def missed(self) -> None:
+        """The gateway gave no answer."""
+        if self.silent_since is None:
+            self.silent_since = self.seconds()
+
+    def _share_now(self) -> float:
+        grown = (self.seconds() - self._slowed_at) / DOUBLING_SECONDS
+        return self._share if self._share == 1 else min(1.0, self._share * 2 ** min(grown, 64.0))
 
 
-def _limiter(calls_per_second: float) -> AsyncLimiter:
-    """No burst above one second's calls; below one call a second the period grows instead."""
-    if calls_per_second >= 1:
-        return AsyncLimiter(calls_per_second, 1)
-    return AsyncLimiter(1, 1 / calls_per_second)
+class Turns:
+    """The turns of one client's calls, in one event loop."""
+
+    def __init__(self, pace: AccountPace, *, sleep: Sleep) -> None:
+        self._pace = pace
+        self._sleep = sleep
+        self._active = 0
+        self._gate = asyncio.Lock()
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[int]:
+        """Wait for a place in flight and for the pace; hold the place while inside.
+
+        Yields:
+            The number of slow-downs so far, which `slow_down` wants back.
+        """
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._active < self._pace.in_flight)
+            self._active += 1
+        try:
+            async with self._gate:
+                # Asked again after each wait: a hold may have come meanwhile.
+                while (seconds := self._pace.wait_seconds()) > 0:
+                    await self._sleep(seconds)
+                self._pace.started()
+            yield self._pace.slowed
+        finally:
+            async with self._changed:
+                self._active -= 1
+                self._changed.notify_all()

@@ -1,19 +1,18 @@
 """Reading what the gateway knows: many keys in, every key answered exactly once.
 
-Groups within the gateway's bounds go over a few kept connections, repeated with full jitter within
-a total time. A group refused for its size is halved; keys a reply is silent about are asked again
-in smaller groups, at last alone. What cannot be answered is `failed`, never `not_found`.
+Groups within the gateway's bounds go over a few kept connections. A group without an answer is
+asked again behind the others, with full jitter, for as long as the patience lasts. A group refused
+for its size is halved; keys a reply is silent about are asked again in smaller groups, at last
+alone. What cannot be answered is `failed`, never `not_found`.
 """
 
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
-
-import tenacity
 
 from recon.gateway_client.errors import (
     CertificateError,
@@ -22,17 +21,18 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
-from recon.gateway_client.pace import Pace
+from recon.gateway_client.pace import AccountPace, Sleep, Turns
 from recon.gateway_client.prepare import refuse_credentials
 from recon.gateway_client.query_bounds import QueryLimits, grouped
 from recon.gateway_client.query_reading import GroupAnswer, Record
 from recon.gateway_client.query_refusal import (
     SLOW_DOWN_STATUSES,
     AgainError,
+    asked_to_wait,
     judged_by_status,
 )
 from recon.gateway_client.query_reply import OrderRecord
-from recon.gateway_client.query_work import FAILURES_IN_A_ROW_MAX, Answers, Question, Work
+from recon.gateway_client.query_work import Answers, Question, Work
 from recon.gateway_client.questions import order_question, refund_question
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
@@ -45,11 +45,9 @@ from recon.gateway_client.transport import (
 from recon.gateway_client.wire.request_body import request_body
 
 WAIT_FIRST_SECONDS = 0.5
-WAIT_MAX_SECONDS = 30.0
+WAIT_MAX_SECONDS = 10.0
+DOUBLINGS_MAX = 16
 IDLE_SECONDS = 0.005
-
-Sleep = Callable[[float], Awaitable[None]]
-
 
 QueryAnswers = Answers[OrderRecord]
 """All payments of every order or transaction that was asked about."""
@@ -70,6 +68,7 @@ class QueryClient:
         limits: Bounds of reading.
         randomness: For the waits between attempts; without one each wait is as long as it may be.
         sleep: How to wait; a test passes its own.
+        pace: What earlier clients of this account have learnt of its pace, and its clock.
         route: Whom to trust, as whom to appear, by which proxy.
     """
 
@@ -84,6 +83,7 @@ class QueryClient:
         limits: QueryLimits | None = None,
         randomness: random.Random | None = None,
         sleep: Sleep = asyncio.sleep,
+        pace: AccountPace | None = None,
         route: Route = DIRECT,
     ) -> None:
         refuse_credentials(credentials, interface=interface)
@@ -98,9 +98,12 @@ class QueryClient:
         self._route = route
         self._stack = AsyncExitStack()
         self._connections: list[ReadConnection] = []
-        self._pace = Pace(
-            calls_per_second=self._limits.calls_per_second, in_flight=self._limits.in_flight
+        self._pace = pace or AccountPace(
+            calls_per_second=self._limits.calls_per_second,
+            in_flight=self._limits.in_flight,
+            patience_seconds=self._limits.patience_seconds,
         )
+        self._turns = Turns(self._pace, sleep=sleep)
 
     async def __aenter__(self) -> Self:
         trusted = trust(self._base_url, route=self._route)
@@ -203,6 +206,7 @@ class QueryClient:
         raise refusal
 
     async def _worker(self, work: Work[Record], *, connection: ReadConnection) -> None:
+        misses = 0
         while work.is_open:
             group = work.next_group()
             if not group:
@@ -211,46 +215,38 @@ class QueryClient:
                 continue
             work.open_groups += 1
             try:
-                await self._ask(group, work=work, connection=connection)
+                is_answered = await self._ask(group, work=work, connection=connection)
             finally:
                 work.open_groups -= 1
+            misses = 0 if is_answered else misses + 1
+            if misses:
+                await self._sleep(self._backoff(misses))
 
     async def _ask(
-        self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
-    ) -> None:
-        if work.failures_in_a_row >= FAILURES_IN_A_ROW_MAX:
-            work.fail(keys, reason=f"not asked any more: {work.last_failure}")
-            return
-        attempts = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(self._limits.attempts)
-            | tenacity.stop_before_delay(self._limits.total_seconds),
-            wait=self._wait,
-            retry=tenacity.retry_if_exception_type(AgainError),
-            sleep=self._sleep,
-            reraise=True,
-        )
+        self, keys: tuple[str, ...], *, work: Work[Record], connection: ReadConnection
+    ) -> bool:
+        """Ask about a group once; False when it is to be asked again for want of an answer."""
+        if work.is_hopeless(self._pace):
+            work.abandon(keys, pace=self._pace)
+            return True
         try:
-            answer: GroupAnswer[Record] = await attempts(
-                self._call, keys, work=work, connection=connection
-            )
+            answer = await self._call(keys, work=work, connection=connection)
         except AgainError as error:
-            work.give_up(keys, reason=str(error))
-            return
+            return not work.miss(keys, reason=str(error), pace=self._pace)
+        self._pace.answered()
         work.take(answer, keys=keys)
+        return True
 
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        """Full jitter over a doubling bound; what the gateway asked for comes first."""
-        bound = min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2 ** (state.attempt_number - 1))
-        jitter = bound if self._randomness is None else self._randomness.uniform(0, bound)
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.wait_seconds if isinstance(error, AgainError) else 0.0
-        return asked + jitter if asked else jitter
+    def _backoff(self, misses: int) -> float:
+        """Full jitter over a doubling bound; what the gateway asked to wait is the pace's."""
+        bound = min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2 ** min(misses - 1, DOUBLINGS_MAX))
+        return bound if self._randomness is None else self._randomness.uniform(0, bound)
 
     async def _call(
         self, keys: Sequence[str], *, work: Work[Record], connection: ReadConnection
     ) -> GroupAnswer[Record]:
         """One HTTP call; raises AgainError for what may be repeated."""
-        async with self._pace.turn() as turn:
+        async with self._turns.turn() as turn:
             work.calls += 1
             try:
                 raw = await self._send(keys, work=work, connection=connection)
@@ -258,14 +254,15 @@ class QueryClient:
                 raise
             except (NotSentError, UnknownOutcomeError) as error:
                 raise AgainError(str(error)) from error
-        if raw.status in SLOW_DOWN_STATUSES:
-            self._pace.slow_down(turn)
+            if raw.status in SLOW_DOWN_STATUSES:
+                self._pace.slow_down(turn)
+            # Before its place in flight is given on: a Retry-After holds the next call already.
+            self._pace.hold(asked_to_wait(raw, now=self._clock()))
         answer = judged_by_status(raw, now=self._clock()) or work.question.read(
             keys, raw=raw, reading=work.question.reading
         )
         if answer.refusal is not None and answer.may_repeat:
             raise AgainError(answer.reason)
-        self._pace.went_well()
         return answer
 
     async def _send(

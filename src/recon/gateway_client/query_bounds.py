@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from recon.gateway_client.pace import PATIENCE_SECONDS
 from recon.gateway_client.transport import CONNECT_SECONDS, DEADLINE_SECONDS
 
 RETRY_AFTER_DIGITS_MAX = 9
@@ -19,13 +20,11 @@ class QueryLimits:
 
     calls_per_second: float = 5.0
     in_flight: int = 4
-    attempts: int = 4
-    """Of one group, the first included."""
+    patience_seconds: float = PATIENCE_SECONDS
+    """How long a group, or a silent gateway, is asked again; 0: every group once."""
     connect_seconds: float = CONNECT_SECONDS
     deadline_seconds: float = DEADLINE_SECONDS
     """Of one call."""
-    total_seconds: float = 300.0
-    """Of all attempts of one group, waits included."""
 
 
 def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:

@@ -12,9 +12,6 @@ from recon.gateway_client.query_bounds import retry_after_seconds
 from recon.gateway_client.query_reading import GroupAnswer
 from recon.gateway_client.transport import RawReply
 
-RETRY_AFTER_MAX_SECONDS = 120.0
-"""A gateway that asks for a longer pause has failed this group."""
-
 OK_STATUS = 200
 SLOW_DOWN_STATUSES = frozenset({429, 503})
 REPEATED_STATUSES = frozenset({408, 425, 429}) | frozenset(range(500, 600))
@@ -25,10 +22,12 @@ NO_ACCESS_STATUSES = frozenset({401, 403})
 class AgainError(Exception):
     """This call may be repeated."""
 
-    def __init__(self, reason: str, *, wait_seconds: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait_seconds = wait_seconds
-        """What the gateway asked to wait; 0 when it asked for nothing."""
+
+def asked_to_wait(raw: RawReply, *, now: datetime) -> float:
+    """The seconds for which the gateway wants no further call; 0 when it says nothing of it."""
+    if raw.status not in REPEATED_STATUSES:
+        return 0.0
+    return retry_after_seconds(raw.headers.get("retry-after", ""), now=now)
 
 
 def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer[Any] | None:
@@ -39,10 +38,10 @@ def judged_by_status(raw: RawReply, *, now: datetime) -> GroupAnswer[Any] | None
     """
     reason = f"the gateway answered HTTP {raw.status}"
     if raw.status in REPEATED_STATUSES:
-        wait_seconds = retry_after_seconds(raw.headers.get("retry-after", ""), now=now)
-        if wait_seconds > RETRY_AFTER_MAX_SECONDS:
-            return GroupAnswer("system", f"{reason} and asked to wait {wait_seconds:.0f} s")
-        raise AgainError(reason, wait_seconds=wait_seconds)
+        wait_seconds = asked_to_wait(raw, now=now)
+        if wait_seconds:
+            reason = f"{reason} and asked to wait {wait_seconds:.0f} s"
+        raise AgainError(reason)
     if raw.status in NO_ACCESS_STATUSES:
         return GroupAnswer("address", reason)
     if raw.status in HALVED_STATUSES:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol
 
 from recon.gateway_client.outcomes import Finding
+from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.query_reading import FailedKey, GroupAnswer, QueryReading, Record
 from recon.gateway_client.query_refusal import stop_for
 from recon.gateway_client.transport import RawReply
 
 FAILURES_IN_A_ROW_MAX = 6
-"""After so many groups without any answer the rest is not asked any more."""
+"""After so many groups without an answer to use the rest is not asked any more."""
 
 ALONE_FROM = 4
 """So few silent keys are asked one by one, more of them in halves."""
@@ -77,6 +78,10 @@ class Work(Generic[Record]):
     calls: int = 0
     open_groups: int = 0
     failures_in_a_row: int = 0
+    misses_in_a_row: int = 0
+    """Calls since the last one that the gateway answered."""
+    missed_since: dict[Group, float] = field(default_factory=dict)
+    """When each group that is asked again was first left without an answer."""
     last_failure: str = ""
 
     @property
@@ -93,12 +98,44 @@ class Work(Generic[Record]):
             self.groups.extendleft(reversed(_halves(group)))
         return ()
 
+    def is_hopeless(self, pace: AccountPace) -> bool:
+        """Whether nothing more is worth asking: all is refused, or nobody answers."""
+        if self.failures_in_a_row >= FAILURES_IN_A_ROW_MAX:
+            return True
+        if pace.held_seconds > pace.patience_seconds:
+            return True
+        return self.misses_in_a_row >= FAILURES_IN_A_ROW_MAX and pace.has_been_silent_too_long
+
+    def miss(self, keys: Group, *, reason: str, pace: AccountPace) -> bool:
+        """A call without an answer: True when its group will be asked again, else it has failed."""
+        pace.missed()
+        self.misses_in_a_row += 1
+        self.last_failure = reason
+        now = pace.seconds()
+        since = self.missed_since.setdefault(keys, now)
+        if now + pace.held_seconds - since < pace.patience_seconds:
+            self.groups.append(keys)
+            return True
+        self.abandon(keys, pace=pace)
+        return False
+
+    def abandon(self, keys: Group, *, pace: AccountPace) -> None:
+        """A group that is not asked again, or was not asked at all."""
+        since = self.missed_since.get(keys)
+        if since is None:
+            self.fail(keys, reason=f"not asked any more: {self.last_failure}")
+            return
+        seconds = pace.seconds() - since
+        again = f"; asked again for {seconds:.0f} s" if pace.patience_seconds else ""
+        self.fail(keys, reason=f"{self.last_failure}{again}")
+
     def take(self, answer: GroupAnswer[Record], *, keys: Sequence[str]) -> None:
         """Book an answer; what it leaves open becomes smaller groups at the front.
 
         Raises:
             QueryRefusedError: no query can succeed before a person changes something.
         """
+        self.misses_in_a_row = 0
         self.findings.extend(answer.findings)
         if answer.refusal in {"address", "signature", "merchant"}:
             stop_for(answer)

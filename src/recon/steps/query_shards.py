@@ -17,7 +17,8 @@ from random import Random
 from typing import NamedTuple
 
 from recon.errors import ConfigurationError
-from recon.gateway_adapter.queries import KeyAnswers, ask
+from recon.gateway_adapter.queries import KeyAnswers, ask, pace_of
+from recon.gateway_client.pace import AccountPace
 from recon.settings import GatewaySettings, Settings, load_settings
 from recon.steps.environment import Environment
 
@@ -71,8 +72,9 @@ def asked_in_shards(
         for start in range(0, len(keys), KEYS_PER_SHARD_MAX)
     ]
     if not environment.workers.elsewhere:
+        pace = pace_of(environment.settings.gateway)
         for part in parts:
-            yield _asked_here(part, account=account, environment=environment)
+            yield _asked_here(part, account=account, environment=environment, pace=pace)
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
@@ -94,7 +96,7 @@ def asked_in_shards(
 
 
 def _asked_here(
-    keys: Sequence[str], *, account: tuple[str, str], environment: Environment
+    keys: Sequence[str], *, account: tuple[str, str], environment: Environment, pace: AccountPace
 ) -> Asked:
     at = environment.clock()
     asking = ask(
@@ -103,6 +105,7 @@ def _asked_here(
         settings=environment.settings,
         clock=environment.clock,
         randomness=environment.randomness,
+        pace=pace,
     )
     return Asked(keys, at, asyncio.run(asking))
 

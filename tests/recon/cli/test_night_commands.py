@@ -163,7 +163,7 @@ def test_a_gateway_that_is_down_ends_with_4(
 ) -> None:
     """No usable answer: everything is unverified, nothing is sent, the night is INCOMPLETE."""
     (prepared.config / "gateway.toml").write_text(
-        "read_attempts = 1\nconnect_timeout_seconds = 1\n"
+        "read_patience_seconds = 0\nconnect_timeout_seconds = 1\n"
     )
 
     code = cli.main(["nightly"])

@@ -19,6 +19,7 @@ from recon.gateway_client import (
     RefundAnswers,
     SignatureRefusedError,
 )
+from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.query import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
 
@@ -67,7 +68,10 @@ class Gateway:
 
 
 class Asker:
-    """Asks one played gateway, without real waits."""
+    """Asks one played gateway, without real waits: they pass at once."""
+
+    LEAST = 0.001
+    """Of a wait that is not the pace's own."""
 
     def __init__(
         self, player: Player, interface: GatewayInterface, credentials: Credentials
@@ -77,6 +81,7 @@ class Asker:
         self.credentials = credentials
         self.waits: list[float] = []
         self.pace = (0.0, 0)
+        self.now = 0.0
 
     def __call__(
         self,
@@ -85,13 +90,13 @@ class Asker:
         *,
         trades: bool = False,
         in_flight: int = 2,
-        total_seconds: float = 300,
+        patience: float = 300,
     ) -> QueryAnswers:
         limits = QueryLimits(
             calls_per_second=10_000,
             in_flight=in_flight,
             deadline_seconds=2,
-            total_seconds=total_seconds,
+            patience_seconds=patience,
         )
         return asyncio.run(self._ask(play, keys, trades=trades, limits=limits))
 
@@ -108,6 +113,12 @@ class Asker:
                 limits=limits,
                 randomness=random.Random(7),
                 sleep=self._sleep,
+                pace=AccountPace(
+                    calls_per_second=limits.calls_per_second,
+                    in_flight=limits.in_flight,
+                    patience_seconds=limits.patience_seconds,
+                    seconds=lambda: self.now,
+                ),
             )
             async with client:
                 asked = {"trades": keys} if trades else {"order_nos": keys}
@@ -116,7 +127,9 @@ class Asker:
                 return answers
 
     def _sleep(self, seconds: float) -> Awaitable[None]:
-        self.waits.append(seconds)
+        if seconds > self.LEAST:
+            self.waits.append(seconds)
+        self.now += seconds
         return asyncio.sleep(0)
 
 
@@ -283,12 +296,13 @@ def test_reads_are_repeated_until_they_succeed(
 
     got = ask(gateway, ["SO1"], in_flight=1)
 
-    assert (len(got.found), got.calls, len(ask.waits)) == (1, 3, 2)
+    assert (len(got.found), got.calls) == (1, 3)
+    assert len(ask.waits) >= 2
 
 
 def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
     """Full jitter: workers that failed together do not come back together."""
-    ask(answer(500, b""), ["SO1"], in_flight=1)
+    ask(answer(500, b""), ["SO1"], in_flight=1, patience=30)
 
     bounds = [min(WAIT_MAX_SECONDS, WAIT_FIRST_SECONDS * 2**n) for n in range(len(ask.waits))]
     assert len(bounds) >= 2
@@ -297,13 +311,13 @@ def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
 
 
 def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
-    """Retry-After is the floor, jitter comes on top."""
+    """Retry-After is waited out to the end, by jitter and hold together."""
     left = [answer(503, b"", headers="Retry-After: 7\r\n")]
     gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
 
-    ask(gateway, ["SO1"])
+    ask(gateway, ["SO1"], in_flight=1)
 
-    assert 7 <= ask.waits[0] <= 7.5
+    assert 7 <= sum(ask.waits) <= 7.1
 
 
 @pytest.mark.parametrize("asked", ["290", "Fri, 20 Nov 2026 22:04:00 GMT", "1000000000"])
@@ -311,15 +325,17 @@ def test_a_wait_that_would_end_after_the_deadline_is_not_begun(ask: Asker, asked
     """Neither a long count nor a far date nor an absurd one holds up a night."""
     play = answer(429, b"{}", headers=f"Retry-After: {asked}\r\n")
 
-    answers = ask(play, ["SO1"], in_flight=1, total_seconds=60)
+    answers = ask(play, keys_of(300), in_flight=1, patience=60)
 
     assert (ask.waits, answers.calls) == ([], 1)
-    assert [failed.key for failed in answers.failed] == ["SO1"]
+    assert len(answers.failed) == 300
+    assert "asked to wait" in answers.failed[0].reason
+    assert "not asked any more" in answers.failed[-1].reason
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, status: int) -> None:
-    """Half the calls a second, half the calls in flight; each good call counts towards more."""
+    """Half the calls a second, half the calls in flight; time brings the pace back."""
     turns = iter([status])
 
     def answering(keys: list[str]) -> dict[str, object] | Play:
@@ -330,15 +346,40 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, stat
     answers = ask(Gateway(answering), ["SO1"], in_flight=4)
 
     assert len(answers.found) == 1
-    assert ask.pace == (5_000, 2)
+    assert 5_000 <= ask.pace[0] < 6_500
+    assert ask.pace[1] == 2
 
 
 def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
-    """Failed, never not found; the attempts are bounded."""
-    got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000))
+    """Failed, never not found; the calls are those of one patience, whatever the number of keys."""
+    got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000), patience=60)
 
     assert (len(got.failed), got.not_found, got.found) == (5000, (), ())
-    assert got.calls <= 4 * 8
+    assert 60 <= ask.now <= 75
+    assert got.calls <= 60
+
+
+def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
+    """It is asked again behind the others, for its own patience, and then has failed alone."""
+    gateway = Gateway(
+        lambda keys: answer(500, b"") if "SO0150" in keys else reply_of([row_of(k) for k in keys])
+    )
+
+    got = ask(gateway, keys_of(1000), in_flight=2, patience=30)
+
+    assert len(got.found) == 900
+    assert {failed.key for failed in got.failed} == set(keys_of(1000)[100:200])
+    assert "asked again for" in got.failed[0].reason
+    assert [keys for keys in gateway.groups if "SO0150" not in keys] == [
+        keys for keys in gateway.groups[:11] if "SO0150" not in keys
+    ]
+
+
+def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
+    """And after six silent calls in a row none any more."""
+    got = ask(Gateway(lambda _: answer(502, b"")), keys_of(2000), in_flight=1, patience=0)
+
+    assert (len(got.failed), got.calls, ask.waits) == (2000, 6, [])
 
 
 def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
