@@ -5,14 +5,15 @@ to have any file of the machine read.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
-from pydantic import Field
+from pydantic import SecretStr
 
+from flows.approve import ShortName
 from recon.errors import UsageError
 from tasks.running import opened_environment, say, sentences_only
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from recon.resolutions import Import
     from recon.settings import Settings
 
-PersonName = Annotated[str, Field(min_length=1, max_length=100)]
 REFUSALS_SHOWN_MAX = 20
 
 
@@ -30,22 +30,27 @@ REFUSALS_SHOWN_MAX = 20
     retries=0,
     persist_result=False,
 )
-def import_resolutions(workbook: Path, answered_by: PersonName) -> State[Any]:
+def import_resolutions(
+    workbook: Path, answered_by: ShortName, code: SecretStr | None = None
+) -> State[Any]:
     """Take in the answers of a filled-in workbook; the same file again changes nothing.
 
     Args:
         workbook: The file, inside the reports folder of its account.
-        answered_by: Who wrote the answers.
+        answered_by: Your short name in approvers.toml: you brought these answers.
+        code: Your current one-time code.
     """
     with sentences_only("import-resolutions"):
         from recon.cli.workbooks import form
         from recon.steps import resolutions
+        from recon.steps.identity import identify
         from reports.import_workbook import write_import
 
         with opened_environment() as environment:
             path = returned_path(workbook, settings=environment.settings)
+            person = identify(answered_by, code=code, environment=environment)
             done = resolutions.import_resolutions(
-                path, by=answered_by, form=form(), environment=environment
+                path, person=person, form=form(), environment=environment
             )
         sentence = resolutions.sentence_of(done)
         say(sentence)

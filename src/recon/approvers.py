@@ -4,6 +4,7 @@ Each has one table `[approvers.<short name>]`; the short name is what `--as` tak
 proves who it is; its secret is only named here, never written here.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -49,6 +50,27 @@ def approvers_of(tables: Mapping[str, Any]) -> dict[str, Approver]:
         raise ConfigurationError(problems_of(error, source="approvers.toml")) from None
 
 
+def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
+    """Who a name means: the one key by which people are told apart, wherever they speak.
+
+    Short name and full name are one person, in whatever case, white space or Unicode form they were
+    typed. Of somebody who is not declared the key is the name itself, folded.
+    """
+    wanted = folded(name)
+    for short, person in declared.items():
+        if wanted in {folded(short), folded(person.name)}:
+            return short
+    return wanted
+
+
+def folded(name: str) -> str:
+    """A name as it is compared: one Unicode form, no case, single blanks, nothing invisible."""
+    whole = unicodedata.normalize("NFKC", name).casefold()
+    shown = "".join(one for one in whole if unicodedata.category(one) != "Cf")
+    # Folding may take a letter apart again.
+    return " ".join(unicodedata.normalize("NFKC", shown).split())
+
+
 class _People(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     approvers: dict[str, Approver] = Field(default_factory=dict)
@@ -58,7 +80,7 @@ class _People(BaseModel):
         """One name or one secret under two short names would let one person be two."""
         told: dict[tuple[str, str], str] = {}
         for short, person in self.approvers.items():
-            for key, value in _marks_of(person).items():
+            for key, value in _marks_of(short, person):
                 first = told.setdefault((key, value), short)
                 if value and first != short:
                     msg = f"{first} and {short} have the same {key}: each person needs their own"
@@ -66,11 +88,12 @@ class _People(BaseModel):
         return self
 
 
-def _marks_of(person: Approver) -> dict[str, str]:
-    """What no two people may share; "" is nothing."""
+def _marks_of(short: str, person: Approver) -> set[tuple[str, str]]:
+    """What no two people may share; "" is nothing. A short name is a name like the other."""
     file = person.code_secret_file
     return {
-        "name": " ".join(person.name.casefold().split()),
-        "code_secret_env": person.code_secret_env,
-        "code_secret_file": "" if file is None else str(file.resolve()),
+        ("name", folded(short)),
+        ("name", folded(person.name)),
+        ("code_secret_env", person.code_secret_env),
+        ("code_secret_file", "" if file is None else str(file.resolve())),
     }

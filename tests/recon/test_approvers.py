@@ -1,6 +1,6 @@
 import pytest
 
-from recon.approvers import approvers_of
+from recon.approvers import Approver, approvers_of, person_key
 from recon.errors import ConfigurationError
 
 
@@ -27,6 +27,8 @@ def test_a_foreign_table_is_refused_by_name() -> None:
     ("anna", "ben", "named"),
     [
         ({"name": "Anna Berg"}, {"name": " anna  BERG "}, "name"),
+        ({"name": "Zo\u00eb"}, {"name": "Zoe\u0308"}, "name"),
+        ({"name": "Anna Berg"}, {"name": "ANNA"}, "name"),
         (
             {"name": "Anna", "code_secret_env": "CODE"},
             {"name": "Ben", "code_secret_env": "CODE"},
@@ -45,3 +47,31 @@ def test_one_person_is_not_declared_as_two(
     """Who has one secret, or one name, under two short names would be both of two people."""
     with pytest.raises(ConfigurationError, match=rf"(?s)anna.*ben.*{named}"):
         approvers_of({"approvers": {"anna": anna, "ben": ben}})
+
+
+ZOE = {"zoe.k": Approver(name="Zo\u00eb Kr\u00e4mer"), "ben": Approver(name="Ben Stra\u00dfer")}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "zoe.k",
+        " ZOE.K\n",
+        "Zo\u00eb Kr\u00e4mer",
+        "Zoe\u0308 Kra\u0308mer",
+        "zo\u00cb\u00a0 kr\u00c4MER ",
+        "Zo\u00eb\u200b Kr\u00e4mer",
+        "\uff3ao\u00eb Kr\u00e4mer",
+    ],
+    ids=ascii,
+)
+def test_one_person_has_one_key_however_the_name_is_typed(typed: str) -> None:
+    """Short name, full name, case, white space, Unicode form, nothing that does not show."""
+    assert person_key(typed, declared=ZOE) == "zoe.k"
+
+
+def test_people_who_are_not_declared_are_told_apart_by_their_names_alone() -> None:
+    """Two people stay two, also where one is not in approvers.toml any more."""
+    keys = {person_key(name, declared=ZOE) for name in ("Ben Strasser", "Bea", " BEA ", "zoe")}
+
+    assert keys == {"ben", "bea", "zoe"}

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recon.cli.people import As, Code, person_of
 from recon.cli.speaking import complain, say
 
 REFUSALS_SHOWN_MAX = 10
@@ -15,11 +16,13 @@ REFUSALS_SHOWN_MAX = 10
 def import_resolutions(
     workbook: Annotated[Path, typer.Argument(help="The workbook with filled-in cream cells.")],
     *,
-    name: Annotated[str, typer.Option("--as", help="Who answered.")],
+    name: As,
+    code: Code = "",
 ) -> None:
     """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
 
-    Only the cream cells are read. The same file again changes nothing.
+    Only the cream cells are read. The same file again changes nothing. Whoever brings answers
+    does not sign the night as its reviewer.
     """
     from recon.cli.workbooks import form
     from recon.steps import resolutions
@@ -27,8 +30,9 @@ def import_resolutions(
     from reports.import_workbook import write_import
 
     with environment_of(os.environ, clock=system_clock) as environment:
+        person = person_of(name, code=code, environment=environment)
         done = resolutions.import_resolutions(
-            workbook, by=name, form=form(), environment=environment
+            workbook, person=person, form=form(), environment=environment
         )
     say(resolutions.sentence_of(done))
     for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:

@@ -194,12 +194,12 @@ def person_of(name: str, *, code: str, environment: "Environment") -> "Person":
     from pydantic import SecretStr
 
     from recon.errors import UsageError
-    from recon.steps.identity import identify
+    from recon.steps.identity import identify, key_of
 
     if not name:
         msg = "say who you are (--as)"
         raise UsageError(msg)
-    declared = environment.settings.approvers.get(name)
+    declared = environment.settings.approvers.get(key_of(name, environment=environment))
     needs = declared and (declared.code_secret_env or declared.code_secret_file)
     if needs and not code and sys.stdin.isatty():
         code = typer.prompt("One-time code", hide_input=True)

@@ -28,9 +28,9 @@ from recon.matching.totals_of_items import (
     exclusivity_totals,
     leg_totals,
     tolerance_totals,
-    write_off_totals,
 )
 from recon.matching.totals_of_settlement import settlement_totals
+from recon.matching.write_offs import write_off_totals
 from recon.model import ControlTotal
 from recon.rules import Rules
 
@@ -91,5 +91,5 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             rules=proof.rules,
         ),
         *tolerance_totals(frames.matches, rules=proof.rules),
-        *write_off_totals(proof.moved, agreed=sources.agreed_write_offs),
+        *write_off_totals(sources, joined=joined, previous=proof.previous),
     )

@@ -46,7 +46,18 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
         words.append("proposed journals, T12: the rules name no [journal.accounts]")
     if sources.agreed_write_offs is None:
         words.append("approval of write-offs, T10: no list of approved write-offs was given")
+    elif earlier := _written_off_before(sources, entries=sources.agreed_write_offs.entries or {}):
+        words.append(
+            f"approval of write-offs, T10: {earlier} stood in the books before anybody could agree "
+            "to them here, and were taken over as they are"
+        )
     return tuple(words)
+
+
+def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> int:
+    if sources.ledger is None or not entries:
+        return 0
+    return int(sources.ledger["entry_id"].isin([*entries]).sum())
 
 
 def _settlement_not_covered(sources: Sources) -> Iterator[str]:

@@ -136,8 +136,8 @@ class Sources:
     """Source -> step (matching.bridge) -> rows, from what the files brought to what is compared."""
     exported: tuple["Exported", ...] = ()
     """Journals that were handed out on earlier nights."""
-    agreed_write_offs: frozenset[str] | None = None
-    """Ids of breaks that two people agreed to write off; None: nobody keeps such a list."""
+    agreed_write_offs: "AgreedWriteOffs | None" = None
+    """What may be written off; None: nobody keeps such a list."""
     opening_balance: tuple["LeftOut", ...] = ()
     """What was left out as older than the window; none of it is a break."""
     settlement: pd.DataFrame | None = None
@@ -146,6 +146,17 @@ class Sources:
     """What a night knows of its settlement files; None: the given files are complete."""
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedWriteOffs:
+    """What may be written off: currency and minor units."""
+
+    breaks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Break id -> its exposure when two people agreed to write it off."""
+    entries: Mapping[str, tuple[str, int]] | None = None
+    """Entry id -> what the books had written off before anybody could agree to it here; None: the
+    books were not seen yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from recon.matching.facts import BOUNDED
 from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Rows, amounts_of
 from recon.matching.joined_sets import Joined
-from recon.matching.movements import WRITTEN_OFF
 from recon.matching.result_frames import Frames
 from recon.matching.scope_items import Scoped
 from recon.matching.sources import Sources
@@ -234,17 +233,3 @@ def tolerance_totals(matches: pd.DataFrame, *, rules: Rules) -> Iterator[Control
         budget = None if tolerance is None else tolerance.night_budget_minor_units
         excess = 0 if budget is None else max(0, amount - budget)
         yield ControlTotal("T10", "rounding beyond the budget", *place, "amount", excess, 0)
-
-
-def write_off_totals(
-    moved: pd.DataFrame, *, agreed: frozenset[str] | None
-) -> Iterator[ControlTotal]:
-    """T10: breaks that a write-off closed tonight = those of them that two people agreed to."""
-    if agreed is None:
-        return
-    closed = moved[moved["movement"].eq(WRITTEN_OFF)]
-    closed = closed.assign(currency=closed["currency_before"], amount=closed["exposure_before"])
-    known = closed[closed["break_id"].isin(agreed)]
-    name = "written off = agreed by two people"
-    yield from compared_rows("T10", name, left=closed, right=known)
-    yield from paired("T10", name, left=sums(closed), right=sums(known), measure="amount")

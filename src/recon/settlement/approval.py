@@ -6,7 +6,7 @@ sent; when any of them changes, the list is another one and earlier words for it
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -94,23 +94,37 @@ def problem_of_first(person: Approver) -> str:
 
 
 def problem_of_second(
-    person: Approver, *, wanted: ApprovalList, first: str, requesters: Iterable[str]
+    person: Approver,
+    *,
+    wanted: ApprovalList,
+    others: Iterable[str],
+    key: Callable[[str], str],
 ) -> str:
-    """Why somebody may not be the second of two; "" when they may."""
-    others = {_same_name(first), *map(_same_name, requesters)}
-    if _same_name(person.name) in others:
+    """Why somebody may not be the second of two; "" when they may.
+
+    Args:
+        person: who speaks.
+        wanted: the list.
+        others: who said so first, and who asked for any of it.
+        key: who a name means (`approvers.person_key`).
+    """
+    if key(person.name) in set(map(key, others)):
         return f"{person.name} asked for it or approved it first; somebody else must"
     if person.role != "approver":
         return f"{person.name} is a {person.role}; the second person must be an approver"
     for currency, amount in wanted.sums.items():
-        limit = person.limit.get(currency)
-        if limit is None:
-            return f"{person.name} has no limit in {currency} (approvers.toml)"
-        if Decimal(amount).scaleb(-exponent(currency)) > limit:
-            return (
-                f"the list sums to more {currency} than the limit of {person.name} ({limit}); "
-                "approve a smaller part, or let somebody with a higher limit"
-            )
+        if problem := beyond_limit(person, currency=currency, amount=amount, what="the list"):
+            return f"{problem}; approve a smaller part, or let somebody with a higher limit"
+    return ""
+
+
+def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> str:
+    """Why minor units of a currency are more than somebody may let go; "" when they are not."""
+    limit = person.limit.get(currency)
+    if limit is None:
+        return f"{person.name} has no limit in {currency} (approvers.toml)"
+    if Decimal(amount).scaleb(-exponent(currency)) > limit:
+        return f"{what} sums to more {currency} than the limit of {person.name} ({limit})"
     return ""
 
 
@@ -127,10 +141,6 @@ def told(sums: Mapping[str, int]) -> str:
         for currency, amount in sums.items()
     ]
     return ", ".join(shown)
-
-
-def _same_name(name: str) -> str:
-    return " ".join(name.split()).casefold()
 
 
 def _major(item: Instruction) -> Decimal:

@@ -9,7 +9,7 @@ from typing import Any
 from recon.business_date import Grace
 from recon.errors import UsageError
 from recon.steps.environment import Environment
-from recon.steps.identity import Person, refuse_unproven
+from recon.steps.identity import Person, is_same, refuse_unproven
 from recon.store import agreement_rows
 from recon.store.agreement_rows import FirstWord
 
@@ -57,7 +57,7 @@ def agreed(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
         return ""
-    _refuse_as_second(person, first=first)
+    _refuse_as_second(person, first=first, environment=environment)
     agreement_rows.save_second(connection, first, reason=why, word=person.word)
     return f"{first.by.told} and {person.word.told}"
 
@@ -69,8 +69,8 @@ def waiting_words(environment: Environment) -> list[FirstWord]:
     return [one for one in found if one.valid_until >= environment.clock()]
 
 
-def _refuse_as_second(person: Person, *, first: FirstWord) -> None:
-    if first.by.by.casefold() == person.declared.name.casefold():
+def _refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:
+    if is_same(person, first.by.by, environment=environment):
         msg = f"{first.by.by} said so already; a second person must say the same"
         raise UsageError(msg)
     if person.declared.role != "approver":

@@ -22,7 +22,7 @@ from recon.settlement.approval import (
 )
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
-from recon.steps.identity import Person, refuse_unproven
+from recon.steps.identity import Person, key_of, refuse_unproven
 from recon.store import approval_rows, instruction_rows
 from recon.store.history import append
 from recon.store.journal import move
@@ -91,7 +91,7 @@ def approve(
         if wanted.digest != digest:
             approval_rows.void(connection, first, why="the list changed", at=now)
         else:
-            _second(connection, wanted, first=first, person=person)
+            _second(connection, wanted, first=first, person=person, environment=environment)
             return wanted, True
     msg = (
         f"the list {digest} changed since {first.by} approved it, so that word counts no more; "
@@ -106,11 +106,14 @@ def _second(
     *,
     first: approval_rows.FirstApproval,
     person: Person,
+    environment: Environment,
 ) -> None:
-    requesters = requesters_of(wanted.items)
     _refuse(
         problem_of_second(
-            person.declared, wanted=wanted, first=first.by, requesters=sorted(requesters)
+            person.declared,
+            wanted=wanted,
+            others={first.by, *requesters_of(wanted.items)},
+            key=lambda name: key_of(name, environment=environment),
         )
     )
     both = f"{first.by}, {person.word.told}"

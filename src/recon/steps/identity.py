@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pyotp
 from pydantic import SecretStr
 
-from recon.approvers import Approver
+from recon.approvers import Approver, person_key
 from recon.errors import ConfigurationError, UsageError
 from recon.gateway_client.addresses import is_loopback
 from recon.settings import key_of_file
@@ -44,17 +44,31 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
             ones.
         ConfigurationError: the person's secret is named but not there, or also another person's.
     """
-    declared = environment.settings.approvers.get(short)
+    known_as = key_of(short, environment=environment)
+    declared = environment.settings.approvers.get(known_as)
     if declared is None:
         known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
         msg = f"approvers.toml declares no {short!r} (declared: {known}); nothing was changed"
         raise UsageError(msg)
+    short = known_as
     secret = _secret_of(declared, short=short, environment=environment)
     if secret is not None:
         _refuse_shared(secret, short=short, environment=environment)
         _check_code(short, secret=secret, code=code, environment=environment)
     word = Word(declared.name, authenticated=secret is not None, at=environment.clock())
     return Person(short, declared, word)
+
+
+def key_of(name: str, *, environment: Environment) -> str:
+    """Who a name means, however it was typed (`approvers.person_key`)."""
+    return person_key(name, declared=environment.settings.approvers)
+
+
+def is_same(person: Person, other: str, *, environment: Environment) -> bool:
+    """Whether a name that was noted is that of the person who speaks now."""
+    return key_of(person.declared.name, environment=environment) == key_of(
+        other, environment=environment
+    )
 
 
 def refuse_unproven(person: Person, *, environment: Environment) -> None:

@@ -17,7 +17,8 @@ from recon import __version__
 from recon.matching.digest import digest_of
 from recon.matching.ledger_side import booked
 from recon.matching.reopened import split_ends
-from recon.matching.sources import LeftOut, Previous, Sources
+from recon.matching.sources import AgreedWriteOffs, LeftOut, Previous, Sources
+from recon.matching.write_offs import booked_write_offs
 from recon.model import GatewayState, Quarantined, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.arrived_rows import order_steps, with_arrived
@@ -72,10 +73,22 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             settlement=_has_settlement(run, environment=environment),
             last_reject_end=quarantine_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
-            agreed_write_offs=resolution_rows.agreed_write_offs(
-                connection, (run.merchant_id, run.account_id)
-            ),
+            agreed_write_offs=_agreed_write_offs(connection, run),
         )
+
+
+def _agreed_write_offs(connection: Any, run: Run) -> AgreedWriteOffs:
+    """What people agreed to, and what the books had before anybody could agree to it here."""
+    entries = input_rows.first_write_offs(connection, run)
+    if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
+        found = booked_write_offs(extract[0])
+        found = found[
+            found["merchant_id"].eq(run.merchant_id) & found["account_id"].eq(run.account_id)
+        ]
+        columns = (found[name].tolist() for name in ("entry_id", "currency", "amount"))
+        entries = {entry: (money, amount) for entry, money, amount in zip(*columns, strict=True)}
+    agreed = resolution_rows.agreed_write_offs(connection, (run.merchant_id, run.account_id))
+    return AgreedWriteOffs(agreed, entries)
 
 
 def _has_settlement(run: Run, *, environment: Environment) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recon.errors import SourceUnreadableError, UsageError
+from recon.errors import SourceUnreadableError
 from recon.resolutions import (
     WHOLE_CAUSE,
     WRITE_OFF,
@@ -23,12 +23,12 @@ from recon.resolutions import (
     Taken,
 )
 from recon.steps.environment import Environment
+from recon.steps.identity import Person
 from recon.store import resolution_rows, results, runs
 from recon.store.frames import rows_of
 from recon.store.resolution_rows import NewAnswer
 from recon.store.runs import Run
 
-NAME_CHARACTERS_MAX = 100
 KEYS_SHOWN_MAX = 3
 
 
@@ -51,21 +51,19 @@ class _Night:
     kept: Mapping[str, KeptAnswer]
 
 
-def import_resolutions(path: Path, *, by: str, form: Form, environment: Environment) -> Import:
+def import_resolutions(
+    path: Path, *, person: Person, form: Form, environment: Environment
+) -> Import:
     """Take in the answers of a returned workbook; the same file again is a no-op.
 
     Raises:
-        UsageError: no name was given.
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a workbook of ours, of another database, of a run that was
             replaced since, or one whose rows were added or lost; nothing was taken.
     """
-    name = by.strip()
-    if not 0 < len(name) <= NAME_CHARACTERS_MAX:
-        msg = f"say who answers (--as), at most {NAME_CHARACTERS_MAX} characters"
-        raise UsageError(msg)
     returned = form.read(path)
-    brought = Import(returned.name, returned.sha256, returned.facts.get("run_id", ""), name)
+    run_id = returned.facts.get("run_id", "")
+    brought = Import(returned.name, returned.sha256, run_id, person.word.by)
     with environment.store.writing() as connection:
         if resolution_rows.imported_before(connection, returned.sha256):
             return replace(brought, repeated=True)

@@ -8,13 +8,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recon.errors import UsageError
 from recon.model import Severity, Verdict
 from recon.steps.environment import Environment
-from recon.steps.identity import Person
+from recon.steps.identity import Person, is_same
 from recon.steps.predecessor import (
     BEFORE_OPENING,
     MISSING,
@@ -79,7 +80,7 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
         raise UsageError(msg)
     with environment.store.writing() as connection:
         signed = _run_of(connection, run_id)
-        _refuse_person(connection, signed, role=role, person=person)
+        _refuse_person(connection, signed, role=role, person=person, environment=environment)
         _refuse_night(connection, signed)
         sign_off_rows.save(
             connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
@@ -225,7 +226,9 @@ def _run_of(connection: Any, run_id: str) -> NightRun:
     return found
 
 
-def _refuse_person(connection: Any, signed: NightRun, *, role: str, person: Person) -> None:
+def _refuse_person(
+    connection: Any, signed: NightRun, *, role: str, person: Person, environment: Environment
+) -> None:
     names = sign_off_rows.signatures(connection, signed.run_id)
     if role in names:
         msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
@@ -236,7 +239,15 @@ def _refuse_person(connection: Any, signed: NightRun, *, role: str, person: Pers
     if role == "approver" and person.declared.role != "approver":
         msg = f"{person.declared.name} is a {person.declared.role}; an approver signs last"
         raise UsageError(msg)
-    if any(one.by == person.declared.name for one in names.values()):
+    spoke = partial(is_same, person, environment=environment)
+    brought = resolution_rows.importers(connection, signed.run_id)
+    if role == ROLES[0] and any(map(spoke, brought)):
+        msg = (
+            f"{person.declared.name} brought answers into this night; somebody else looks at them "
+            "and signs as reviewer"
+        )
+        raise UsageError(msg)
+    if any(spoke(one.by) for one in names.values()):
         msg = f"{person.declared.name} signed as reviewer; somebody else signs as approver"
         raise UsageError(msg)
 

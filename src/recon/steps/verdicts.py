@@ -4,15 +4,17 @@ A verdict says what happened, with the evidence in words; it never sends. Whoeve
 word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from recon.errors import UsageError
 from recon.model import InstructionState, Verdict
+from recon.settlement.approval import beyond_limit
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
 from recon.steps.environment import Environment
-from recon.steps.identity import Person, refuse_unproven
+from recon.steps.identity import Person, is_same, refuse_unproven
 from recon.store import (
     approval_rows,
     case_rows,
@@ -63,7 +65,7 @@ def resolve(
                 connection, instruction_id, said=said, evidence=evidence.strip(), word=person.word
             )
             return found, False
-        _refuse_same(person, first=first["given_by"])
+        _refuse_same(person, first=first["given_by"], environment=environment)
         told = (
             f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; "
             f"{evidence.strip()}"
@@ -140,7 +142,7 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
             msg = f"run {run_id} was released by {said['first_by']} and {said['second_by']}"
             raise UsageError(msg)
         if said is not None:
-            _refuse_same(person, first=said["first_by"])
+            _refuse_same(person, first=said["first_by"], environment=environment)
             _refuse_reviewer(person)
         approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
     return said is not None
@@ -150,8 +152,10 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
     """The second person agrees to a write-off; the break it is about.
 
     Raises:
-        UsageError: no write-off of that number waits, or the person gave it.
+        UsageError: no write-off of that number waits, the person gave it, is no approver, or may
+            not give up as much as the write-offs of its workbook come to; nothing was changed.
     """
+    refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         waiting = {one["answer_id"]: one for one in resolution_rows.waiting_write_offs(connection)}
         if answer_id not in waiting:
@@ -159,12 +163,30 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
         given_by = waiting[answer_id]["given_by"]
-        if given_by.casefold() in {person.short.casefold(), person.declared.name.casefold()}:
+        if is_same(person, given_by, environment=environment):
             msg = f"{given_by} gave this write-off; somebody else must agree"
             raise UsageError(msg)
         _refuse_reviewer(person)
+        _refuse_beyond_limit(connection, waiting[answer_id], person=person)
         resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
     return str(waiting[answer_id]["break_id"])
+
+
+def _refuse_beyond_limit(connection: Any, answer: Mapping[str, Any], *, person: Person) -> None:
+    """Many small write-offs in one workbook are one large one."""
+    if resolution_rows.write_off_of(connection, answer["answer_id"]) is None:
+        msg = (
+            f"what break {answer['break_id']} came to in run {answer['run_id']} is not stored any "
+            "more, so nobody can agree to write it off; answer it in a newer workbook"
+        )
+        raise UsageError(msg)
+    sums = resolution_rows.write_offs_of_file(connection, answer["file_sha256"])
+    for currency, amount in sums.items():
+        what = "the write-offs of that workbook: it"
+        problem = beyond_limit(person.declared, currency=currency, amount=amount, what=what)
+        if problem:
+            msg = f"{problem}; let somebody with a higher limit agree; nothing was changed"
+            raise UsageError(msg)
 
 
 def _refuse_reviewer(person: Person) -> None:
@@ -173,7 +195,7 @@ def _refuse_reviewer(person: Person) -> None:
         raise UsageError(msg)
 
 
-def _refuse_same(person: Person, *, first: str) -> None:
-    if first.casefold() == person.declared.name.casefold():
+def _refuse_same(person: Person, *, first: str, environment: Environment) -> None:
+    if is_same(person, first, environment=environment):
         msg = f"{first} said so already; a second person must say the same"
         raise UsageError(msg)

@@ -6,18 +6,19 @@ Instructions move on: each state that a run found is kept once.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection, delete, func, insert, select
 
-from recon.matching.sources import INSTRUCTION_COLUMNS, Exported
-from recon.model import InstructionKind, InstructionState
+from recon.matching.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
+from recon.model import InstructionKind, InstructionState, Mode
 from recon.store.frames import frame_of_select
 from recon.store.runs import Run
 from recon.store.schema import instruction, instruction_version, observation, order_file, run_input
+from recon.store.schema import run as run_table
 
 VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
 
@@ -38,7 +39,8 @@ class Inputs:
     settlement: bool = False
     """Whether settlement files were a source of the account."""
     exported: tuple[Exported, ...] = ()
-    agreed_write_offs: frozenset[str] = frozenset()
+    agreed_write_offs: AgreedWriteOffs | None = None
+    """None: an earlier version ran it."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Input -> rows and digest, to see that nothing of it is gone."""
     last_reject_end: int | None = None
@@ -97,7 +99,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         "siblings": inputs.siblings,
         "settlement": inputs.settlement,
         "exported": [asdict(one) for one in inputs.exported],
-        "agreed_write_offs": sorted(inputs.agreed_write_offs),
+        "agreed_write_offs": inputs.agreed_write_offs and asdict(inputs.agreed_write_offs),
         "digests": dict(inputs.digests),
         "last_reject_end": inputs.last_reject_end,
         "moved_by_rules": inputs.moved_by_rules,
@@ -124,11 +126,45 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
         siblings=tuple(told["siblings"]),
         settlement=told.get("settlement", False),
         exported=tuple(Exported(**one) for one in told["exported"]),
-        agreed_write_offs=frozenset(told["agreed_write_offs"]),
+        agreed_write_offs=_agreed(told["agreed_write_offs"]),
         digests=told["digests"],
         last_reject_end=told.get("last_reject_end"),
         moved_by_rules=tuple(told["moved_by_rules"]),
     )
+
+
+def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
+    """What the account's first finished night that read its books found written off there.
+
+    Entry id -> currency and minor units; None when there was no such night yet.
+    """
+    found = connection.execute(
+        select(run_input.c.document)
+        .join(run_table, run_table.c.run_id == run_input.c.run_id)
+        .where(
+            run_table.c.merchant_id == run.merchant_id,
+            run_table.c.account_id == run.account_id,
+            run_table.c.mode == Mode.LIVE.value,
+            run_table.c.status == "finished",
+        )
+        .order_by(run_table.c.finished_at)
+    ).scalars()
+    known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in found)
+    entries = (one.entries for one in known if one is not None and one.entries is not None)
+    first = next(entries, None)
+    return None if first is None else dict(first)
+
+
+def _agreed(told: Any) -> AgreedWriteOffs | None:
+    """As it was kept; earlier versions kept a list of ids without what they came to."""
+    if not isinstance(told, Mapping):
+        return None
+    breaks, entries = told["breaks"], told["entries"]
+    return AgreedWriteOffs(_money(breaks), None if entries is None else _money(entries))
+
+
+def _money(told: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
+    return {key: (str(currency), int(amount)) for key, (currency, amount) in told.items()}
 
 
 def _newest(run: Run) -> Any:

@@ -5,14 +5,28 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, and_, func, insert, select, update
 
 from recon.resolutions import WRITE_OFF, Answer, Import, KeptAnswer
 from recon.store.history import Event, append
-from recon.store.schema import answer_file, break_answer
+from recon.store.schema import answer_file, break_answer, result_row
 
 Place = tuple[str, str]
 """Merchant and account."""
+
+
+_WRITTEN_OFF = (
+    select(break_answer.c.break_id, result_row.c.currency, result_row.c.exposure)
+    .join(
+        result_row,
+        and_(
+            result_row.c.run_id == break_answer.c.run_id,
+            result_row.c.section == "break",
+            result_row.c.id == break_answer.c.break_id,
+        ),
+    )
+    .where(break_answer.c.resolution == WRITE_OFF)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +105,48 @@ def imported_before(connection: Connection, sha256: str) -> bool:
     return bool(count)
 
 
-def agreed_write_offs(connection: Connection, account: tuple[str, str]) -> frozenset[str]:
-    """Ids of the account's breaks that two people agreed to write off."""
+def agreed_write_offs(
+    connection: Connection, account: tuple[str, str]
+) -> dict[str, tuple[str, int]]:
+    """What two people agreed to write off of an account: break id -> currency and minor units.
+
+    The money is the exposure that the answered workbook showed.
+    """
     found = connection.execute(
-        select(break_answer.c.break_id).where(
+        _WRITTEN_OFF.where(
             break_answer.c.merchant_id == account[0],
             break_answer.c.account_id == account[1],
-            break_answer.c.resolution == WRITE_OFF,
             break_answer.c.agreed_by != "",
-        )
+        ).order_by(break_answer.c.version)
     )
-    return frozenset(found.scalars())
+    return {row.break_id: (row.currency, row.exposure) for row in found}
+
+
+def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
+    """Currency and minor units that an answer would write off; None when its break is not kept."""
+    found = connection.execute(
+        _WRITTEN_OFF.where(break_answer.c.answer_id == answer_id)
+    ).one_or_none()
+    return None if found is None else (found.currency, found.exposure)
+
+
+def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
+    """Currency -> minor units of all that one returned workbook would write off."""
+    sums: dict[str, int] = {}
+    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
+    for row in connection.execute(query):
+        sums[row.currency] = sums.get(row.currency, 0) + row.exposure
+    return dict(sorted(sums.items()))
+
+
+def importers(connection: Connection, run_id: str) -> list[str]:
+    """Who brought answers into a run's night, as they were named."""
+    found = connection.execute(
+        select(answer_file.c.given_by)
+        .where(answer_file.c.run_id == run_id, answer_file.c.taken > 0)
+        .distinct()
+    )
+    return sorted(found.scalars())
 
 
 def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:

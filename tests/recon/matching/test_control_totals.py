@@ -10,7 +10,7 @@ import pytest
 from recon.matching.bridge import KNOWN_BEFORE, REPEATS
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.engine import prove
-from recon.matching.sources import LoadCounts
+from recon.matching.sources import AgreedWriteOffs, LoadCounts
 from recon.model import SourceFile, SourceKind, Verdict
 
 pytestmark = pytest.mark.xdist_group("control totals")
@@ -278,7 +278,7 @@ def revalued(proof: Proof) -> Proof:
 
 def not_agreed(proof: Proof) -> Proof:
     """A write-off that nobody agreed to closed a break."""
-    return replace(proof, sources=replace(proof.sources, agreed_write_offs=frozenset()))
+    return replace(proof, sources=replace(proof.sources, agreed_write_offs=AgreedWriteOffs()))
 
 
 def short_pay_out(proof: Proof) -> Proof:
@@ -360,7 +360,9 @@ def whole(make_case: Callable[[], Any]) -> Proof:
         case.sources(),
         merged_rows=stored,
         arrived={SourceKind.ORDERS: {KNOWN_BEFORE: len(case.sources().orders) - 1}},
-        agreed_write_offs=frozenset(first.breaks["break_id"]),
+        agreed_write_offs=AgreedWriteOffs(
+            dict.fromkeys(first.breaks["break_id"], ("EUR", 200)), {}
+        ),
     )
     return file_with(prove(told, rules=case.rules, as_of=case.as_of, previous=case.previous))
 

@@ -1,12 +1,13 @@
 from dataclasses import fields, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.approvers import Approver
+from recon.approvers import Approver, person_key
 from recon.limits import CurrencyLimits
 from recon.model import InstructionState
 from recon.settlement.allowance import RuleAllowance
@@ -30,6 +31,9 @@ DECIDES = (
     *("review_flag", "recurring_id", "contract_name", "gateway_request_id"),
     *("payee", "payee_digest", "sealed"),
 )
+
+
+DECLARED = {"anna": Approver(name="Anna Berg"), "jo": Approver(name="Jo Hill")}
 
 
 def changed(name: str, value: Any) -> Instruction:
@@ -96,6 +100,7 @@ def test_the_list_names_payees_who_were_never_paid_before() -> None:
     [
         (Approver(name="Anna  Berg", limit={"EUR": Decimal(500)}), "anna berg", "somebody else"),
         (Approver(name="Jo Hill", limit={"EUR": Decimal(500)}), "Ben", "somebody else"),
+        (Approver(name="Anna Berg", limit={"EUR": Decimal(500)}), "anna", "somebody else"),
         (Approver(name="Anna", role="reviewer", limit={"EUR": Decimal(500)}), "Ben", "reviewer"),
         (Approver(name="Anna", limit={"USD": Decimal(500)}), "Ben", "no limit in EUR"),
         (Approver(name="Anna", limit={"EUR": Decimal("99.99")}), "Ben", "limit of Anna"),
@@ -104,7 +109,12 @@ def test_the_list_names_payees_who_were_never_paid_before() -> None:
 )
 def test_who_may_be_the_second(person: Approver, first: str, said: str) -> None:
     """Another person, an approver, with a limit that covers the list, who did not ask for it."""
-    problem = problem_of_second(person, wanted=list_of([ONE]), first=first, requesters={"Jo Hill"})
+    problem = problem_of_second(
+        person,
+        wanted=list_of([ONE]),
+        others={first, "jo"},
+        key=partial(person_key, declared=DECLARED),
+    )
 
     assert said in problem
     assert bool(problem) is bool(said)

@@ -11,6 +11,7 @@ from recon.errors import SourceUnreadableError, UsageError
 from recon.resolutions import WHOLE_CAUSE, Import
 from recon.steps.identity import identify
 from recon.steps.resolutions import import_resolutions, sentence_of
+from recon.steps.sign_off import sign
 from recon.steps.verdicts import agree_write_off
 from recon.store import resolution_rows
 
@@ -47,8 +48,26 @@ class Returned:
         return self.path
 
 
+PEOPLE = """
+[approvers.jo]
+name = "Jo Hill"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.kim]
+name = "Kim Day"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.lee]
+name = "Lee Fox"
+role = "reviewer"
+limit = { EUR = 1000, USD = 1000, GBP = 1000 }
+[approvers.max]
+name = "Max Ott"
+limit = { EUR = 1, USD = 1, GBP = 1 }
+"""
+
+
 def wrong_amounts(merchant: Any) -> None:
     """A night with three orders whose amounts are not what the gateway holds."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = merchant.payments("captured")[:3]
     rows = [merchant.order(one, amount=str(int(float(one.amount)) + 7) + ".00") for one in paid]
     merchant.drop("orders.csv", *[row for row in rows if row["currency"] != "JPY"])
@@ -76,7 +95,8 @@ def newest_workbook(merchant: Any) -> Path:
 def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
     """Import a workbook as `jo`."""
     with merchant.environment() as environment:
-        return import_resolutions(path, by=by, form=form(), environment=environment)
+        person = identify(by, code=None, environment=environment)
+        return import_resolutions(path, person=person, form=form(), environment=environment)
 
 
 def test_answers_come_back_and_stand_in_the_next_workbook(desk: Any, workbook: Path) -> None:
@@ -100,7 +120,7 @@ def test_answers_come_back_and_stand_in_the_next_workbook(desk: Any, workbook: P
     assert shown == {
         "Resolution": "Order corrected",
         "Owner": "Jo Hill",
-        "Answered by": "jo",
+        "Answered by": "Jo Hill",
         "Answers so far": 1,
     }
 
@@ -130,7 +150,7 @@ def test_a_stale_answer_is_refused_with_its_cell(desk: Any, workbook: Path) -> N
 
     assert not done.taken
     assert done.refusals[0].cell.startswith("Breaks!")
-    assert "jo answered this break" in done.refusals[0].reason
+    assert "Jo Hill answered this break" in done.refusals[0].reason
 
 
 def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> None:
@@ -244,37 +264,77 @@ def test_a_workbook_of_another_database_is_refused(desk: Any, workbook: Path) ->
         take(desk, back.save("answered.xlsx"))
 
 
-def test_an_answer_needs_a_name(desk: Any, workbook: Path) -> None:
-    """Nobody answers without saying who."""
-    path = workbook
+@pytest.mark.parametrize("name", [" ", "somebody", "Jo Hil"])
+def test_an_answer_needs_a_declared_person(desk: Any, workbook: Path, name: str) -> None:
+    """A name is no free text: whoever brings answers stands in approvers.toml."""
+    with pytest.raises(UsageError, match=r"approvers\.toml declares no"):
+        take(desk, workbook, by=name)
 
-    with pytest.raises(UsageError, match="--as"):
-        take(desk, path, by=" ")
+
+def write_offs(desk: Any, workbook: Path, *, rows: int, by: str = "jo") -> list[Any]:
+    """So many write-offs in one workbook; those that wait now."""
+    back = Returned(workbook)
+    for row in range(rows):
+        back.answer("Written off (approved)", row=row)
+    take(desk, back.save("answered.xlsx"), by=by)
+    with desk.environment() as environment, environment.store.reading() as connection:
+        return resolution_rows.waiting_write_offs(connection)
+
+
+def agree(desk: Any, answer: Any, *, by: str) -> str:
+    """One person agrees to a write-off that waits."""
+    with desk.environment() as environment:
+        person = identify(by, code=None, environment=environment)
+        return agree_write_off(answer["answer_id"], person=person, environment=environment)
 
 
 def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
-    """Whoever gave it cannot agree, a reviewer cannot, another approver can."""
-    people = '[approvers.jo]\nname = "Jo Hill"\n[approvers.kim]\nname = "Kim Day"\n'
-    people += '[approvers.lee]\nname = "Lee Fox"\nrole = "reviewer"\n'
-    (desk.folder / "config" / "approvers.toml").write_text(people)
-    back = Returned(workbook)
-    key = back.answer("Written off (approved)")
-    take(desk, back.save("answered.xlsx"), by="jo")
-    with desk.environment() as environment:
-        with environment.store.reading() as connection:
-            (waiting,) = resolution_rows.waiting_write_offs(connection)
-        for name in ("jo", "lee"):
-            person = identify(name, code=None, environment=environment)
-            with pytest.raises(UsageError):
-                agree_write_off(waiting["answer_id"], person=person, environment=environment)
-        person = identify("kim", code=None, environment=environment)
-        agreed = agree_write_off(waiting["answer_id"], person=person, environment=environment)
+    """Whoever gave it cannot agree, under no name; a reviewer cannot; another approver can."""
+    (waiting,) = write_offs(desk, workbook, rows=1, by=" jo  HILL")
+    for name, why in (("jo", "somebody else"), ("Jo Hill", "somebody else"), ("lee", "reviewer")):
+        with pytest.raises(UsageError, match=why):
+            agree(desk, waiting, by=name)
+    agreed = agree(desk, waiting, by="kim")
+    with desk.environment() as environment, environment.store.reading() as connection:
+        known = resolution_rows.agreed_write_offs(connection, ("100042", "100042001"))
 
-    assert agreed == key
+    assert agreed == waiting["break_id"]
+    assert [*known] == [agreed]
+    assert known[agreed][1] > 0
+
+
+def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> None:
+    """The write-offs of one workbook count together: many small ones are one large one."""
+    waiting = write_offs(desk, workbook, rows=2)
+    with pytest.raises(UsageError, match=r"more .* than the limit of Max Ott"):
+        agree(desk, waiting[0], by="max")
+    with desk.environment() as environment, environment.store.reading() as connection:
+        (digest,) = {one["file_sha256"] for one in waiting}
+        sums = resolution_rows.write_offs_of_file(connection, digest)
+
+    assert sum(sums.values()) > 1000
+
+
+def test_whoever_brought_the_answers_does_not_review_them(desk: Any, workbook: Path) -> None:
+    """The reviewer is a second pair of eyes on the answers, too."""
+    back = Returned(workbook)
+    for row in range(2):
+        back.answer("Order corrected", row=row)
+    done = take(desk, back.save("answered.xlsx"), by="lee")
+    with desk.environment() as environment:
+        people = {
+            name: identify(name, code=None, environment=environment) for name in ("lee", "jo")
+        }
+        with pytest.raises(UsageError, match="Lee Fox brought answers into this night"):
+            sign(done.run_id, role="reviewer", person=people["lee"], environment=environment)
+        night = sign(done.run_id, role="reviewer", person=people["jo"], environment=environment)
+
+    assert [one.by for one in night.signed] == ["Jo Hill"]
 
 
 def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     """A file in minor units is one line, and one answer for the cause answers all of its breaks."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:4]
     rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid[:3]]
     short = merchant.order(paid[3], amount=f"{Decimal(paid[3].amount) + 7:.2f}")

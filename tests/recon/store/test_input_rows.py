@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from recon.matching.sources import Exported
+from recon.matching.sources import AgreedWriteOffs, Exported
 from recon.store import input_rows
 from recon.store.engine import Store
 from recon.store.input_rows import Inputs
@@ -15,7 +15,7 @@ INPUTS = Inputs(
     product_version="1",
     siblings=("100042002",),
     exported=(Exported("b1", "EUR", 1, booked=True),),
-    agreed_write_offs=frozenset({"b2"}),
+    agreed_write_offs=AgreedWriteOffs({"b2": ("EUR", 200)}, {"L1": ("EUR", 5)}),
     digests={"orders": "2 abc"},
     moved_by_rules=("Rules changed.",),
 )
