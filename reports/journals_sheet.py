@@ -41,7 +41,7 @@ MOVEMENT_WORDS = {
     "pending": "Waits for a side again",
     "unverified": "Cannot be judged tonight",
     "explained": "Another break says it now",
-    "not seen": "No row of tonight speaks of it",
+    "not seen": "No row of tonight speaks of it, or its books were not read",
 }
 
 JOURNALS = (

@@ -9,7 +9,7 @@ import pytest
 from flows.artifacts import Artifacts, artifact_key
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.model import ControlTotal, Mode, NightRequest, StepSummary, Verdict
+from recon.model import ControlTotal, End, Mode, NightRequest, StepSummary
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 
@@ -52,7 +52,7 @@ def test_an_artifact_that_prefect_refuses_never_stops_the_night(
     monkeypatch.setattr("flows.artifacts.create_progress_artifact", refuse)
     monkeypatch.setattr("flows.artifacts.create_table_artifact", refuse)
 
-    assert run_nightly(REQUEST, home=server.home, server=server) is Verdict.RECONCILED
+    assert run_nightly(REQUEST, home=server.home, server=server) is End.RECONCILED
     assert night.done[-1] == "report"
 
 

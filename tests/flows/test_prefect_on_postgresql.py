@@ -13,7 +13,7 @@ import pytest
 
 from flows.local import run_nightly
 from flows.prefect_server import free_port, prefect_server
-from recon.model import Mode, NightRequest, Verdict
+from recon.model import End, Mode, NightRequest
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")
@@ -78,7 +78,7 @@ def test_a_night_runs_while_prefect_keeps_its_state_on_postgresql(
             keys = connection.execute("SELECT DISTINCT key FROM artifact").fetchall()
             states = connection.execute("SELECT count(*) FROM task_run").fetchone()
 
-    assert verdict is Verdict.BREAKS_OPEN
+    assert verdict is End.BREAKS_OPEN
     assert runs == [("nightly 100042/100042001 2026-11-20 live · BREAKS OPEN", "COMPLETED")]
     assert {"summary-100042001", "workbook-100042001"} <= {key for (key,) in keys}
     assert states == (len(night.done),)

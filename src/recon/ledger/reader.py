@@ -35,10 +35,12 @@ def read_ledger(
     environment: Mapping[str, str],
     rules: Rules,
     zone: ZoneInfo | None = None,
+    rows_max: int | None = None,
 ) -> Ledger:
     """The entries of a file or a query, its rejects, and its counts.
 
-    `zone` is that of timestamps without an offset, UTC by default.
+    `zone` is that of timestamps without an offset, UTC by default. With `rows_max` a query gives
+    its first rows only, to be looked at; a file is read whole.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has, or the address is not set.
@@ -60,6 +62,7 @@ def read_ledger(
             query=source.query,
             wanted=frozenset(theirs.values()),
             amount=theirs.get("amount", ""),
+            rows_max=rows_max,
         )
         table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
     entries = table.frame[list(LEDGER_COLUMNS)]

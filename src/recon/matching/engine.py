@@ -170,7 +170,13 @@ def classified(
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
     fates = fates_of(found.rows, hosts=outcomes.host, previous=previous)
-    moved = movements(frames.breaks, fates=fates, previous=previous, reopens=found.reopens)
+    moved = movements(
+        frames.breaks,
+        fates=fates,
+        previous=previous,
+        reopens=found.reopens,
+        books=sources.ledger is not None,
+    )
     journals = propose(
         frames.breaks,
         effects=frames.effects,

@@ -26,7 +26,7 @@ STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
 FOR_GOOD = (LATE, RESOLVED, WRITTEN_OFF)
 CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
 """How a break stops being one. `explained`: the break of another account says it now; `not seen`:
-no row of tonight speaks of it, it left the window."""
+no row of tonight speaks of it: it left the window, or the books that it is about were not read."""
 
 MISSED_A_SIDE = frozenset(
     {
@@ -82,17 +82,18 @@ def movements(
     fates: Mapping[str, Fate],
     previous: Previous | None,
     reopens: Mapping[str, str],
+    books: bool,
 ) -> pd.DataFrame:
     """One row per break of last night or tonight (MOVEMENT_COLUMNS).
 
-    `reopens` is id -> the closed break that it opens again.
+    `reopens` is id -> the closed break that it opens again; `books`: a ledger was compared.
     """
     before = {} if previous is None else _by_id(previous.breaks)
     now = _by_id(breaks)
     broken = [
         one for one, fate in fates.items() if fate.state == SetState.BREAK and not fate.hosted
     ]
-    rows = [*_of_last_night(before, now=now, fates=fates)]
+    rows = [*_of_last_night(before, now=now, fates=fates, books=books)]
     rows += [
         _row(one, movement=_coming(one, reopens, previous), before={}, now=now.get(one, {}))
         for one in broken
@@ -149,9 +150,12 @@ def _of_last_night(
     *,
     now: Mapping[str, Mapping[str, Any]],
     fates: Mapping[str, Fate],
+    books: bool,
 ) -> Iterator[dict[str, Any]]:
     for one, was in before.items():
         movement = _closing(was, fate=fates.get(one))
+        if movement in FOR_GOOD and not books and _is_of_books(was):
+            movement = NOT_SEEN
         yield _row(
             one,
             movement=movement or _staying(was, now=now.get(one, {})),
@@ -179,6 +183,12 @@ def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:
     if Flag.WRITTEN_OFF in fate.flags.split(";"):
         return WRITTEN_OFF
     return LATE if was["code"] in MISSED_A_SIDE else RESOLVED
+
+
+def _is_of_books(was: Mapping[str, Any]) -> bool:
+    """Whether the books are a side of a break: without them nobody knows that it ended."""
+    effect = was["effect_ledger"]
+    return bool(pd.notna(effect) and effect != 0)
 
 
 def _staying(was: Mapping[str, Any], *, now: Mapping[str, Any]) -> str:
@@ -209,6 +219,6 @@ def _row(
 
 
 def _by_id(breaks: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    named = ["break_id", *_PLACE, "code", "currency", "exposure"]
+    named = ["break_id", *_PLACE, "code", "currency", "exposure", "effect_ledger"]
     cells = zip(*(breaks[name].tolist() for name in named), strict=True)
     return {str(row[0]): dict(zip(named, row, strict=True)) for row in cells}

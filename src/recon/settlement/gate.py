@@ -1,8 +1,9 @@
 """The gate before money: proofs that must hold before a single byte is sent.
 
-T0 to T3 and T9 as they stand before settling, the history chain, and no earlier night that is NOT
-PROVEN. A failed total or a broken chain closes the gate for everything; an unproven earlier night
-holds refunds, while captures go on (authorisations lapse).
+T0 to T3 and T9 as they stand before settling, the history chain, no earlier night that is NOT
+PROVEN, and books that could be read. A failed total or a broken chain closes the gate for
+everything; an unproven earlier night, or books that could not be read, hold refunds and payouts,
+while captures and cancels go on (authorisations lapse).
 """
 
 from collections.abc import Sequence
@@ -28,9 +29,13 @@ class Gate:
 
 
 def judge(
-    *, totals: Sequence[ControlTotal], chain_problem: str, unproven_nights: Sequence[str]
+    *,
+    totals: Sequence[ControlTotal],
+    chain_problem: str,
+    unproven_nights: Sequence[str],
+    books_unread: str = "",
 ) -> Gate:
-    """The gate from its three proofs."""
+    """The gate from its proofs; `books_unread` says why the ledger was not read."""
     failed = [total for total in totals if not total.passed]
     closed = ""
     if chain_problem:
@@ -41,11 +46,16 @@ def judge(
             for total in failed[:3]
         )
         closed = f"a control total before money does not tie: {told}"
-    held = ""
+    held = []
     if unproven_nights:
         dates = ", ".join(unproven_nights)
-        held = (
+        held.append(
             f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
             "or two people release it (`recon release`)"
         )
-    return Gate(closed, held)
+    if books_unread:
+        held.append(
+            f"the ledger was not read ({books_unread}); refunds and payouts wait until it is, "
+            "captures and cancels go on"
+        )
+    return Gate(closed, "; ".join(held))

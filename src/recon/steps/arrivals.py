@@ -185,7 +185,7 @@ def _note_all(
         noted = {
             source.name: source.rows_rejected > 0
             for source, _ in order_rows.files_of_night(connection, run)
-            if source.sha256.startswith(_ABSENT)
+            if source.sha256.startswith(ABSENT)
         }
         missed = _missed(connection, run, kind=kind)
     before = settlement_rows.NAME_PREFIX if kind is SourceKind.SETTLEMENT else ""
@@ -205,8 +205,13 @@ def _missed(connection: Any, run: Run, *, kind: SourceKind) -> set[str]:
     return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}
 
 
-_ABSENT = "00000000"
+ABSENT = "00000000"
 """How the hash of something that was never read begins."""
+
+
+def absent_sha256(*told: str) -> str:
+    """What stands as the hash of something that was never read."""
+    return ABSENT + hashlib.sha256("\x1f".join(told).encode()).hexdigest()[len(ABSENT) :]
 
 
 def note_absent(
@@ -219,12 +224,11 @@ def note_absent(
 ) -> None:
     """Put something that is not there among the sources; no problem: it is there now."""
     at = environment.clock()
-    told = hashlib.sha256(f"{name}\x1f{problem}\x1f{run.run_id}\x1f{at}".encode()).hexdigest()
     rejected = int(bool(problem))
     source = SourceFile(
         kind=kind,
         name=name,
-        sha256=_ABSENT + told[len(_ABSENT) :],
+        sha256=absent_sha256(name, problem, run.run_id, str(at)),
         size_bytes=0,
         rows_read=rejected,
         rows_accepted=0,

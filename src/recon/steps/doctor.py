@@ -13,7 +13,7 @@ from recon.dask_workers import DaskWorkers, connected
 from recon.errors import ReconError
 from recon.gateway_adapter.queries import ask
 from recon.model import Answer, Clock
-from recon.settings import AccountSettings, LedgerSource, Settings, load_settings
+from recon.settings import AccountSettings, Settings, load_settings
 from recon.steps import machine, settings_told
 from recon.steps.environment import (
     Environment,
@@ -25,6 +25,7 @@ from recon.steps.environment import (
 from recon.steps.lookout import watched
 from recon.steps.notices import told_by_settings
 from recon.steps.restore import link_missing
+from recon.steps.sources_told import inbox_told, ledger_told, settlement_told
 from recon.store import sending_rows
 from recon.store.engine import Store, open_store
 from recon.store.migrate import check_revision
@@ -81,19 +82,28 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
     yield from _reached(settings, variables=variables)
     for key, account in sorted(settings.accounts.items()):
-        yield from _account_checks(key, account)
+        yield from _account_checks(key, account, settings=settings, variables=variables)
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)
 
 
-def _account_checks(key: str, account: AccountSettings) -> Iterator[Check]:
-    """The folders and the books of one account."""
-    yield checked(f"inbox {key}", partial(_folder, account.inbox, os.R_OK))
+def _account_checks(
+    key: str, account: AccountSettings, *, settings: Settings, variables: Mapping[str, str]
+) -> Iterator[Check]:
+    """The folders and the books of one account, with rows of each file and of the ledger."""
+    look = partial(inbox_told, account=account, settings=settings)
+    yield checked(f"inbox {key}", partial(_read, account.inbox, look))
     if folder := account.settlement:
-        yield checked(f"settlement {key}", partial(_folder, folder.inbox, os.R_OK))
+        look = partial(settlement_told, account=account, settings=settings)
+        yield checked(f"settlement {key}", partial(_read, folder.inbox, look))
     yield checked(f"reports {key}", partial(_writable, account.reports))
-    yield checked(f"ledger {key}", partial(_ledger, account.ledger))
+    books = partial(ledger_told, account.ledger, settings=settings, variables=variables)
+    yield checked(f"ledger {key}", books)
+
+
+def _read(folder: Path, look: Callable[..., str]) -> str:
+    return look(Path(_folder(folder, os.R_OK)))
 
 
 def _of_database(
@@ -181,17 +191,6 @@ def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
         return f"none: this process does everything, in {cluster.partitions} part(s)"
     with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
         return f"{cluster.address}: {workers.told()}; {cluster.partitions} part(s)"
-
-
-def _ledger(source: LedgerSource | None) -> str:
-    if source is None:
-        return "none: the verdict is never better than INCOMPLETE (merchants.toml, ledger)"
-    if source.path is None:
-        return "a database, which a night reads"
-    if not source.path.is_file():
-        msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
-        raise ReconError(msg)
-    return str(source.path)
 
 
 def _history(store: Store, reports: Path, key: str) -> str:

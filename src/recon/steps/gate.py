@@ -4,9 +4,10 @@ from typing import Any
 
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
+from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
 from recon.steps.restore import resolve_pending, restored_since
-from recon.store import answers, history, proofs, runs
+from recon.store import answers, history, ledger_rows, proofs, runs
 from recon.store.runs import Run
 from recon.store.verified_head import NOTHING, keep_verified, verified
 
@@ -25,7 +26,10 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             merchant_id=run.merchant_id,
             account_id=run.account_id,
         )
-    return gates.judge(totals=totals, chain_problem=problem, unproven_nights=unproven)
+        unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+    return gates.judge(
+        totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
+    )
 
 
 def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:

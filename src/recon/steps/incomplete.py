@@ -8,7 +8,7 @@ from recon.matching.sources import Sources
 from recon.matching.verdict import allowance
 from recon.model import Answer, SetState, SourceKind, Verdict
 from recon.rules import Rules
-from recon.steps.arrivals import WHOLE_FILE
+from recon.steps.arrivals import ABSENT, WHOLE_FILE
 
 NO_ORDER_FILE = "no order file has arrived for this business date"
 NO_LEDGER = "no ledger was read: the account declares none (merchants.toml, `ledger`)"
@@ -39,8 +39,12 @@ def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) ->
 
 
 def _empty_sides(sources: Sources) -> Iterator[str]:
-    if sources.ledger is None:
+    books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
+    if sources.ledger is None and not books:
         yield NO_LEDGER
+    for file in books:
+        if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
+            yield f"every row of {file.name} was refused ({file.rows_rejected})"
     if any(file.kind is SourceKind.ORDERS for file in sources.files):
         if sources.orders.empty:
             yield "the order files hold no order that could be compared"

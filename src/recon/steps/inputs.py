@@ -21,8 +21,10 @@ from recon.matching.sources import AgreedWriteOffs, LeftOut, Previous, Sources
 from recon.matching.write_offs import booked_write_offs
 from recon.model import GatewayState, Quarantined, Reject, SourceFile
 from recon.rules import Rules
+from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.arrived_rows import order_steps, with_arrived
 from recon.steps.environment import Environment
+from recon.steps.keep_ledger import unread_files
 from recon.steps.query import previous_night
 from recon.steps.settled import settled
 from recon.steps.siblings import siblings_of, with_siblings
@@ -117,7 +119,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
-        entries = _of_account(extract, run=run)
+        unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+        # Books of which no row could be read are no books: every payment would lack its entry.
+        entries = None if unread else _of_account(extract, run=run)
         recent = _in_window(
             entries, run=run, rules=rules, asked=asked, lines=lines, instructions=instructions
         )
@@ -132,7 +136,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             opening_balance=_older(entries, than=recent),
             instructions=instructions,
             rejects=rejects,
-            files=(*files, *((extract[1],) if extract else ())),
+            files=(*files, *((extract[1],) if extract else unread_files(rejects))),
             universe=universe,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,

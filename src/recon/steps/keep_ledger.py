@@ -1,14 +1,17 @@
 """The ledger, read once per run and kept, so that both sides of a comparison see the same books."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from recon.errors import SourceUnreadableError
+from recon.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.file_layouts import STANDARD
 from recon.foreign_bytes.opening import CHANGED, FileBytes, read_bytes
 from recon.foreign_bytes.raw_table import refuse
 from recon.ledger import Ledger, read_ledger
+from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file import keep
-from recon.settings import AccountSettings
+from recon.settings import AccountSettings, LedgerSource
+from recon.steps.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.environment import Environment
 from recon.steps.settling import still_written
 from recon.store import ledger_rows, order_rows
@@ -19,30 +22,75 @@ EXTRACT_NAME = "ledger.jsonl"
 
 
 def keep_ledger(run: Run, *, environment: Environment) -> str:
-    """Read the account's ledger into the run; why the archive did not take it, in a sentence.
+    """Read the account's ledger into the run; what is to be told of it, in sentences.
+
+    Books that cannot be read are noted as one rejected row, and the night goes on without them.
 
     Raises:
-        SourceMissingError: its file does not exist.
-        SourceUnreadableError: it cannot be read, or is still being written.
         OutputError: the archive cannot be written.
     """
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     source = account.ledger
     if source is None:
         return ""
+    try:
+        ledger = _read(source, account=account, environment=environment)
+    except (SourceMissingError, SourceUnreadableError) as error:
+        name = source.path.name if source.path else "database"
+        _note_unread(run, name=name, error=error, environment=environment)
+        return f" The ledger could not be read: {error}."
+    private = _archive(ledger, account=account)
+    with environment.store.writing() as connection:
+        ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
+        order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
+    told = _refused_told(ledger)
+    return told + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
+
+
+def _read(source: LedgerSource, *, account: AccountSettings, environment: Environment) -> Ledger:
     if source.path is not None:
         growing = still_written([source.path], account=account, environment=environment)
         for path, why in growing.items():
             msg = f"{path} {why}"
             raise SourceUnreadableError(msg)
-    ledger = read_ledger(
-        source, environment=environment.variables, rules=environment.settings.rules
-    )
-    private = _archive(ledger, account=account)
+    return read_ledger(source, environment=environment.variables, rules=environment.settings.rules)
+
+
+def _note_unread(run: Run, *, name: str, error: ReconError, environment: Environment) -> None:
+    """One rejected row stands for the books, so that no total and no reader forgets them."""
+    reject = Reject(SourceKind.LEDGER, name, 0, WHOLE_FILE, str(error), "")
     with environment.store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
-        order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
-    return f" Not archived: {ledger.source_file.name}: {private}." if private else ""
+        order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
+
+
+def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
+    """The books that could not be read, as sources of one rejected row."""
+    return tuple(
+        SourceFile(
+            kind=SourceKind.LEDGER,
+            name=one.source,
+            sha256=absent_sha256(one.source, one.reason),
+            size_bytes=0,
+            rows_read=1,
+            rows_accepted=0,
+            rows_rejected=1,
+            rows_skipped=0,
+            rows_unassigned=1,
+        )
+        for one in rejects
+        if one.kind is SourceKind.LEDGER and one.column == WHOLE_FILE
+    )
+
+
+def _refused_told(ledger: Ledger) -> str:
+    """Rows of the books that were refused, and why the first was; "" for none."""
+    if not ledger.rejects:
+        return ""
+    first, file = ledger.rejects[0], ledger.source_file
+    return (
+        f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the first in "
+        f"line {first.line}, {first.column}: {first.reason}."
+    )
 
 
 def _archive(ledger: Ledger, *, account: AccountSettings) -> str:

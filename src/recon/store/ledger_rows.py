@@ -16,6 +16,16 @@ _SOURCE = select(run_source).where(
     run_source.c.run_id == bindparam("of_run"), run_source.c.kind == SourceKind.LEDGER.value
 )
 
+_REFUSED = (
+    select(reject)
+    .where(
+        reject.c.run_id == bindparam("of_run"),
+        reject.c.kind == SourceKind.LEDGER.value,
+        reject.c.file_id.is_(None),
+    )
+    .order_by(reject.c.reject_id)
+)
+
 
 def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: SourceFile) -> None:
     """Keep the extract of one run in place of an earlier attempt's."""
@@ -46,6 +56,25 @@ def load(connection: Connection, run_id: str) -> tuple[pd.DataFrame, SourceFile]
         .order_by(ledger_entry.c.position)
     )
     return frame_of_select(connection, query, columns=LEDGER_COLUMNS), source
+
+
+def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
+    """Why a run has no books to compare: they could not be read, or no row was accepted; "" else.
+
+    `whole_file` is the column of the reject that stands for books that could not be read.
+    """
+    refused = connection.execute(_REFUSED, {"of_run": run_id}).mappings().all()
+    whole = next((one for one in refused if one["column"] == whole_file), None)
+    if whole is not None:
+        return f"{whole['source']} could not be read: {whole['reason']}"
+    source = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
+    if not refused or source is None or source["rows_accepted"]:
+        return ""
+    first = refused[0]
+    return (
+        f"of {source['name']} every row was refused ({source['rows_rejected']}), the first in line "
+        f"{first['line']}, {first['column']}: {first['reason']}"
+    )
 
 
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str], int]:

@@ -34,3 +34,16 @@ def test_an_unproven_night_holds_refunds_but_not_captures() -> None:
     assert gate.hold_on(InstructionKind.CAPTURE) == ""
     assert "2026-11-19" in gate.hold_on(InstructionKind.REFUND)
     assert "2026-11-19" in gate.hold_on(InstructionKind.PAYOUT)
+
+
+def test_books_that_were_not_read_hold_what_gives_money_only() -> None:
+    """Authorisations lapse, so captures and cancels go; both holds are told where both hold."""
+    nights = ["2026-11-19"]
+    gate = judge(
+        totals=[TIES], chain_problem="", unproven_nights=nights, books_unread="no such file"
+    )
+
+    assert gate.hold_on(InstructionKind.CAPTURE) == gate.hold_on(InstructionKind.CANCEL) == ""
+    for kind in (InstructionKind.REFUND, InstructionKind.PAYOUT):
+        assert "no such file" in gate.hold_on(kind)
+        assert "2026-11-19" in gate.hold_on(kind)
