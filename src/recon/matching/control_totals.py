@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.matching.exact import Exact
+from recon.matching.explained_effects import remainders
 from recon.matching.joined_sets import Joined
 from recon.matching.journals import journal_totals
 from recon.matching.movements import roll_forward
@@ -23,6 +24,7 @@ from recon.matching.totals_of_inputs import (
     query_totals,
 )
 from recon.matching.totals_of_items import (
+    aside_beyond_bounds,
     bounds_totals,
     conservation_totals,
     exclusivity_totals,
@@ -55,6 +57,8 @@ class Proof:
     previous: Previous | None
     states: Words
     """What each set came to."""
+    ids: "pd.Series[int]"
+    """The set of each match_id and break_id."""
     moved: pd.DataFrame
     """See movements.movements."""
     journals: pd.DataFrame
@@ -67,6 +71,9 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
     scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
     scope = pd.concat([one.tally(rows=one.kept) for one in scoped.values()], ignore_index=True)
+    left_over = remainders(
+        frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules
+    )
     return (
         *file_totals(sources),
         *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
@@ -74,7 +81,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *conservation_totals(
             scope, frames=frames, places=places, tallies=tallies, covered=joined.covered
         ),
-        *leg_totals(scope, frames=frames, covered=joined.covered),
+        *leg_totals(scope, frames=frames, left_over=left_over, covered=joined.covered),
         *exclusivity_totals(scoped, exact=exact, places=places),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
@@ -84,12 +91,12 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined,
-            sources=sources,
             exact=exact,
+            aside=aside_beyond_bounds(sources, exact=exact, rules=proof.rules),
             frames=frames,
             places=places,
-            rules=proof.rules,
+            ids=proof.ids,
         ),
-        *tolerance_totals(frames.matches, rules=proof.rules),
+        *tolerance_totals(left_over, rules=proof.rules),
         *write_off_totals(sources, joined=joined, previous=proof.previous),
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import numpy as np
 import pandas as pd
 
 from recon.cluster import IN_PROCESS, Workers
@@ -186,8 +187,25 @@ def classified(
     )
     states = outcomes.states()
     return Proof(
-        sources, rules, exact, tallies, joined, frames, places, previous, states, moved, journals
+        sources,
+        rules,
+        exact,
+        tallies,
+        joined,
+        frames,
+        places,
+        previous,
+        states,
+        _sets_of(found.rows),
+        moved,
+        journals,
     )
+
+
+def _sets_of(rows: pd.DataFrame) -> "pd.Series[int]":
+    """The set of each id."""
+    own = rows[rows["own"].to_numpy(dtype=np.bool_)]
+    return pd.Series(own["set"].to_numpy(), index=own["identity"].to_numpy())
 
 
 def _judged(

@@ -1,5 +1,7 @@
 """Our own moves on a set: what we instructed, and what is known of it."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -9,9 +11,11 @@ from recon.matching.grouping import (
     Ints,
     Rows,
     amounts_of,
+    first_row,
     instants_of,
     latest,
     present,
+    taken,
     total,
 )
 from recon.matching.sources import INSTRUCTION_COLUMNS, frame_of
@@ -55,7 +59,7 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
         & rows["refund_reference_id"].ne("")
         & rows["kind"].eq(InstructionKind.REFUND)
     ).to_numpy()
-    columns: dict[str, Ints | Bools] = {}
+    columns: dict[str, Any] = {}
     for kind in KINDS:
         of_kind = rows["kind"].eq(kind).to_numpy()
         for standing, states in STANDINGS.items():
@@ -69,9 +73,26 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
     columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
     failed = np.where(failed_later, amount, 0)
     columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)
+    chosen = first_row(rows[["currency", "instruction_id"]], groups=sets, size=size)
+    columns["instruction_currency"] = taken(rows["currency"], rows=chosen)
     columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
     columns["instructed_at"] = latest(at, groups=sets, size=size)
     return pd.DataFrame(columns)
+
+
+def of_other_currency(
+    instructions: pd.DataFrame | None, *, sets: Rows, currency: "pd.Series[str]"
+) -> Bools:
+    """Sets with money that we moved, or may have moved, in another currency than the set's."""
+    size = len(currency)
+    if instructions is None:
+        return np.zeros(size, dtype=np.bool_)
+    moved = instructions["state"].isin(CONFIRMED_STATES | DOUBTFUL_STATES)
+    moved &= instructions["kind"].isin([InstructionKind.CAPTURE, InstructionKind.REFUND])
+    moved &= instructions["amount"].gt(0) & instructions["currency"].ne("")
+    named = instructions["currency"].to_numpy(dtype=object)
+    other = named != np.append(currency.to_numpy(dtype=object), "")[sets]
+    return present(moved.to_numpy() & other, groups=sets, size=size)
 
 
 def started_at(rows: pd.DataFrame) -> Ints:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from recon.matching.gateway_side import NUMBER, gateway_side
 from recon.matching.grouping import NO_INSTANT, Bools, Rows, present
-from recon.matching.instruction_side import instruction_side
+from recon.matching.instruction_side import instruction_side, of_other_currency
 from recon.matching.ledger_side import JUDGED, compared, entry_versions, ledger_side
 from recon.matching.nets import nets_of, primary
 from recon.matching.orders_side import Side, orders_side
@@ -82,6 +82,9 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
     sets["currency"] = _currency(sets)
     sets = sets.assign(**primary(nets, currency=sets["currency"]))
     sets["key_ambiguous"] = keys.ambiguous
+    sets["moves_foreign"] = of_other_currency(
+        sources.instructions, sets=keys.of["instructions"], currency=sets["currency"]
+    )
     _mark_evidence(sets, sources=sources, keys=keys)
     settled_items = _settled_items(lines, sets=keys.of["settlement"])
     return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, settled_items)
@@ -159,10 +162,10 @@ def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
 
 
 def _currency(sets: pd.DataFrame) -> "pd.Series[str]":
-    """The order's currency, else the gateway's or payout's, the ledger's, what was settled."""
+    """The order's, else the gateway's or payout's, the ledger's, what was settled, instructed."""
     currency = sets["order_currency"]
-    for side in ("gateway_currency", "payout_currency", "ledger_currency", "settled_currency"):
-        currency = currency.where(currency.ne(""), sets[side])
+    for side in ("gateway", "payout", "ledger", "settled", "instruction"):
+        currency = currency.where(currency.ne(""), sets[f"{side}_currency"])
     return currency
 
 

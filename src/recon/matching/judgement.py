@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from recon.matching.finding import Finding, Leg
 from recon.matching.ledger_leg import ledger_findings
-from recon.matching.orders_leg import instruction_findings, order_findings
+from recon.matching.orders_leg import SHOWN_MONEY, instruction_findings, order_findings
 from recon.matching.pattern import UNVERIFIED_REASONS, Pattern
 from recon.matching.settlement_leg import payout_findings, settlement_findings
+from recon.matching.state_table import Due
 from recon.model import BreakCode, Flag, SetState
 
 PRECEDENCE = tuple(BreakCode)
@@ -59,6 +60,8 @@ def judge(pattern: Pattern) -> Judgement:
         return Judgement(SetState.BREAK, (BreakCode.WRONG_ACCOUNT,))
     findings = tuple(_kept(pattern))
     late = [finding for finding in findings if pattern.is_late(finding.due)]
+    if not any(finding.code for finding in late):
+        late += _unexplained(pattern, findings=findings)
     codes = tuple(sorted({f.code for f in late if f.code}, key=PRECEDENCE.index))
     waits = tuple(finding for finding in findings if not pattern.is_late(finding.due))
     flags = tuple(sorted({*_flags(pattern), *(f.flag for f in late if f.flag)}))
@@ -85,6 +88,45 @@ def _kept(pattern: Pattern) -> Iterator[Finding]:
         if finding.leg in closed and finding.code not in _FIRM:
             continue
         yield finding
+
+
+def _unexplained(pattern: Pattern, *, findings: tuple[Finding, ...]) -> Iterator[Finding]:
+    """What neither a flag nor anything that is waited for explains, leg by leg.
+
+    Every difference has a finding of its own; this is the floor under them, so that no set is
+    MATCHED or PENDING with money that does not add up.
+    """
+    told = {finding.leg for finding in findings if finding.code or finding.due is not Due.NOW}
+    if _BOTH_LEGS.intersection(finding.code for finding in findings):
+        told.add(Leg.ORDERS)
+    if pattern.residual_orders and not told & {Leg.ORDERS, Leg.OURS}:
+        yield Finding(_of_orders(pattern), Leg.ORDERS)
+    if pattern.residual_ledger and Leg.LEDGER not in told:
+        yield Finding(_of_ledger(pattern), Leg.LEDGER)
+
+
+_BOTH_LEGS = frozenset({BreakCode.BOOKED_NOT_AT_GATEWAY, BreakCode.LEDGER_ONLY})
+"""Findings of the ledger that say the same of the leg of orders: the gateway has nothing."""
+
+
+def _of_orders(pattern: Pattern) -> BreakCode:
+    if pattern.gateway == "none":
+        return BreakCode.MISSING_AT_GATEWAY
+    if pattern.order == "none":
+        return BreakCode.MISSING_IN_ORDERS
+    if pattern.gateway not in SHOWN_MONEY:
+        return BreakCode.STATUS_CONFLICT
+    over = pattern.residual_orders > 0
+    return BreakCode.AMOUNT_OVER if over else BreakCode.AMOUNT_UNDER
+
+
+def _of_ledger(pattern: Pattern) -> BreakCode:
+    if pattern.payout:
+        return BreakCode.PAYOUT_AMOUNT_MISMATCH
+    if pattern.gateway == "none":
+        booked = BreakCode.BOOKED_NOT_AT_GATEWAY
+        return BreakCode.LEDGER_ONLY if pattern.order == "none" else booked
+    return BreakCode.LEDGER_AMOUNT_MISMATCH
 
 
 def _all(pattern: Pattern) -> Iterator[Finding]:
@@ -120,7 +162,7 @@ def _flags(pattern: Pattern) -> Iterator[Flag]:
         Flag.REPLY_ONLY: pattern.reply_only,
         Flag.ROUNDING: pattern.rounded or (pattern.ledger_rounded and pattern.covered),
         Flag.WRITTEN_OFF: pattern.closed_orders or pattern.closed_ledger,
-        Flag.CHARGEBACK_BOOKED: pattern.gateway == "chargeback" and pattern.ledger_chargeback,
+        Flag.CHARGEBACK_BOOKED: pattern.gateway == "chargeback" and pattern.ledger_chargeback > 0,
     }
     for flag, marked in marks.items():
         if marked:

@@ -24,26 +24,35 @@ def ledger_findings(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER, Due.HARD)
     if pattern.exchange_differs:
         yield Finding(BreakCode.FX_DIFFERENCE, Leg.LEDGER)
-    if pattern.ledger_chargeback and state not in {"none", "chargeback", "unmapped"}:
-        yield Finding(_unproven(pattern), Leg.LEDGER)
+    if state not in {"none", "chargeback", "unmapped"}:
+        yield from _booked_chargeback(pattern)
 
 
 def _booked_without_payment(pattern: Pattern) -> Iterator[Finding]:
-    if not pattern.ledger_net:
-        return
-    if pattern.order == "none":
-        yield Finding(BreakCode.LEDGER_ONLY, Leg.LEDGER, Due.BOOKED)
-    else:
-        yield Finding(BreakCode.BOOKED_NOT_AT_GATEWAY, Leg.LEDGER, Due.ORDER)
+    alone = pattern.order == "none"
+    due = Due.BOOKED if alone else Due.ORDER
+    if pattern.ledger_chargeback > 0:
+        yield Finding(BreakCode.CHARGEBACK_UNPROVEN, Leg.LEDGER, due)
+    if pattern.ledger_net:
+        code = BreakCode.LEDGER_ONLY if alone else BreakCode.BOOKED_NOT_AT_GATEWAY
+        yield Finding(code, Leg.LEDGER, due)
 
 
 def _chargeback(pattern: Pattern) -> Iterator[Finding]:
     if pattern.refund_evidence:
         yield Finding(BreakCode.CHARGEBACK_AFTER_REFUND, Leg.LEDGER)
-    if not pattern.ledger_chargeback:
+    if pattern.ledger_chargeback <= 0:
         yield Finding(BreakCode.CHARGEBACK_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
     else:
         yield from _mismatch(bool(pattern.ledger_net), pattern=pattern)
+
+
+def _booked_chargeback(pattern: Pattern) -> Iterator[Finding]:
+    """The gateway shows the payment otherwise; below 0 a reversal has no chargeback."""
+    if pattern.ledger_chargeback > 0:
+        yield Finding(_unproven(pattern), Leg.LEDGER)
+    elif pattern.ledger_chargeback < 0 and pattern.gateway in MONEY:
+        yield Finding(BreakCode.LEDGER_AMOUNT_MISMATCH, Leg.LEDGER)
 
 
 def _unproven(pattern: Pattern) -> BreakCode:
@@ -60,20 +69,14 @@ def _money(pattern: Pattern) -> Iterator[Finding]:
         yield Finding(BreakCode.MISSING_IN_LEDGER, Leg.LEDGER, Due.LEDGER, "ledger")
     else:
         yield from _mismatch(bool(pattern.ledger_capture_differs), pattern=pattern)
-    if pattern.refund_unknown:
+    if pattern.refund_unknown and not pattern.reply_only:
         return
     if pattern.refunded and not pattern.ledger_refunded:
         yield Finding(BreakCode.REFUND_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
-    elif pattern.refunded:
+    elif pattern.refunded or pattern.ledger_refunded < 0:
         yield from _mismatch(bool(pattern.ledger_refund_differs), pattern=pattern)
-    elif pattern.ledger_refunded and not _refund_is_ours(pattern):
+    elif pattern.ledger_refunded:
         yield Finding(BreakCode.LEDGER_REFUND_ONLY, Leg.LEDGER)
-
-
-def _refund_is_ours(pattern: Pattern) -> bool:
-    """A booked refund that we made and that the query does not show, or not yet."""
-    running = pattern.refund_confirmed and not pattern.is_late(Due.REFUND)
-    return bool(pattern.refund_covers_ledger and (pattern.reply_only or running))
 
 
 def _mismatch(differs: bool, *, pattern: Pattern) -> Iterator[Finding]:  # noqa: FBT001 - a guard

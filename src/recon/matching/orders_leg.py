@@ -25,6 +25,7 @@ def order_findings(pattern: Pattern) -> Iterator[Finding]:
     if not pattern.explained:
         yield from _table_findings(pattern)
         yield from _amount_findings(pattern)
+        yield from _other_refund(pattern)
 
 
 def _table_findings(pattern: Pattern) -> Iterator[Finding]:
@@ -53,11 +54,11 @@ def _replaced_codes(pattern: Pattern) -> frozenset[BreakCode]:
         codes.add(BreakCode.CAPTURE_DUE)
     if any(finding.code for finding in _cancel_findings(pattern)):
         codes.add(BreakCode.CANCEL_DUE)
-    if any(finding.code for finding in _refund_findings(pattern)) or pattern.reply_covers_order:
+    if any(finding.code for finding in _refund_findings(pattern)):
         codes.add(BreakCode.REFUND_DUE)
     if pattern.reply_only:
-        # The refund is our own, confirmed by its reply; only its amount cannot be shown.
-        codes.add(BreakCode.REFUND_UNEXPECTED)
+        # The refund is our own, confirmed by its reply; its amount is compared by itself.
+        codes |= {BreakCode.REFUND_DUE, BreakCode.REFUND_UNEXPECTED}
     return frozenset(codes)
 
 
@@ -89,7 +90,18 @@ def _over_or_under(sign: int) -> Finding:
 
 def _same_refund_state(pattern: Pattern) -> bool:
     """Elsewhere the table already says that a refund is due or unexpected."""
-    return cell_of(pattern.order, pattern.gateway).compare and not pattern.reply_covers_order
+    ours = pattern.reply_only or pattern.refund_running
+    return cell_of(pattern.order, pattern.gateway).compare and not ours
+
+
+def _other_refund(pattern: Pattern) -> Iterator[Finding]:
+    """A confirmed refund of ours that the query does not show, of more or less than the order."""
+    if not pattern.tells_refund:
+        return
+    if pattern.refunded_sign > 0 and (pattern.reply_only or pattern.refund_running):
+        yield Finding(BreakCode.REFUND_UNEXPECTED, Leg.ORDERS)
+    elif pattern.refunded_sign < 0 and pattern.reply_only:
+        yield Finding(BreakCode.REFUND_DUE, Leg.ORDERS)
 
 
 def instruction_findings(pattern: Pattern) -> Iterator[Finding]:

@@ -1,25 +1,20 @@
 """The judgement of every set: patterns judged once, the night's budget of rounding kept."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.facts import (
-    closed_by_write_off,
-    comparisons,
-    late_bits,
-    our_moves,
-    plain_facts,
-    unverified_reasons,
-)
+from recon.matching.facts import late_bits, our_moves, plain_facts, unverified_reasons
 from recon.matching.grace import due_columns, with_unproven
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows
 from recon.matching.joined_sets import Joined
 from recon.matching.judgement import Judgement, judge
 from recon.matching.pattern import distinct_patterns
+from recon.matching.residuals import Ours, legs
 from recon.matching.state_table import Due
-from recon.matching.wrong_account import wrong_accounts
+from recon.matching.wrong_account import brought_together, wrong_accounts
 from recon.model import Flag, SetState
 from recon.rules import Rules
 
@@ -38,6 +33,12 @@ class Outcomes:
     """The set whose break explains this one (another account), else -1."""
     due_at: Ints
     """When a PENDING set becomes late."""
+    sets: pd.DataFrame
+    """The sets as they were judged: a host has the rows of the set that it stands for."""
+    ours: Ours
+    """What our moves did beyond what the query shows."""
+    rounded: Ints
+    """What is called rounding, both legs together, unsigned minor units."""
 
     def states(self) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
         """The state of each set; a set explained elsewhere has its host's."""
@@ -49,41 +50,46 @@ class Outcomes:
 
 def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     """Judge every set; a second time without rounding where the budget is spent."""
-    sets = joined.sets
-    reasons = unverified_reasons(sets)
-    plain = ~(sets["over_authorised"] | sets["refund_excess"]).to_numpy()
-    plain &= sets["refund_confirmed"].add(sets["refund_doubtful"]).eq(0).to_numpy()
-    moved = wrong_accounts(sets, judged=(reasons == 0) & plain)
-    sets["wrong_account"], sets["account_ambiguous"] = moved.wrong, moved.ambiguous
+    moved = wrong_accounts(joined.sets, judged=unverified_reasons(joined.sets) == 0)
+    joined.sets["wrong_account"] = moved.wrong
+    joined.sets["account_ambiguous"] = moved.ambiguous
+    sets = brought_together(joined.sets, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
+    moves, ours = our_moves(sets, refund_late=due[Due.REFUND] <= as_of, rules=rules)
     fixed = {
-        **plain_facts(sets, covered=joined.covered),
-        **our_moves(sets, rules=rules),
-        **closed_by_write_off(sets, covered=joined.covered),
-        "unverified": reasons,
+        **plain_facts(sets, ours=ours, covered=joined.covered),
+        **moves,
+        "unverified": unverified_reasons(sets),
         "late": late_bits(due, as_of=as_of),
     }
+    sums = _Sums(sets, ours, joined.covered, rules)
     strict = np.zeros(len(sets), dtype=np.bool_)
-    outcomes = _judged(sets, fixed=fixed, due=due, host=moved.host, strict=strict, rules=rules)
+    outcomes = _judged(sums, fixed=fixed, due=due, host=moved.host, strict=strict)
     strict = _over_budget(sets, outcomes=outcomes, rules=rules)
     if strict.any():
-        outcomes = _judged(sets, fixed=fixed, due=due, host=moved.host, strict=strict, rules=rules)
+        outcomes = _judged(sums, fixed=fixed, due=due, host=moved.host, strict=strict)
     return outcomes
 
 
+class _Sums(NamedTuple):
+    """What the legs are added up from."""
+
+    sets: pd.DataFrame
+    ours: Ours
+    covered: bool
+    rules: Rules
+
+
 def _judged(
-    sets: pd.DataFrame,
-    *,
-    fixed: dict[str, Ints],
-    due: dict[Due, Ints],
-    host: Rows,
-    strict: Bools,
-    rules: Rules,
+    sums: _Sums, *, fixed: dict[str, Ints], due: dict[Due, Ints], host: Rows, strict: Bools
 ) -> Outcomes:
-    facts = {**fixed, **comparisons(sets, rules=rules, strict=strict)}
-    numbers, patterns = distinct_patterns(facts)
+    both = legs(
+        sums.sets, ours=sums.ours, rules=sums.rules, strict=strict, covered=sums.covered
+    )
+    numbers, patterns = distinct_patterns({**fixed, **both.facts})
     judgements = tuple(judge(pattern) for pattern in patterns)
-    return Outcomes(numbers, judgements, host, _due_at(numbers, judgements=judgements, due=due))
+    due_at = _due_at(numbers, judgements=judgements, due=due)
+    return Outcomes(numbers, judgements, host, due_at, sums.sets, sums.ours, both.rounded)
 
 
 def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[Due, Ints]) -> Ints:
@@ -111,10 +117,9 @@ def _over_budget(sets: pd.DataFrame, *, outcomes: Outcomes, rules: Rules) -> Boo
     flagged = [
         Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judgements
     ]
-    rounded = np.array(flagged, dtype=np.bool_)[outcomes.patterns]
-    effect = (sets["gateway_net"] - sets["order_net"]).abs()
-    effect += (sets["gateway_net"] - sets["ledger_net"]).abs() * sets["ledger_present"]
-    spent = effect.where(rounded, 0).groupby([sets[name] for name in ACCOUNT]).transform("sum")
+    matched = np.array(flagged, dtype=np.bool_)[outcomes.patterns]
+    rounded = pd.Series(outcomes.rounded).where(matched, 0)
+    spent = rounded.groupby([sets[name] for name in ACCOUNT]).transform("sum")
     budget = sets["currency"].map(budgets)
     limited = budget.notna()
     over = np.zeros(len(sets), dtype=np.bool_)

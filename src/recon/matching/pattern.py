@@ -46,9 +46,12 @@ class Pattern:
     unmapped: int
     several_payments: int
     net_sign: int
+    """These three: with what our replies say of refunds, where the order tells of refunds."""
     captured_sign: int
     refunded_sign: int
     rounded: int
+    residual_orders: int
+    """Sign of what nothing explains on the leg of orders."""
     both_known: int
     over_authorised: int
     over_refund: int
@@ -58,6 +61,7 @@ class Pattern:
     """A confirmed instruction of ours explains exactly what the gateway shows."""
     captured: int
     refunded: int
+    """With what our replies say of refunds."""
     refund_unknown: int
     covered: int
     """A ledger was given."""
@@ -65,9 +69,12 @@ class Pattern:
     ledger_captured: int
     ledger_refunded: int
     ledger_chargeback: int
+    """These two: signs; below 0 a reversal stands without its original."""
     ledger_capture_differs: int
     ledger_refund_differs: int
     ledger_rounded: int
+    residual_ledger: int
+    """Sign of what nothing explains on the leg of the ledger."""
     booked_twice: int
     refund_evidence: int
     chargeback_before: int
@@ -89,8 +96,10 @@ class Pattern:
     refund_failed_later: int
     reply_only: int
     """A confirmed refund that the query cannot show."""
-    reply_covers_order: int
-    refund_covers_ledger: int
+    refund_running: int
+    """A confirmed refund that the query does not show yet, within its grace."""
+    tells_refund: int
+    """The order says what it expects refunded."""
     review_confirmed: int
     """These three: and the gateway still has it in review."""
     review_rejected: int

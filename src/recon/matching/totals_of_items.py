@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.exact import Exact
+from recon.matching.explained_effects import Remainders, explained
 from recon.matching.facts import BOUNDED
 from recon.matching.gateway_side import authorised_amounts
 from recon.matching.grouping import Rows, amounts_of
@@ -35,14 +36,6 @@ from recon.rules import Rules
 SOURCES_OF = {"order": ("orders",), "gateway": ("gateway", "payouts"), "ledger": ("ledger",)}
 """Column of the result -> the sources whose items it shows; a payout is money of the gateway."""
 SOURCES = ("orders", "gateway", "ledger", "payouts", "settlement")
-EXPLAINS_EFFECT = (
-    Flag.ROUNDING,
-    Flag.INSTRUCTED,
-    Flag.REPLY_ONLY,
-    Flag.CHARGEBACK_BOOKED,
-    Flag.WRITTEN_OFF,
-)
-"""Only under one of these may a match carry an effect."""
 
 
 def conservation_totals(
@@ -98,8 +91,13 @@ def _added(*parts: Mapping[Place, int]) -> dict[Place, int]:
     return together
 
 
-def leg_totals(scope: pd.DataFrame, *, frames: Frames, covered: bool) -> Iterator[ControlTotal]:
-    """T5: the difference of two sides = their effects over breaks, pending, unverified, matches."""
+def leg_totals(
+    scope: pd.DataFrame, *, frames: Frames, left_over: Remainders, covered: bool
+) -> Iterator[ControlTotal]:
+    """T5: the difference of two sides = their effects over breaks, pending, unverified, matches.
+
+    And of no match is anything left that its flags do not explain to the minor unit (`left_over`).
+    """
     nets = {source: sums(scope[scope["source"].eq(source)]) for source in SOURCES}
     nets["orders and payouts"] = _added(nets["orders"], nets["payouts"])
     nets["gateway and payouts"] = _added(nets["gateway"], nets["payouts"])
@@ -116,22 +114,13 @@ def leg_totals(scope: pd.DataFrame, *, frames: Frames, covered: bool) -> Iterato
         left = _added(nets[plus], {place: -amount for place, amount in nets[minus].items()})
         name = f"{plus} - {minus} = effects"
         yield from paired(f"T5{leg}", name, left=left, right=effects[leg], measure="amount")
-    yield from _explained_matches(frames.matches)
+    name = "matches with an effect = those whose flag explains it"
+    yield from compared_rows("T5A", name, left=left_over.matches, right=explained(left_over))
 
 
 def _effects(frames: Frames, *, leg: str) -> dict[Place, int]:
     open_effects = [sums(frame, column=f"effect_{leg}") for frame in _calm(frames)]
     return _added(sums(frames.effects[frames.effects["leg"].eq(leg)]), *open_effects)
-
-
-def _explained_matches(matches: pd.DataFrame) -> Iterator[ControlTotal]:
-    """T5: matches that carry an effect = those that show a flag which may carry one."""
-    effect = matches["effect_orders"].fillna(0).ne(0) | matches["effect_ledger"].fillna(0).ne(0)
-    carrying = matches[effect.to_numpy()]
-    pattern = "|".join(flag.value for flag in EXPLAINS_EFFECT)
-    flagged = carrying[carrying["flags"].str.contains(pattern)]
-    name = "matches with an effect = those whose flag explains it"
-    yield from compared_rows("T5A", name, left=carrying, right=flagged)
 
 
 def exclusivity_totals(
@@ -151,17 +140,26 @@ def exclusivity_totals(
 def bounds_totals(
     joined: Joined,
     *,
-    sources: Sources,
     exact: Exact,
+    aside: pd.DataFrame,
     frames: Frames,
     places: pd.DataFrame,
-    rules: Rules,
+    ids: "pd.Series[int]",
 ) -> Iterator[ControlTotal]:
-    """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown as breaks.
+    """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown.
 
-    The gateway names no chargeback amount, so a chargeback is bounded by its own code, not here.
+    Shown is what stands among the breaks, or among the matches as written off. The gateway names
+    no chargeback amount, so a chargeback is bounded by its own code, not here.
+
+    Args:
+        joined: what was left for judgement, in sets.
+        exact: what was set aside.
+        aside: what of it is beyond a bound (see aside_beyond_bounds).
+        frames: the result.
+        places: where every item went.
+        ids: the set of each id.
     """
-    beyond = _beyond_bounds(joined, instructions=sources.instructions)
+    beyond = _beyond_bounds(joined, instructions=exact.sources.instructions)
     sets = joined.sets.assign(set=np.arange(len(joined.sets)))
     judged = ~places["state"].eq(SetState.UNVERIFIED)
     gateway = places[places["source"].eq("gateway") & judged]
@@ -171,12 +169,13 @@ def bounds_totals(
     left = sets[sets["set"].isin(beyond) & sets["set"].isin(named["set"])]
     codes = {BreakCode.OVER_REFUND.value, BreakCode.OVER_CAPTURE.value}
     words = frames.breaks["flags"].str.split(";")
-    told = frames.breaks["code"].isin(codes) | words.map(lambda w: bool(codes.intersection(w)))
-    ids = frames.breaks[told.to_numpy(dtype=np.bool_)]["break_id"]
-    shown = named[named["break_id"].isin(ids)]["set"]
-    right = left[left["set"].isin(shown)]
+    open_ = frames.breaks["code"].isin(codes) | words.map(lambda w: bool(codes.intersection(w)))
+    told = frames.breaks[open_.to_numpy(dtype=np.bool_)]["break_id"]
+    shown = named[named["break_id"].isin(told)]["set"]
+    written_off = frames.matches["flags"].str.contains(Flag.WRITTEN_OFF.value)
+    closed = ids.reindex(frames.matches.loc[written_off, "match_id"])
+    right = left[left["set"].isin(shown) | left["set"].isin(closed)]
     name = "sets beyond refunds <= captured <= authorised = those shown"
-    aside = _aside_beyond_bounds(sources, exact=exact, rules=rules)
     left = pd.concat([left[ACCOUNT_CURRENCY], aside])
     if left.empty:
         # None beyond a bound is said, not left out: this total is a gate before money.
@@ -191,7 +190,7 @@ def _accounts(places: pd.DataFrame, *, joined: Joined) -> set[tuple[str, str]]:
     return {(str(merchant), str(account)) for merchant, account in accounts.itertuples(index=False)}
 
 
-def _aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> pd.DataFrame:
+def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> pd.DataFrame:
     """Payments that were set aside although they are beyond a bound: there must be none."""
     gateway, rows = sources.gateway, exact.rows["gateway"]
     amount, captured, refunded = (
@@ -223,11 +222,10 @@ def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> Rows
     return np.union1d(beyond.to_numpy(), items.loc[over, "set"].unique())
 
 
-def tolerance_totals(matches: pd.DataFrame, *, rules: Rules) -> Iterator[ControlTotal]:
+def tolerance_totals(left_over: Remainders, *, rules: Rules) -> Iterator[ControlTotal]:
     """T10: rounding beyond the night's budget = 0, where a budget is set."""
-    rounded = matches[matches["flags"].str.contains(Flag.ROUNDING.value)]
-    effect = rounded["effect_orders"].fillna(0).abs() + rounded["effect_ledger"].fillna(0).abs()
-    spent = sums(rounded.assign(amount=effect))
+    left = np.abs(left_over.orders) + np.abs(left_over.ledger)
+    spent = sums(left_over.matches.assign(amount=left)[left_over.rounded])
     for place, amount in sorted(spent.items()):
         tolerance = rules.tolerance.get(place[2])
         budget = None if tolerance is None else tolerance.night_budget_minor_units

@@ -68,6 +68,45 @@ def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
     return moved
 
 
+def brought_together(sets: pd.DataFrame, *, host: Rows) -> pd.DataFrame:
+    """The sets with what stands in another account beside the rows that it belongs to.
+
+    A host is judged as if its records were in one account, so that what else is wrong with them is
+    told on its break. Sets that are not hosts stay as they are.
+    """
+    away = np.flatnonzero(host >= 0)
+    if not away.size:
+        return sets
+    together = sets.copy()
+    for name in sets.columns:
+        if name not in _OF_ITS_ACCOUNT:
+            values = sets[name].to_numpy().copy()
+            values[host[away]] = _joined(name, values[host[away]], values[away])
+            together[name] = pd.Series(values, index=sets.index, dtype=sets[name].dtype)
+    return together
+
+
+_OF_ITS_ACCOUNT = frozenset(
+    {"merchant_id", "account_id", "order_no", "key", "kind", "currency", "currencies"}
+)
+_WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
+_ONE_OF_BOTH = frozenset({"order_state", "gateway_state", "payout", "ledger_any"})
+_LATEST = ("_at", "_date", "settled_from", "settled_until")
+
+
+def _joined(name: str, one: "np.ndarray[Any, Any]", other: "np.ndarray[Any, Any]") -> Any:
+    """Texts: the one that is given; instants: the later; marks: either; amounts: their sum."""
+    if one.dtype == object:
+        return np.where(one == "", other, one)
+    if name in _WHERE_BOTH_ARE:
+        return one & other
+    if one.dtype == np.bool_:
+        return one | other
+    if name in _ONE_OF_BOTH or name.endswith(_LATEST):
+        return np.maximum(one, other)
+    return one + other
+
+
 def _one_sided(sets: pd.DataFrame) -> Bools:
     order = np.isin(sets["order_state"], _LIVE_ORDERS)
     payment = np.isin(sets["gateway_state"], _LIVE_PAYMENTS)

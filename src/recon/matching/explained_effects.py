@@ -1,0 +1,154 @@
+"""What the flags of matches leave of their effects: worked out once more, for T5 and T10.
+
+Starts from the matches as they are shown and from the rows of the sources, and shares nothing with
+the judgement but the sets.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.grouping import Bools, Ints, Rows, amounts_of, total
+from recon.matching.joined_sets import Joined
+from recon.matching.ledger_side import booked
+from recon.matching.sources import Sources
+from recon.matching.tolerance import tolerance_of
+from recon.matching.versions import NEW
+from recon.model import (
+    CONFIRMED_STATES,
+    REVERSAL_SUFFIX,
+    EntryType,
+    Flag,
+    InstructionKind,
+    OrderStatus,
+)
+from recon.rules import Rules
+
+EXPLAINS_EFFECT = (
+    Flag.ROUNDING,
+    Flag.INSTRUCTED,
+    Flag.REPLY_ONLY,
+    Flag.CHARGEBACK_BOOKED,
+    Flag.WRITTEN_OFF,
+)
+"""Only under one of these may a match carry an effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remainders:
+    """Matches that carry an effect or a flag that may explain one, and what is left of it."""
+
+    matches: pd.DataFrame
+    orders: Ints
+    """Before rounding, minor units (grain: match)."""
+    ledger: Ints
+    rounded: Bools
+    """Matches that call what is left rounding."""
+    within: Bools
+    """And their tolerance allows it on both legs."""
+
+
+def remainders(
+    matches: pd.DataFrame, *, ids: "pd.Series[int]", joined: Joined, sources: Sources, rules: Rules
+) -> Remainders:
+    """What each flag explains, taken off the effects of its match.
+
+    Args:
+        matches: the matches that were classified.
+        ids: the set of each match_id.
+        joined: the sets.
+        sources: what they were made of.
+        rules: the tolerances.
+    """
+    effects = [amounts_of(matches[f"effect_{leg}"]) for leg in ("orders", "ledger")]
+    known = matches["match_id"].isin(ids.index).to_numpy()
+    carries = (effects[0] != 0) | (effects[1] != 0) | matches["flags"].ne("").to_numpy()
+    rows = matches[known & carries].reset_index(drop=True)
+    sets = ids.reindex(rows["match_id"]).to_numpy(dtype=np.intp)
+    orders, ledger = (effect[known & carries] for effect in effects)
+    flagged = {flag: rows["flags"].str.contains(flag.value).to_numpy() for flag in EXPLAINS_EFFECT}
+    facts = _facts(joined, sources=sources)
+    at = {name: column[sets] for name, column in facts.items()}
+    hidden = flagged[Flag.REPLY_ONLY] * np.maximum(at["refunds"] - at["refunded"], 0)
+    instructed = flagged[Flag.INSTRUCTED] & _as_instructed(at)
+    uncaptured = np.where(
+        instructed & (at["captures"] > 0) & (at["guessed"] > 0), at["captured"] - at["captures"], 0
+    )
+    orders = np.where(instructed, 0, orders - hidden * (at["tells"] > 0))
+    charged = flagged[Flag.CHARGEBACK_BOOKED] & (orders != 0)
+    orders = orders + charged * (at["captured"] - at["refunded"])
+    ledger = (ledger - hidden - uncaptured) * joined.covered
+    written = np.where(flagged[Flag.WRITTEN_OFF], at["written"], 0)
+    orders, ledger = (
+        np.where((np.abs(left) == written) & (written > 0), 0, left) for left in (orders, ledger)
+    )
+    small = [
+        np.abs(left) <= tolerance_of(amounts_of(rows[base]), currency=rows["currency"], rules=rules)
+        for left, base in ((orders, "order_amount"), (ledger, "gateway_amount"))
+    ]
+    rounded = flagged[Flag.ROUNDING]
+    return Remainders(rows, orders, ledger, rounded, rounded & small[0] & small[1])
+
+
+def explained(left: Remainders) -> pd.DataFrame:
+    """The matches of which nothing is left."""
+    nothing = (left.orders == 0) & (left.ledger == 0)
+    whole: pd.DataFrame = left.matches[nothing | left.within]
+    return whole
+
+
+def _as_instructed(at: dict[str, Ints]) -> Bools:
+    """Our confirmed moves come to what the gateway shows."""
+    captured = (at["captures"] > 0) & (
+        (at["captures"] == at["captured"])
+        | ((at["guessed"] > 0) & (at["captures"] <= at["captured"]))
+    )
+    refunded = (at["refunds"] > 0) & (at["refunds"] == at["refunded"])
+    cancelled = (at["cancels"] > 0) & (at["captured"] == 0)
+    return np.asarray(captured | refunded | cancelled, dtype=np.bool_)
+
+
+def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
+    """Sums of the rows of every set, minor units; marks as counts."""
+    size = joined.keys.size
+    payments, orders = joined.gateway.items, joined.orders.items
+    paid = payments["set"].to_numpy(dtype=np.intp)
+    told = sources.orders["status"].to_numpy(dtype=object)[orders["row"].to_numpy()]
+    tells = np.isin(told, [OrderStatus.PARTIALLY_REFUNDED.value, OrderStatus.REFUNDED.value])
+    guessed = ~payments["captured_known"].to_numpy(dtype=np.bool_)
+    return {
+        **_moved(sources.instructions, sets=joined.keys.of["instructions"], size=size),
+        "written": _written(sources.ledger, joined=joined, size=size),
+        "tells": total(tells.astype(np.int64), groups=orders["set"].to_numpy(), size=size),
+        "captured": total(payments["captured"].to_numpy(), groups=paid, size=size),
+        "refunded": total(payments["refunded"].to_numpy(), groups=paid, size=size),
+        "guessed": total(guessed.astype(np.int64), groups=paid, size=size),
+    }
+
+
+def _moved(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> dict[str, Ints]:
+    """What we captured, refunded and cancelled, as confirmed."""
+    kinds = ("capture", "refund", "cancel")
+    if instructions is None:
+        return {f"{kind}s": np.zeros(size, dtype=np.int64) for kind in kinds}
+    sure = instructions["state"].isin(CONFIRMED_STATES)
+    amount = amounts_of(instructions["amount"])
+    found = {}
+    for kind in kinds:
+        mine = (sure & instructions["kind"].eq(InstructionKind(kind))).to_numpy()
+        moved = mine.astype(np.int64) if kind == "cancel" else np.where(mine, amount, 0)
+        found[f"{kind}s"] = total(moved, groups=sets, size=size)
+    return found
+
+
+def _written(ledger: pd.DataFrame | None, *, joined: Joined, size: int) -> Ints:
+    """Write-offs less their reversals."""
+    if ledger is None:
+        return np.zeros(size, dtype=np.int64)
+    kind, once = ledger["entry_type"], joined.ledger.versions == NEW
+    amount = booked(ledger).amount
+    off = kind.eq(EntryType.WRITE_OFF).to_numpy() & once
+    back = kind.eq(EntryType.WRITE_OFF + REVERSAL_SUFFIX).to_numpy() & once
+    moved = np.where(off, amount, 0) - np.where(back, amount, 0)
+    return total(moved, groups=joined.keys.of["ledger"], size=size)
