@@ -83,9 +83,7 @@ class _Sums(NamedTuple):
 def _judged(
     sums: _Sums, *, fixed: dict[str, Ints], due: dict[Due, Ints], host: Rows, strict: Bools
 ) -> Outcomes:
-    both = legs(
-        sums.sets, ours=sums.ours, rules=sums.rules, strict=strict, covered=sums.covered
-    )
+    both = legs(sums.sets, ours=sums.ours, rules=sums.rules, strict=strict, covered=sums.covered)
     numbers, patterns = distinct_patterns({**fixed, **both.facts})
     judgements = tuple(judge(pattern) for pattern in patterns)
     due_at = _due_at(numbers, judgements=judgements, due=due)

@@ -168,7 +168,16 @@ def _by_currency(facts: Facts) -> str:
     }
     told = {side: _sums(said) for side, said in sides.items()}
     told |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
+    told["our instructions"] = _sums(
+        Said("", one.currency, one.amount)
+        for one in rows.moves
+        if one.kind in _MOVED_BY and one.state in _MOVED and one.currency != facts.currency
+    )
     return listed([f"{side} {words}" for side, words in told.items() if words])
+
+
+_MOVED_BY = frozenset({"capture", "refund"})
+_MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 
 
 def _sums(said: Iterable[Said]) -> str:

@@ -47,9 +47,7 @@ class Legs(NamedTuple):
     """What is called rounding, both legs together, unsigned."""
 
 
-def legs(
-    sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered: bool
-) -> Legs:
+def legs(sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
     """Compare both legs, gross and net, and find what nothing explains.
 
     Args:

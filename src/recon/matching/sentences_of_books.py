@@ -14,6 +14,16 @@ def _covered(facts: Facts) -> bool:
     return facts.covered
 
 
+def _refunded_by_reply(facts: Facts) -> bool:
+    """Our reply tells of more refunded than the query shows."""
+    return facts.refund_confirmed > facts.gateway_refunded
+
+
+def _captured_less(facts: Facts) -> bool:
+    """The query tells what was authorised, our reply what was taken of it."""
+    return 0 < facts.capture_confirmed < facts.gateway_captured
+
+
 def _is_higher(facts: Facts) -> bool:
     return facts.fee_gap > 0
 
@@ -44,10 +54,11 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     _C.BOOKED_NOT_AT_GATEWAY: (Sentence("{Ledger_has}, {order_says}; {gateway_says}."),),
     _C.REFUND_NOT_BOOKED: (
         Sentence(
-            "The gateway refunded {gateway_refunded}, the ledger has no refund.",
-            lambda facts: not facts.ledger_refund,
+            "Our refund of {refund_confirmed} was confirmed, {refund_seen}; the ledger has no "
+            "refund.",
+            _refunded_by_reply,
         ),
-        _BOTH,
+        Sentence("The gateway refunded {gateway_refunded}, the ledger has no refund."),
     ),
     _C.LEDGER_REFUND_ONLY: (
         Sentence(
@@ -55,7 +66,17 @@ OF_BOOKS: Mapping[BreakCode, tuple[Sentence, ...]] = {
             "shopper was not paid."
         ),
     ),
-    _C.LEDGER_AMOUNT_MISMATCH: (_BOTH,),
+    _C.LEDGER_AMOUNT_MISMATCH: (
+        Sentence(
+            "{Ledger_has}, {gateway_says}; our refund of {refund_confirmed} was confirmed.",
+            _refunded_by_reply,
+        ),
+        Sentence(
+            "{Ledger_has}, {gateway_says}; our capture of {capture_confirmed} was confirmed.",
+            _captured_less,
+        ),
+        _BOTH,
+    ),
     _C.FX_DIFFERENCE: (
         Sentence(
             "Booked in another currency: by the agreed rate {exchange_gap} too much is booked.",

@@ -71,6 +71,11 @@ OF_MOVES: Mapping[BreakCode, tuple[Sentence, ...]] = {
             "Our refund of {refund_waiting} still waits to be sent; {refund_seen}.",
             lambda facts: facts.refund_waiting_any,
         ),
+        Sentence(
+            "Our refund of {refund_confirmed} was confirmed, the order expects {order_refunded} "
+            "refunded; {refund_seen}.",
+            lambda facts: facts.order_refunded > facts.refund_confirmed > facts.gateway_refunded,
+        ),
         Sentence("The order expects {order_refunded} refunded, {refund_seen}.", _refund_is_owed),
         Sentence("{Order_says}, {gateway_says}."),
     ),

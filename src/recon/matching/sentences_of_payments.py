@@ -23,6 +23,12 @@ def _less(facts: Facts) -> bool:
     return (facts.gateway_amount or 0) < (facts.order_amount or 0)
 
 
+def _refunded_beyond(facts: Facts) -> bool:
+    """We refunded more than the order tells of, and the query does not show it."""
+    told = "refunded" in facts.state_orders
+    return told and facts.refund_confirmed > max(facts.gateway_refunded, facts.order_refunded)
+
+
 OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     _C.WRONG_ACCOUNT: (Sentence("Of the same payment {here}, {there}, over {moved}."),),
     _C.DUPLICATE_ORDER_ROW: (
@@ -74,6 +80,11 @@ OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {
     ),
     _C.STATUS_CONFLICT: (_BOTH,),
     _C.REFUND_UNEXPECTED: (
+        Sentence(
+            "Our refund of {refund_confirmed} was confirmed, the order expects {order_refunded} "
+            "refunded; {refund_seen}.",
+            _refunded_beyond,
+        ),
         Sentence(
             "The gateway refunded {gateway_refunded}, the order expects {order_refunded}.",
             lambda facts: facts.gateway_refunded > facts.order_refunded > 0,

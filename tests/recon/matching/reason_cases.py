@@ -553,7 +553,7 @@ PLANTED = (
     ),
     Planted(
         "a refund of which more was reversed than booked",
-        "REFUND_NOT_BOOKED",
+        "LEDGER_AMOUNT_MISMATCH",
         lambda c: (
             c.order("partially_refunded", amount=10101, refund_amount=3030)
             .payment("partially_refunded", amount=10101, refunded_amount=3030)
@@ -562,6 +562,67 @@ PLANTED = (
         ),
         "The ledger has captures of 101.01 EUR and refunds of -10.10 EUR, the gateway says "
         "partially refunded with 101.01 EUR captured and 30.30 EUR refunded.",
+    ),
+    Planted(
+        "a refund known from its reply, not booked",
+        "REFUND_NOT_BOOKED",
+        lambda c: (
+            c.order(amount=10101)
+            .payment("partially_refunded", amount=10101)
+            .entry(amount=10101)
+            .move("refund", "confirmed", amount=3030)
+        ),
+        "Our refund of 30.30 EUR was confirmed, the gateway shows an untold amount refunded; the "
+        "ledger has no refund.",
+    ),
+    Planted(
+        "a refund known from its reply, booked otherwise",
+        "LEDGER_AMOUNT_MISMATCH",
+        lambda c: (
+            c.order(amount=10101)
+            .payment("partially_refunded", amount=10101)
+            .entry(amount=10101)
+            .entry("refund", amount=303)
+            .move("refund", "confirmed", amount=3030)
+        ),
+        "The ledger has captures of 101.01 EUR and refunds of 3.03 EUR, the gateway says partially "
+        "refunded with 101.01 EUR captured and an untold amount refunded; our refund of 30.30 EUR "
+        "was confirmed.",
+    ),
+    Planted(
+        "a capture of part of what is shown as authorised, booked whole",
+        "LEDGER_AMOUNT_MISMATCH",
+        lambda c: (
+            c.order(amount=10101)
+            .payment(amount=10101)
+            .entry(amount=10101)
+            .move("capture", "confirmed", amount=8080)
+            .ruled(gateway={"amount_means": "authorised"})
+        ),
+        "The ledger has captures of 101.01 EUR, the gateway says paid with 101.01 EUR captured; "
+        "our capture of 80.80 EUR was confirmed.",
+    ),
+    Planted(
+        "a refund known from its reply, of more than the order tells",
+        "REFUND_UNEXPECTED",
+        lambda c: (
+            c.order("partially_refunded", amount=10101, refund_amount=303)
+            .payment("partially_refunded", amount=10101)
+            .move("refund", "confirmed", amount=3030)
+        ),
+        "Our refund of 30.30 EUR was confirmed, the order expects 3.03 EUR refunded; the gateway "
+        "shows an untold amount refunded.",
+    ),
+    Planted(
+        "a refund known from its reply, of less than the order tells",
+        "REFUND_DUE",
+        lambda c: (
+            c.order("partially_refunded", amount=10101, refund_amount=3030)
+            .payment("partially_refunded", amount=10101)
+            .move("refund", "confirmed", amount=2020)
+        ),
+        "Our refund of 20.20 EUR was confirmed, the order expects 30.30 EUR refunded; the gateway "
+        "shows an untold amount refunded.",
     ),
     Planted(
         "a refund in the ledger alone",

@@ -279,6 +279,7 @@ CLAIMS: Mapping[str, Callable[[re.Match[str], Rows, bool], bool]] = {
     rf"Our refund of {A} is in doubt": _ours("refund", *IN_DOUBT),
     rf"Our refund of {A} was confirmed": _ours("refund", *DONE),
     rf"our refund of {A} was confirmed": _ours("refund", *DONE),
+    rf"our capture of {A} was confirmed": _ours("capture", *DONE),
     rf"Our refund of {A} (?:was refused|did not)": _ours("refund", *REFUSED),
     rf"Our refund of {A} still waits": _ours("refund", *WAITS),
     rf"Our refunds come to {A}": _ours("refund", *IN_DOUBT, *DONE),

@@ -1,4 +1,4 @@
-"""Each leg of each set adds up to the minor unit: what a flag explains is exact, the rest is open."""
+"""Each leg of each set adds up to the minor unit: what no flag explains exactly is open."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -221,9 +221,7 @@ CASES: list[tuple[str, str, Build]] = [
     (
         "chargeback of less than the order",
         "AMOUNT_UNDER chargeback_booked",
-        lambda c: (
-            c.order(amount=15000).payment("chargeback").entry().entry("chargeback")
-        ),
+        lambda c: c.order(amount=15000).payment("chargeback").entry().entry("chargeback"),
     ),
     (
         "chargeback booked, gateway does not know the key",
