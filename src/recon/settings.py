@@ -124,7 +124,6 @@ class GatewaySettings(BaseModel):
     calls_per_second: float = Field(default=5, gt=0, le=10_000)
     queries_in_flight: int = Field(default=4, ge=1, le=256)
     read_patience_seconds: float = Field(default=600, ge=0, le=86_400)
-    """How long a question, or a silent gateway, is asked again; 0: once. Money never is."""
     capture_multiple: bool = False
     """Whether an authorisation may be captured in parts, together never more than it."""
     capture_replan: bool = False

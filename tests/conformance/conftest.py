@@ -114,13 +114,6 @@ class Target:
         """The same client for another account."""
         return replace(self, credentials=replace(self.credentials, account_id=account_id))
 
-    def believing(self, statuses: Sequence[int]) -> "Target":
-        """The same client where some HTTP 4xx are known to be given before processing only."""
-        words = self.interface.status_map
-        refusals = words.refusals.model_copy(update={"before_processing_http": frozenset(statuses)})
-        changed = {"status_map": words.model_copy(update={"refusals": refusals})}
-        return replace(self, interface=self.interface.model_copy(update=changed))
-
     def transport(self) -> MoneyTransport:
         """The way of money requests to this gateway."""
         return MoneyTransport(base_url=self.base_url, clock=_now, deadline_seconds=20)

@@ -2,11 +2,19 @@
 
 import typer
 
-from recon.cli import gateway_doctor, gateway_money, gateway_payments, gateway_query
+from recon.cli import (
+    gateway_doctor,
+    gateway_money,
+    gateway_payments,
+    gateway_query,
+    gateway_questions,
+)
 
 calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
 calls.command("doctor")(gateway_doctor.doctor)
 calls.command("query")(gateway_query.query)
+calls.command("refunds")(gateway_questions.refunds)
+calls.command("optimise")(gateway_questions.optimise)
 calls.command("capture")(gateway_money.capture)
 calls.command("refund")(gateway_money.refund)
 calls.command("cancel")(gateway_money.cancel)

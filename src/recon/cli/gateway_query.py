@@ -1,8 +1,10 @@
 """`recon gateway query`: what the gateway knows of some orders, read only."""
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from random import SystemRandom
 from typing import Annotated, Any
 
@@ -61,6 +63,8 @@ def query(
 
 
 def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
+    from recon.gateway_client.risk_facts import RISK_FIELDS
+
     return {
         "order_no": record.order_no,
         "transaction_id": record.transaction_id,
@@ -72,5 +76,20 @@ def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
         "reference_no": record.reference_no,
         "transaction_date": record.transaction_date,
         "queried_at": record.queried_at.isoformat(),
-        "extra": {**record.reply_extra, **record.extra},
+        "risk": {name: told for name, told in asdict(record.risk).items() if told},
+        "extra": {
+            name: _structured(text)
+            for name, text in {**record.reply_extra, **record.extra}.items()
+            if name not in RISK_FIELDS
+        },
     }
+
+
+def _structured(text: str) -> Any:
+    """An object or list as such; it was kept as JSON, which a long one may have outgrown."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -13,6 +13,8 @@ from recon.errors import UsageError
 from recon.gateway_adapter.account import GatewayAccount
 from recon.gateway_client import (
     GatewayClientError,
+    MethodsAnswer,
+    MethodsRequest,
     MoneyTransport,
     NotSentError,
     Operation,
@@ -23,8 +25,10 @@ from recon.gateway_client import (
     UnknownOutcomeError,
     payment_without_reply,
     prepare,
+    prepare_methods,
     prepare_payment,
     read_batch_reply,
+    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.prepare import PreparedCall
@@ -112,6 +116,26 @@ def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Cl
     message = found.message or "; ".join(finding.message for finding in reply.findings)
     facts = {} if found.payout is None else _facts(found.payout, names=PAYOUT_FACTS)
     return CallResult(found.outcome.value, found.code, message, facts)
+
+
+def best_methods(request: MethodsRequest, *, place: GatewayAccount, clock: Clock) -> MethodsAnswer:
+    """Which payment methods suit a shopper; moves nothing.
+
+    Raises:
+        UsageError: the question must not be sent, or the profile does not know it.
+    """
+    try:
+        prepared = prepare_methods(
+            request, credentials=place.credentials, interface=place.interface
+        )
+    except GatewayClientError as error:
+        raise UsageError(str(error)) from None
+    try:
+        raw = asyncio.run(_sent(prepared, place=place, clock=clock))
+    except (NotSentError, UnknownOutcomeError) as error:
+        return MethodsAnswer((), str(error))
+    policy = place.settings.gateway.reply_signatures
+    return read_methods_reply(prepared, raw, interface=place.interface, policy=policy)
 
 
 async def _sent(prepared: PreparedCall, *, place: GatewayAccount, clock: Clock) -> RawReply:

@@ -8,7 +8,12 @@ from random import Random
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.queries import client_of
-from recon.gateway_client import CertificateError, QueryRefusedError
+from recon.gateway_client import (
+    CertificateError,
+    InterfaceError,
+    QueryRefusedError,
+    RefundAnswers,
+)
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.model import Clock
 from recon.money import Money
@@ -48,19 +53,43 @@ async def search_refunds(
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
-    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    try:
-        async with client_of(place, clock=clock, randomness=randomness) as client:
-            found = await client.refunds(references=references)
-    except (QueryRefusedError, CertificateError) as error:
-        msg = f"{error}; nothing was sent"
-        raise ConfigurationError(msg) from error
+    found = await look_up_refunds(
+        references=references,
+        account=account,
+        settings=settings,
+        clock=clock,
+        randomness=randomness,
+    )
     records: dict[str, list[RefundRecord]] = {}
     for record in found.found:
         records.setdefault(record.key, []).append(record)
     answers = {key: RefundAnswer(tuple(rows), rows[0].queried_at) for key, rows in records.items()}
     answers |= {key: RefundAnswer((), None) for key in found.not_found}
     return answers
+
+
+async def look_up_refunds(
+    *,
+    order_nos: Sequence[str] = (),
+    references: Sequence[str] = (),
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> RefundAnswers:
+    """The gateway's own records of the refunds of some orders, or of some references of ours.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
+            profile knows no search for refunds.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(place, clock=clock, randomness=randomness) as client:
+            return await client.refunds(order_nos=order_nos, references=references)
+    except (QueryRefusedError, CertificateError, InterfaceError) as error:
+        msg = f"{error}; nothing was sent"
+        raise ConfigurationError(msg) from error
 
 
 def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:

@@ -64,7 +64,7 @@ class PaymentReply:
     form: HostedForm | None = None
     """The hosted page's form, when it is the one of this payment."""
     refusal: ApmRefusal = ""
-    """What the document says of the HTTP status of a payment by another method."""
+    """What the document says of the HTTP status of a payment by another method: no payment."""
     http_status: int | None = None
     signature: SignatureState = SignatureState.UNCHECKED
     findings: tuple[Finding, ...] = ()

@@ -111,20 +111,21 @@ def payment_without_reply(error: NotSentError | UnknownOutcomeError) -> PaymentR
 
 
 def _by_status(reading: _Reading) -> PaymentReply:
-    """A status alone proves nothing, but for what the configuration calls final."""
+    """A status alone proves nothing, but for what document or configuration call a refusal."""
     status = reading.raw.status
     code, text = _error_body(reading)
     refusals = reading.interface.status_map.refusals
     message = f"the gateway answered HTTP {status}{f': {text}' if text else ''}"
     finding = Finding(FindingKind.HTTP_STATUS, message)
     refused_signature = code in refusals.signature_codes
-    final = refused_signature or status in refusals.before_processing_http
+    refusal = _apm_refusal(reading)
+    final = refused_signature or bool(refusal) or status in refusals.before_processing_http
     stops = refused_signature or status in NO_ACCESS_STATUSES
     return PaymentReply(
         outcome=Outcome.REJECTED if final else Outcome.UNKNOWN,
         code=code,
         message=message,
-        refusal=_apm_refusal(reading),
+        refusal=refusal,
         http_status=status,
         findings=(finding,),
         stop_reason=message if stops else "",

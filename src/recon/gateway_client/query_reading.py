@@ -3,6 +3,7 @@
 Pure and total over any bytes.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -198,8 +199,9 @@ def extra_fields(row: Mapping[str, Any], *, known: frozenset[str] | set[str]) ->
 
 
 def _shown(value: object) -> str:
+    """Objects and lists as JSON, as they came."""
     text = text_of(value)
-    return str(value) if text is None else text
+    return json.dumps(value, default=str, ensure_ascii=False) if text is None else text
 
 
 def _foreign(row: Mapping[str, Any]) -> Finding:

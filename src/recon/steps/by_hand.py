@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from recon.errors import NightHeldError, UsageError
+from recon.errors import AmountError, NightHeldError, UsageError
 from recon.foreign_bytes.table_schema import Grammar
 from recon.foreign_bytes.text_cells import is_fit
 from recon.gateway_adapter.money import GatewayOfMoney
@@ -232,15 +232,21 @@ def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
     raise UsageError(msg)
 
 
+def _amount(request: HandRequest, *, payment: Payment) -> int:
+    if not request.amount:
+        return payment.amount
+    try:
+        return parse_minor_units(request.amount, currency=payment.currency)
+    except AmountError as error:
+        msg = f"--amount {error}; nothing was stored or sent"
+        raise UsageError(msg) from error
+
+
 def _planned(
     request: HandRequest, *, payment: Payment, run: Run, environment: Environment
 ) -> Instruction:
     """The instruction of a request; held when the journal already has its like."""
-    amount = (
-        parse_minor_units(request.amount, currency=payment.currency)
-        if request.amount
-        else payment.amount
-    )
+    amount = _amount(request, payment=payment)
     action = Action(
         action_id=0,
         file_id=0,

@@ -243,23 +243,26 @@ def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
 @pytest.mark.parametrize(
     ("status", "refusal", "outcome", "stops"),
     [
-        (400, "invalid_input", Outcome.UNKNOWN, False),
-        (404, "not_found", Outcome.UNKNOWN, False),
+        (400, "invalid_input", Outcome.REJECTED, False),
+        (404, "not_found", Outcome.REJECTED, False),
+        (403, "", Outcome.UNKNOWN, True),
+        (409, "", Outcome.UNKNOWN, False),
         (401, "", Outcome.UNKNOWN, True),
         (500, "", Outcome.UNKNOWN, False),
     ],
 )
-def test_documented_statuses_are_typed_yet_prove_nothing_alone(
+def test_the_documented_statuses_of_another_method_are_refusals(
     read: Read, status: int, refusal: str, outcome: Outcome, *, stops: bool
 ) -> None:
-    """400 and 404 say what they say; the order is queried all the same."""
+    """400 and 404 say that there is no payment; of every other status the order is queried."""
     body = {"code": "I0002", "source": "authorise", "message": f"bad {PRIVATE[4]}"}
     reply = read(apm_payment(), body, status=status)
 
     assert (reply.refusal, reply.outcome, bool(reply.stop_reason)) == (refusal, outcome, stops)
     assert (reply.code, reply.http_status) == ("I0002", status)
     assert PRIVATE[4] not in repr(reply)
-    assert read(card_payment(), body, status=status).refusal == ""
+    card = read(card_payment(), body, status=status)
+    assert (card.refusal, card.outcome) == ("", Outcome.UNKNOWN)
 
 
 def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:

@@ -1,0 +1,137 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon import cli
+from recon.sandbox import RunningSandbox, SandboxOptions, serving
+from recon.store.migrate import upgrade
+from tests.recon.sandbox.conftest import Caller
+
+WHO = ["--shopper-id", "s1", "--shopper-email", "ana@example.test", "--shopper-country", "DE"]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[RunningSandbox]:
+    """A gateway of the profile extended."""
+    with serving(SandboxOptions(orders=80, profile="extended")) as running:
+        yield running
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: RunningSandbox) -> Path:
+    """A merchant's settings under the profile extended; gives the folder of its files."""
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "merchants.toml").write_text(
+        '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
+    )
+    (config / "gateway.toml").write_text('profile = "extended"\n')
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    for name, value in {
+        "RECON_DATABASE_URL": url,
+        "RECON_SIGN_KEY": "sandbox",
+        "RECON_CONFIG_DIR": str(config),
+        "RECON_MERCHANT": "100042",
+        "RECON_ACCOUNT": "100042001",
+        "RECON_GATEWAY_BASE_URL": sandbox.base_url,
+    }.items():
+        monkeypatch.setenv(name, value)
+    return config
+
+
+def test_refunds_shows_each_number_with_its_refunds(
+    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By order number or by a reference of our own; a number without refund says so."""
+    assert desk
+    caller = Caller(sandbox.base_url)
+    with caller.http:
+        payment = next(row for row in caller.captured() if row["currency"] == "EUR")
+        asked = {"refund_amount": "1.00", "refund_reason": "late", "refund_reference": "ours-1"}
+        caller.row("refund", payment | asked)
+
+    assert cli.main(["gateway", "refunds", payment["order_no"], "no-order", "--json"]) == 0
+    (found, none) = json.loads(capsys.readouterr().out)
+    assert (found["refund_amount"], found["refund_reference"]) == ("1.00", "ours-1")
+    assert none == {"order_no": "no-order", "told": "no refund"}
+
+    assert cli.main(["gateway", "refunds", "ours-1", "--references"]) == 0
+    assert found["refund_reference_id"] in capsys.readouterr().out
+
+
+def test_optimise_names_the_methods_of_a_currency(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Best first, as text and as JSON."""
+    assert desk
+    words = ["gateway", "optimise", "--currency", "EUR", "--amount", "42.50", *WHO]
+
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out.splitlines() == ["card", "ideal", "sepa"]
+    assert cli.main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["methods"] == ["card", "ideal", "sepa"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["refunds", "SO1"], "only the profile extended has it"),
+        (["optimise", "--currency", "EUR", "--amount", "42.50", *WHO], "only the profile extended"),
+    ],
+)
+def test_under_base_neither_question_exists(
+    desk: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    """Exit code 2 and why: the document names these operations and no more."""
+    (desk / "gateway.toml").write_text('profile = "base"\n')
+
+    assert cli.main(["gateway", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("amount", ["100", "1.5", "twelve"])
+def test_an_amount_of_another_form_is_a_mistake_of_the_call(
+    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str], amount: str
+) -> None:
+    """Exit code 2 wherever a command takes one, and nothing has moved."""
+    (desk / "gateway.toml").write_text('profile = "extended"\ncalls_per_second = 1000\n')
+    caller = Caller(sandbox.base_url)
+    with caller.http:
+        payment = next(row for row in caller.authorised() if row["currency"] == "EUR")
+        order = payment["order_no"]
+        commands = [
+            ["capture", order, "--amount", amount, "--as", "anna"],
+            [
+                "authorise",
+                "NEW-1",
+                "--currency",
+                "EUR",
+                "--amount",
+                amount,
+                "--payment-method",
+                "x",
+            ],
+            ["optimise", "--currency", "EUR", "--amount", amount, *WHO],
+        ]
+        for words in commands:
+            assert cli.main(["gateway", *words]) == 2, words
+            assert "mount" in capsys.readouterr().err, words
+        assert caller.effects() == []
+
+
+def test_query_as_json_is_json_all_the_way(
+    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the gateway gives as objects and lists comes out as such, not as a program's text."""
+    assert desk
+    caller = Caller(sandbox.base_url)
+    with caller.http:
+        caller.authorise(order_no="web-9", card="4000000000009235")
+    assert cli.main(["gateway", "query", "web-9", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+
+    assert row["risk"]["fraud_checks"] == [{"check_items": "risk_score", "status": "review"}]
+    assert row["extra"] == {"website": "sandbox.example"}
