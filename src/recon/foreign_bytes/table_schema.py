@@ -30,6 +30,7 @@ class Grammar(Enum):
     REFERENCE = (r"[!-~](?:[ -~]{0,62}[!-~])?", "a reference of at most 64 ASCII characters")
     CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
     DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
+    NAME = (r"[^\x00-\x1f\x7f]{1,255}", "a name of at most 255 characters")
     REASON = (r"[!-~](?:[ -~]{0,48}[!-~])?", "a reason of at most 50 plain ASCII characters")
 
 

@@ -15,6 +15,9 @@ from recon.foreign_bytes.card_numbers import (
 )
 from recon.foreign_bytes.table_schema import Grammar
 
+FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
+"""In which a card number may stand between other words."""
+
 NUMBER_DIGITS_MAX = 15
 """Digits that a spreadsheet's number holds exactly."""
 
@@ -57,7 +60,7 @@ def read_text(
 def _cards(
     judged: pa.Array, *, times: int, grammar: Grammar, column: str, cards: CardTally
 ) -> list[int]:
-    if grammar is Grammar.REASON:
+    if grammar in FREE_TEXTS:
         return _every(holding_cards(judged), times=times)
     found, misses = likely_cards(judged)
     hits = _every(found, times=times)

@@ -53,6 +53,8 @@ class Profile(InterfaceTable):
 
     query_characters_max: int = Field(ge=0, le=CHARACTERS_MAX)
     send_refund_reference: bool
+    text_characters_max: int = Field(ge=1, le=CHARACTERS_MAX)
+    """Of a text field that has no length of its own."""
     grammar: Grammar
     amounts: WireAmounts
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]

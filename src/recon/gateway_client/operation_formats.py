@@ -91,11 +91,17 @@ class PaymentFormat(InterfaceTable):
     content_type: ContentType
 
 
+FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,49}$")]
+PaymentName = Literal["authorise_card", "authorise_apm", "checkout"]
+
+
 class PaymentFormats(InterfaceTable):
     """The operations that start a payment, and the names of fields that differ by brand."""
 
     website_field: str = Field(pattern=r"^[A-Za-z_]{1,50}$")
     antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
+    more_fields: dict[PaymentName, frozenset[FieldName]]
+    """Fields that a brand takes beside the document's, per operation."""
     authorise_card: PaymentFormat
     authorise_apm: PaymentFormat
     checkout: PaymentFormat

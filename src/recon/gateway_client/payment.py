@@ -7,7 +7,7 @@ secrets; nothing of a shopper shows in a repr or an error.
 from enum import StrEnum
 from typing import ClassVar
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from recon.gateway_client.private_fields import Amount, PrivateFields
 from recon.gateway_client.shopper import (
@@ -93,6 +93,8 @@ class PaymentFields(PrivateFields):
     platform_source: str = ""
     device_type: str = ""
     color_depth: str = ""
+    more: dict[str, str] = Field(default_factory=dict)
+    """Fields of a brand's own; the profile names those that it takes."""
 
 
 class _CardAndHostedFields(PaymentFields):

@@ -8,10 +8,9 @@ from decimal import Decimal
 from pydantic import SecretStr
 
 from recon.gateway_client.addresses import is_private_way
-from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.interface import GatewayInterface, Profile
 from recon.gateway_client.payment import ApmPayment, CardPayment, HostedPayment, Payment
 from recon.gateway_client.private_fields import (
-    FIELD_CHARACTERS_MAX,
     given_leaves,
     is_blank,
     keeps_digits,
@@ -51,8 +50,9 @@ def payment_problems(
             yield name, "is missing"
     yield from _id_problems(payment, interface=interface)
     yield from _amount_problems(payment, interface=interface)
-    yield from _text_problems(payment, lengths=interface.profile.lengths)
+    yield from _text_problems(payment, profile=interface.profile)
     yield from _address_problems(payment)
+    yield from _more_problems(payment, interface=interface)
     if isinstance(payment, CardPayment):
         yield from _card_problems(payment, today=today)
     if isinstance(payment, CardPayment | HostedPayment):
@@ -98,11 +98,22 @@ def _contract_problems(payment: Payment, *, amounts: WireAmounts) -> Iterator[tu
         yield "subscription.contract_amount", reason
 
 
-def _text_problems(payment: Payment, *, lengths: dict[str, int]) -> Iterator[tuple[str, str]]:
+def _more_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    """Fields that the document does not list go out only where the profile names them."""
+    taken = interface.profile.payment.more_fields.get(payment.operation.value, frozenset())
+    for name, value in payment.more.items():
+        if name not in taken or name in type(payment).model_fields:
+            listed = f"payment.more_fields.{payment.operation} of profiles.toml"
+            yield f"more.{name}", f"is not under {listed}, or is a field of the document"
+        elif name.endswith("_url") and value and not is_private_way(value):
+            yield f"more.{name}", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
+def _text_problems(payment: Payment, *, profile: Profile) -> Iterator[tuple[str, str]]:
     for path, value in given_leaves(payment):
         if isinstance(value, str | SecretStr):
             text = text_of_field(value)
-            longest = lengths.get(path, FIELD_CHARACTERS_MAX)
+            longest = profile.lengths.get(path, profile.text_characters_max)
             if _CONTROL.search(text):
                 yield path, "has characters that cannot be sent"
             if len(text) > longest:

@@ -7,20 +7,25 @@ from recon.gateway_client.addresses import is_private_way
 from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.private_fields import given_leaves, is_blank
 
-TEXT_CHARACTERS_MAX = 2_000
-"""Of one field without a pattern of its own."""
-
 IBAN_MODULUS = 97
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def payout_problems(row: PayoutRow, *, grammar: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Pairs of a field (dots lead into objects) and why it must not be sent."""
+def payout_problems(
+    row: PayoutRow, *, grammar: Mapping[str, str], characters_max: int
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a field (dots lead into objects) and why it must not be sent.
+
+    Args:
+        row: The payout.
+        grammar: Patterns of single fields, by their last name.
+        characters_max: Of a field without a pattern.
+    """
     for path, value in given_leaves(row):
         name = path.rpartition(".")[2]
-        problem = (
-            _text_problem(value, pattern=grammar.get(name, "")) if isinstance(value, str) else ""
-        )
+        if not isinstance(value, str):
+            continue
+        problem = _text_problem(value, pattern=grammar.get(name, ""), characters_max=characters_max)
         if problem:
             yield path, problem
     yield from _source_problems(row)
@@ -42,13 +47,13 @@ def has_iban_check(iban: str) -> bool:
     return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
 
 
-def _text_problem(text: str, *, pattern: str) -> str:
+def _text_problem(text: str, *, pattern: str, characters_max: int) -> str:
     if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
         return f"does not have the form {pattern}"
     if _CONTROL.search(text):
         return "has characters that cannot be sent"
-    if len(text) > TEXT_CHARACTERS_MAX:
-        return f"is longer than {TEXT_CHARACTERS_MAX} characters"
+    if len(text) > characters_max:
+        return f"is longer than {characters_max} characters"
     return ""
 
 

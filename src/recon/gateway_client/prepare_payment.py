@@ -80,4 +80,5 @@ def _named(fields: Mapping[str, Any], *, interface: GatewayInterface) -> dict[st
         "website": described.website_field,
         "antifraud_token_cookie": f"{described.antifraud_provider}_token_cookie",
     }
-    return {names.get(name, name): value for name, value in fields.items()}
+    own = {names.get(name, name): value for name, value in fields.items() if name != "more"}
+    return {**own, **fields.get("more", {})}

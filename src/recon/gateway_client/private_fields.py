@@ -6,9 +6,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
-FIELD_CHARACTERS_MAX = 4_000
-"""Of one text field, whatever the profile allows beyond."""
-
 HIDDEN = "…"
 
 
@@ -20,7 +17,6 @@ class PrivateFields(BaseModel):
         frozen=True,
         hide_input_in_errors=True,
         str_strip_whitespace=True,
-        str_max_length=FIELD_CHARACTERS_MAX,
     )
     shown: ClassVar[frozenset[str]] = frozenset()
     """Fields that name no person and no account; all others are private."""
@@ -55,6 +51,8 @@ def wire_value(value: object) -> Any:
         }
     if isinstance(value, tuple):
         return [wire_value(part) for part in value]
+    if isinstance(value, dict):
+        return {name: wire_value(part) for name, part in value.items()}
     return text_of_field(value)
 
 
@@ -89,7 +87,7 @@ def is_blank(value: object) -> bool:
         return not given_fields(value)
     if isinstance(value, SecretStr):
         return not value.get_secret_value()
-    return value is None or value in ("", ())
+    return value is None or value in ("", (), {})
 
 
 def private_texts(value: PrivateFields) -> frozenset[str]:
@@ -119,6 +117,8 @@ def given_leaves(
 
 
 def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:
+    if isinstance(part, dict):
+        return [(f"{path}.{name}", element) for name, element in part.items()]
     if isinstance(part, tuple):
         return [(f"{path}[{position}]", element) for position, element in enumerate(part)]
     return [(path, part)]

@@ -204,7 +204,9 @@ def _payment_problems(
 
 def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
     described = interface.profile.single[Operation.PAYOUT]
-    yield from payout_problems(row, grammar=described.grammar)
+    yield from payout_problems(
+        row, grammar=described.grammar, characters_max=interface.profile.text_characters_max
+    )
     amounts = interface.profile.amounts
     for side in ("payment", "source"):
         value, currency = getattr(row, f"{side}_amount"), getattr(row, f"{side}_currency")

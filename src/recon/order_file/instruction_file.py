@@ -44,7 +44,7 @@ INSTRUCTION_FILE = TableSchema(
         Column("reason", Grammar.REASON, required=False),
         Column("review_flag", Grammar.CODE, required=False),
         Column("recurring_id", Grammar.TRANSACTION, required=False),
-        Column("contract_name", Grammar.REASON, required=False),
+        Column("contract_name", Grammar.NAME, required=False),
     ),
     needs_line_end=True,
 )

@@ -19,7 +19,7 @@ def test_an_unknown_field_of_a_query_keeps_its_name_only() -> None:
     assert kept == {
         "acquirer": "bank-1",
         **dict.fromkeys(PERSON, "***"),
-        "payer": "{'last_name': '***'}",
+        "payer": '{"last_name": "***"}',
     }
 
 

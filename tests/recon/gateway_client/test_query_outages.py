@@ -105,23 +105,23 @@ def test_a_minute_of_outage_loses_no_key(ask: Callable[..., QueryAnswers], statu
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_retry_after_is_obeyed_to_the_call(ask: Callable[..., QueryAnswers], status: int) -> None:
     """After the first such answer no worker calls before its two seconds are over."""
-    clock = QuickTime(8)
+    clock = QuickTime(4)
     refused: list[float] = []
 
     def trouble(now: float) -> Play | None:
-        if len(refused) >= 3 or now < 1 + len(refused):
+        if len(refused) >= 3 or now < 0.5 * (1 + len(refused)):
             return None
         refused.append(now)
         return answer(status, b"{}", headers="Retry-After: 2\r\n")
 
     gateway = Troubled(clock, trouble)
-    got = ask(gateway, clock, keys=3_000, rate=20)
+    got = ask(gateway, clock, keys=2_000, rate=10)
 
-    assert (len(got.found), got.failed) == (3_000, ())
+    assert (len(got.found), got.failed) == (2_000, ())
     assert len(refused) == 3
     for at in refused:
         # What was on its way when the answer came cannot be called back: loopback is that quick.
-        assert [call for call in gateway.calls if at + 0.1 < call < at + 2.0] == []
+        assert [call for call in gateway.calls if at + 0.5 < call < at + 2.0] == []
 
 
 def test_five_calls_a_second_are_never_nine(ask: Callable[..., QueryAnswers]) -> None:

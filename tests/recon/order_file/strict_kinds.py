@@ -15,6 +15,7 @@ from .strict_reader import Cells, is_id, moment_of, units_of
 ACCOUNT = "[A-Za-z0-9._-]{1,50}"
 ORDER_KEY = "[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}"
 REFERENCE = "[!-~]([ -~]{0,62}[!-~])?"
+NAME = "[^\\x00-\\x1f\\x7f]{1,255}"
 REASON = "[!-~]([ -~]{0,48}[!-~])?"
 CODE = "-?[A-Za-z0-9_]{1,20}"
 BOOKED = ("capture", "refund", "fee", "chargeback", "payout", "reserve", "adjustment")
@@ -165,7 +166,7 @@ KINDS: Mapping[str, Kind] = {
             "reason": Text(REASON, blank=True),
             "review_flag": Text(CODE, blank=True),
             "recurring_id": Text(ACCOUNT, blank=True),
-            "contract_name": Text(REASON, blank=True),
+            "contract_name": Text(NAME, blank=True),
         },
         needed=4,
     ),

@@ -28,6 +28,7 @@ REFUND = {
     "amount": "12.50",
     "reason": "late",
 }
+CARD = "4111111111111111"
 SUBSCRIPTION = {
     "merchant_id": "100042",
     "account_id": "100042001",
@@ -160,6 +161,15 @@ def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path)
     assert one == two != three
 
 
+@pytest.mark.parametrize("name", ["G" * 200, "\u4f1a\u54e1 \u30d7\u30e9\u30f3", "Gold\u00a0plan"])
+def test_a_subscription_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Of any script, as long as a gateway may give it; the name is kept as it stands."""
+    read = _read(tmp_path, SUBSCRIPTION | {"contract_name": name})
+
+    assert read.rejects == ()
+    assert [one["contract_name"] for one in read.actions] == [name]
+
+
 @pytest.mark.parametrize(
     ("row", "column", "word"),
     [
@@ -174,6 +184,8 @@ def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path)
         (REFUND | {"kind": "pay"}, "kind", "is none of"),
         (REFUND | {"kind": "review", "review_flag": "2"}, "review_flag", "is none of 1"),
         (SUBSCRIPTION | {"contract_name": ""}, "contract_name", "is blank"),
+        (SUBSCRIPTION | {"contract_name": "G" * 256}, "contract_name", "at most 255"),
+        (SUBSCRIPTION | {"contract_name": f"{CARD} plan"}, "contract_name", "card number"),
         (PAYOUT | {"order_no": "A-1"}, "order_no", "must be blank"),
         (PAYOUT | {"payment_date": "20.11.2026"}, "payment_date", "cannot be read"),
         (PAYOUT | {"beneficiary.bank_details.iban": ""}, "beneficiary.bank_details.iban", "nobody"),
