@@ -22,6 +22,7 @@ from recon.limits import Limits, limits_of
 from recon.mistakes import problems_of
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
+from recon.request_ids import RequestIds
 from recon.retention import Retention, retention_of
 from recon.rules import Rules
 from recon.settlement_folder import SettlementFolder
@@ -32,11 +33,8 @@ SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
-
 Tables = dict[str, Any]
 Checked = TypeVar("Checked", bound=BaseModel)
-
-
 _OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
 
 
@@ -100,6 +98,7 @@ class AccountSettings(BaseModel):
     """A file without a `done_file` is read when nobody has touched it for so long; 0: at once."""
     schedule: NightSchedule | None = None
     """When Prefect starts its nights; None: nobody but people does."""
+    instructions: RequestIds = RequestIds()
     auto_approve: bool = True
     """Instructions of the order file count as approved by rule; else they wait for a person."""
 

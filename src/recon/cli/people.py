@@ -13,7 +13,10 @@ import typer
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from recon.settlement.approval import ApprovalList
+    from recon.settlement.instruction import Instruction
     from recon.steps.environment import Environment
     from recon.steps.identity import Person
 
@@ -221,19 +224,24 @@ def _show(environment: "Environment", only: object) -> None:
         say(f"  {found.first_by} approved it; valid until {found.valid_until:%Y-%m-%d %H:%M} UTC")
     _show_items("largest", wanted, items=wanted.largest)
     if wanted.repeats:
-        _show_items("look like repeats", wanted, items=wanted.repeats)
+        _show_items("look like repeats", wanted, items=wanted.repeats, beside=found.beside)
     if wanted.first_payees:
         _show_items("to payees never paid before", wanted, items=wanted.first_payees)
     say(f"To approve it: recon approve --list {wanted.digest} --as NAME")
 
 
-def _show_items(title: str, wanted: "ApprovalList", *, items: tuple[object, ...]) -> None:
-    from recon.money import Money
-    from recon.settlement.instruction import Instruction
+def _show_items(
+    title: str,
+    wanted: "ApprovalList",
+    *,
+    items: "Sequence[Instruction]",
+    beside: "Mapping[str, Sequence[Instruction]] | None" = None,
+) -> None:
+    from recon.settlement.approval import told_beside, told_of
 
     say(f"  {title} ({len(items)} of {len(wanted.items)}):")
     for item in items[:ITEMS_SHOWN_MAX]:
-        if isinstance(item, Instruction):
-            money = Money.of_minor_units(item.amount, currency=item.currency)
-            why = f" - {item.hold}" if item.hold else ""
-            say(f"    {item.instruction_id} {item.kind} {money}, order {item.order_no}{why}")
+        why = f" - {item.hold}" if item.hold else ""
+        say(f"    {told_of(item)}{why}")
+        for first in (beside or {}).get(item.instruction_id, ()):
+            say(f"      beside {told_beside(first)}")

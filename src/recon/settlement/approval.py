@@ -14,6 +14,7 @@ from recon.approvers import Approver
 from recon.money import exponent
 from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
+from recon.settlement.intention import REPEAT
 
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
@@ -45,7 +46,7 @@ class ApprovalList:
     @property
     def repeats(self) -> tuple[Instruction, ...]:
         """What planning held because it looks like something that was there before."""
-        return tuple(item for item in self.items if "repeat" in item.hold)
+        return tuple(item for item in self.items if item.repeats or REPEAT in item.hold)
 
     @property
     def first_payees(self) -> tuple[Instruction, ...]:
@@ -84,6 +85,7 @@ def _decides(item: Instruction) -> Sequence[str]:
         item.gateway_request_id,
         item.payee,
         item.payee_digest,
+        item.repeats,
         item.sealed,
     )
 
@@ -141,6 +143,19 @@ def told(sums: Mapping[str, int]) -> str:
         for currency, amount in sums.items()
     ]
     return ", ".join(shown)
+
+
+def told_of(item: Instruction) -> str:
+    """One instruction in words: its id, what it does, and to what."""
+    what = f"{item.instruction_id} {item.kind} {told({item.currency: item.amount})}"
+    return f"{what}, order {item.order_no}"
+
+
+def told_beside(first: Instruction) -> str:
+    """An earlier instruction of the same intention, in words, with what became of it."""
+    payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
+    named = f", request_id {first.request_id}" if first.request_id else ""
+    return f"{told_of(first)}{payment}{named}: {first.state}"
 
 
 def _major(item: Instruction) -> Decimal:

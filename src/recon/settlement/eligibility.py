@@ -11,6 +11,7 @@ from datetime import datetime
 from recon.model import Answer, GatewayState, InstructionKind, InstructionState
 from recon.money import format_minor_units
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
+from recon.settlement.intention import told_repeats, unagreed
 
 _PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
 _CAPTURABLE_IN_PARTS = frozenset({GatewayState.AUTHORISED, GatewayState.PAID})
@@ -62,6 +63,10 @@ class Refused:
 
     instruction: Instruction
     reason: str
+    is_for_people: bool = False
+    """Its approval counts no more: two people approve it, seeing the reason."""
+    repeats: tuple[str, ...] = ()
+    """Earlier instructions of its intention that those people must see."""
 
 
 def clear(
@@ -70,6 +75,7 @@ def clear(
     baseline: Baseline,
     others: Sequence[Instruction],
     multiple_captures: bool = False,
+    ids_unique: bool = False,
 ) -> Cleared | Refused:
     """Judge one approved instruction against what the gateway shows and the journal knows.
 
@@ -78,6 +84,7 @@ def clear(
         baseline: What the gateway said of its order tonight.
         others: The journal's rows of the order or of any payment the gateway shows for it.
         multiple_captures: The gateway is known to take a payment in parts.
+        ids_unique: The merchant declares that each request id stands for a movement of its own.
     """
     if baseline.answer is not Answer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
@@ -96,24 +103,43 @@ def clear(
     by_kind = _JUDGES[instruction.kind]
     if instruction.kind is InstructionKind.CAPTURE and multiple_captures:
         by_kind = _capture_in_parts
-    for check in (_fits_payment, _nothing_open, by_kind):
-        reason = check(instruction, payment, same_payment)
-        if reason:
+    for check in (_fits_payment, _nothing_open):
+        if reason := check(instruction, payment, same_payment):
             return Refused(instruction, reason)
-    return Cleared(instruction, payment)
+    place = payment.transaction_id
+    if repeats := unagreed(
+        instruction, others=same_payment, transaction_id=place, ids_unique=ids_unique
+    ):
+        return _repeated(instruction, repeats)
+    reason = by_kind(instruction, payment, same_payment)
+    return Refused(instruction, reason) if reason else Cleared(instruction, payment)
+
+
+def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Refused:
+    ids = tuple(one.instruction_id for one in repeats)
+    return Refused(instruction, told_repeats(repeats), is_for_people=True, repeats=ids)
 
 
 def clear_alone(
-    instruction: Instruction, *, others: Sequence[Instruction], rule_approver: str
+    instruction: Instruction,
+    *,
+    others: Sequence[Instruction],
+    rule_approver: str,
+    ids_unique: bool = False,
 ) -> Cleared | Refused:
     """Judge an instruction that no query can speak of: a payout, or the end of a subscription.
 
     Args:
         instruction: Approved, not sent yet.
-        others: The journal's rows of the same subscription.
+        others: The journal's rows of the same subscription or payee.
         rule_approver: The name under which a rule approves, which no payout may carry.
+        ids_unique: As above.
     """
     own = [other for other in others if other.instruction_id != instruction.instruction_id]
+    if instruction.kind is InstructionKind.PAYOUT:
+        if repeats := unagreed(instruction, others=own, transaction_id="", ids_unique=ids_unique):
+            return _repeated(instruction, repeats)
+        own = []
     for other in own:
         if other.is_open:
             reason = f"instruction {other.instruction_id} of the same subscription is not settled"

@@ -70,6 +70,8 @@ class Instruction:
     """Of a payout, as people may see it, such as `DE…3000`."""
     payee_digest: str = ""
     """The same for every payout to this payee."""
+    repeats: str = ""
+    """Ids of the instructions of the same intention that people see beside it, with spaces."""
     again_for: str = ""
     """The first instruction, where this capture is planned a second time."""
     sealed: str = field(default="", repr=False)

@@ -1,24 +1,33 @@
-"""From actions in order files to instructions: the natural key decides what is the same again.
+"""From actions in files to instructions: what is the same again, and what is a second of its like.
 
-An instruction is known by what it does (kind, account, order, amount, currency) and the merchant's
-request id. Without a request id an equal action of the same file name is the same instruction; an
-equal action from elsewhere looks like a repeat, and a changed one in a newer version of the file
-looks like a correction: both wait for a person who sees the first one. The business date is never
-part of the key: yesterday again cannot double anything.
+An action is the same again when it means what an instruction means (`intention`) and bears its
+request id, or, without ids, stands in a newer version of its file. Whatever else means the same is
+a second one, and a changed row in a newer version of a file looks like a correction: both wait for
+a person who sees the first one. The business date is never part of it: yesterday again cannot
+double anything.
 """
 
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from recon.model import InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
+from recon.settlement.intention import REPEAT, Intention, ids_differ, named, plain_id
+from recon.settlement.known import Earlier, Known
 
 RULE_APPROVER = "rule: order file"
+BY_HAND = "by hand"
+"""Stands in a hold where the first one came with no file."""
 CONTENT_CHARACTERS = 32
 """Of a content digest within a natural key; enough that no two payouts share it."""
+HOLD_CHARACTERS = 400
+"""Of the sentence why it waits."""
+REPEATS_NAMED_MAX = 99
+"""Earlier ones that a hold names; a payment has no more refunds, and the oldest come first."""
 REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
 """Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
 
@@ -41,8 +50,6 @@ class Action:
     action_amount: int | None
     reason: str
     request_id: str
-    occurrence: int
-    """1 for the first of equal actions within one file, 2 for the second, …"""
     strict: bool = False
     """From an instruction file: its request id stands for one instruction, whatever it says."""
     review_flag: str = ""
@@ -62,7 +69,7 @@ class Action:
 
     @property
     def base_key(self) -> str:
-        """What the action does, without who asked."""
+        """All that the row says it does, without who asked."""
         place = (self.merchant_id, self.account_id, self._subject)
         return "|".join((self.kind.value, *place, str(self.amount), self.currency))
 
@@ -73,57 +80,7 @@ class Action:
             return f"payout:{self.content_digest[:CONTENT_CHARACTERS]}"
         if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:
             return f"{self.recurring_id}/{self.contract_name}"
-        return f"{self.order_no}@{self.transaction_id}" if self.strict else self.order_no
-
-
-@dataclass(slots=True)
-class Known:
-    """Instructions that the journal already has, by what they do."""
-
-    by_key: dict[str, str] = field(default_factory=dict)
-    """natural key -> instruction id"""
-    without_request: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """base key -> (file name, instruction id) of those without a request id, oldest first"""
-    by_request: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(kind and order, request id) -> instruction id"""
-    requests: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """request id -> natural key and instruction id that had it first"""
-    by_file: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    """(kind and order, file name) -> base key -> instruction id of those without a request id"""
-
-    def note(self, key: "Key", *, file_name: str, instruction_id: str) -> None:
-        """Remember one instruction."""
-        self.by_key[key.natural] = instruction_id
-        if key.request_id:
-            self.by_request[key.move, key.request_id] = instruction_id
-            self.requests.setdefault(key.request_id, (key.natural, instruction_id))
-            return
-        self.without_request.setdefault(key.base, []).append((file_name, instruction_id))
-        self.by_file.setdefault((key.move, file_name), {})[key.base] = instruction_id
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A natural key, taken apart."""
-
-    natural: str
-    """`kind|merchant|account|order|amount|currency|` and `r:<request id>` or `n:<number>`"""
-
-    @property
-    def base(self) -> str:
-        """What the instruction does, without who asked."""
-        return self.natural.rsplit("|", 1)[0]
-
-    @property
-    def move(self) -> str:
-        """Kind and order, whatever the amount."""
-        return self.natural.rsplit("|", 3)[0]
-
-    @property
-    def request_id(self) -> str:
-        """The merchant's own id, "" when there was none."""
-        last = self.natural.rsplit("|", 1)[1]
-        return last.removeprefix("r:") if last.startswith("r:") else ""
+        return f"{self.order_no}@{self.transaction_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +92,14 @@ class Plan:
     """(action id, instruction id) for every action, new or known."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Why a new instruction waits for a person, and which earlier ones that person must see."""
+
+    because: str = ""
+    repeats: tuple[Earlier, ...] = ()
+
+
 def plan(
     actions: Iterable[Action],
     *,
@@ -142,91 +107,184 @@ def plan(
     new_id: Callable[[], str],
     auto_approve: bool,
     allowance: RuleAllowance | None = None,
+    ids_unique: bool = False,
 ) -> Plan:
     """Instructions for the actions that the journal does not know yet.
 
-    What `allowance` lets pass is approved by rule; without one nothing bounds the rule.
+    Args:
+        actions: Rows that have no instruction; all of a file's rows or none of them.
+        known: The journal's instructions; new ones are noted in it.
+        new_id: Makes instruction ids.
+        auto_approve: A rule may approve.
+        allowance: What it lets pass is approved by rule; without one nothing bounds the rule.
+        ids_unique: The merchant declares that each request id stands for a movement of its own.
     """
+    planning = _Planning(list(actions), known=known, ids_unique=ids_unique)
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
-    wanted = list(actions)
-    present = {(action.file_id, action.base_key) for action in wanted}
-    for action in wanted:
-        found = _same_again(action, known=known)
+    for action in planning.actions:
+        found = planning.same_again(action)
         if not found:
-            hold = _hold(action, known=known, present=present)
-            if not hold and allowance:
-                hold = _hold_of_limits(action, allowance=allowance, auto_approve=auto_approve)
+            hold = planning.hold(action)
+            limit = _hold_of_limits(action, hold, allowance=allowance, auto_approve=auto_approve)
+            because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
             instruction = _instruction_of(
                 action,
-                natural_key=_natural_key(action, known=known),
+                natural_key=planning.free_key(action),
                 instruction_id=new_id(),
-                hold=hold,
-                approved=auto_approve and not hold,
+                hold=replace(hold, because=because),
+                approved=auto_approve and not because,
             )
-            known.note(
-                Key(instruction.natural_key),
-                file_name=action.file_name,
-                instruction_id=instruction.instruction_id,
-            )
+            planning.note(action, instruction=instruction)
             new.append(instruction)
             found = instruction.instruction_id
         links.append((action.action_id, found))
     return Plan(tuple(new), tuple(links))
 
 
-def _same_again(action: Action, *, known: Known) -> str:
-    if action.request_id:
-        return known.by_key.get(f"{action.base_key}|r:{action.request_id}", "")
-    same_file = [
-        instruction_id
-        for file_name, instruction_id in known.without_request.get(action.base_key, [])
-        if file_name == action.file_name
-    ]
-    return same_file[action.occurrence - 1] if action.occurrence <= len(same_file) else ""
+class _Planning:
+    """One pass over some actions; remembers which rows of a file stand for which instructions."""
 
+    def __init__(self, actions: Sequence[Action], *, known: Known, ids_unique: bool) -> None:
+        self.actions = actions
+        self._known = known
+        self._ids_unique = ids_unique
+        self._taken: set[tuple[int, str]] = set()
+        """File and instruction: a second equal row of a file is not the first one again."""
+        self._asked: dict[tuple[int, InstructionKind, str], list[Intention]] = defaultdict(list)
+        """File, kind and order -> what the file's rows mean."""
+        for action in actions:
+            key = (action.file_id, action.kind, action.order_no)
+            self._asked[key].append(self._meant(action))
 
-def _natural_key(action: Action, *, known: Known) -> str:
-    if action.request_id:
-        return f"{action.base_key}|r:{action.request_id}"
-    return f"{action.base_key}|n:{len(known.without_request.get(action.base_key, [])) + 1}"
+    def same_again(self, action: Action) -> str:
+        """The instruction that the row stands for; "" when it is a new one."""
+        meant = self._meant(action)
+        if action.request_id:
+            exact = self._known.of_key(_natural_key(action))
+            found = [exact] if exact else []
+            if not meant.subject:
+                found += self._known.alike(meant)
+            fitting = [one for one in found if one.intention.request_id == action.request_id]
+        else:
+            alike = self._known.alike(meant)
+            same_file = [one for one in alike if one.file_name == action.file_name]
+            fitting = [
+                one
+                for one in same_file
+                if not one.intention.request_id
+                and (action.file_id, one.instruction_id) not in self._taken
+            ]
+        standing = [one for one in fitting if _says_no_more(action, one)]
+        # Two payments of one order, instructed alike: each row stands for the one it names.
+        standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
+        for one in standing[:1]:
+            self._taken.add((action.file_id, one.instruction_id))
+            return one.instruction_id
+        return ""
 
-
-def _hold(action: Action, *, known: Known, present: AbstractSet[tuple[int, str]]) -> str:
-    """Why a new instruction waits for a person; "" when nothing speaks against it."""
-    move = Key(f"{action.base_key}|").move
-    if action.strict and action.request_id in known.requests:
-        used = known.requests[action.request_id][1]
-        return (
-            f"request_id {action.request_id} was used by instruction {used} for something else; "
-            "give each its own, or withdraw one of them"
+    def hold(self, action: Action) -> _Hold:
+        """Why a new instruction waits for a person; empty when nothing speaks against it."""
+        meant = self._meant(action)
+        repeats = tuple(
+            one
+            for one in self._known.alike(meant)
+            if one.intention.may_be(meant, ids_unique=self._ids_unique)
         )
-    if action.request_id:
-        used = known.by_request.get((move, action.request_id), "")
-        told = f"request_id {action.request_id} was used by instruction {used} with another amount"
-        return f"{told}; give each its own" if used else ""
-    earlier = known.without_request.get(action.base_key, [])
-    if earlier:
-        return _repeat_sentence(earlier)
-    for base_key, instruction_id in known.by_file.get((move, action.file_name), {}).items():
-        if (action.file_id, base_key) not in present:
-            return (
-                f"a newer version of {action.file_name} has this in place of instruction "
-                f"{instruction_id}; withdraw one of them, or give it a request_id of its own"
+        if repeats:
+            return _Hold(_repeat_sentence(repeats), repeats)
+        return _Hold(self._id_used(action, meant) or self._replaces(action, meant))
+
+    def free_key(self, action: Action) -> str:
+        """A natural key that no instruction has."""
+        key = _natural_key(action)
+        if action.request_id:
+            return key
+        numbered = (f"{key}{number}" for number in count(1))
+        return next(one for one in numbered if self._known.of_key(one) is None)
+
+    def note(self, action: Action, *, instruction: Instruction) -> None:
+        """A new instruction, which later rows may repeat."""
+        self._taken.add((action.file_id, instruction.instruction_id))
+        self._known.note(
+            Earlier(
+                self._meant(action),
+                instruction.instruction_id,
+                instruction.natural_key,
+                action.file_name,
+                instruction.state,
             )
-    return ""
+        )
+
+    def _meant(self, action: Action) -> Intention:
+        return Intention.of(action, shown=self._known.shown.get(action.order_no, ""))
+
+    def _id_used(self, action: Action, meant: Intention) -> str:
+        """That its request id was used for something else."""
+        if not action.request_id:
+            return ""
+        if action.strict and (used := self._known.of_request(action.request_id)):
+            return (
+                f"request_id {action.request_id} was used by instruction {used.instruction_id} "
+                "for something else; give each its own, or withdraw one of them"
+            )
+        for one in self._known.near(meant):
+            given = one.intention.request_id
+            if given and plain_id(given) == plain_id(action.request_id):
+                return (
+                    f"request_id {action.request_id} was used by instruction {one.instruction_id} "
+                    "with another amount or payment; give each its own"
+                )
+        return ""
+
+    def _replaces(self, action: Action, meant: Intention) -> str:
+        """That it stands in place of what an earlier version of its file asked for."""
+        asked = self._asked[action.file_id, action.kind, action.order_no]
+        for one in self._known.beside(meant):
+            if (
+                one.file_name == action.file_name
+                and not one.is_again
+                and not ids_differ(one.intention.request_id, action.request_id)
+                and not any(_still_asks(own, one.intention) for own in asked)
+            ):
+                return (
+                    f"a newer version of {action.file_name} has this in place of instruction "
+                    f"{one.instruction_id}; withdraw one of them, or give it a request_id of its "
+                    "own"
+                )
+        return ""
 
 
-def _hold_of_limits(action: Action, *, allowance: RuleAllowance, auto_approve: bool) -> str:
+def _says_no_more(action: Action, one: Earlier) -> bool:
+    """A row that now names the payment may be meant to send what could not be sent before."""
+    return not one.is_again and action.transaction_id in {"", one.intention.transaction_id}
+
+
+def _still_asks(own: Intention, earlier: Intention) -> bool:
+    same_ids = own.request_id == earlier.request_id
+    return same_ids and own.what == earlier.what and own.is_of_payment(earlier)
+
+
+def _natural_key(action: Action) -> str:
+    """Whole with a request id; without one a number is still to follow."""
+    last = f"r:{action.request_id}" if action.request_id else "n:"
+    return f"{action.base_key}|{last}"
+
+
+def _hold_of_limits(
+    action: Action, hold: _Hold, *, allowance: RuleAllowance | None, auto_approve: bool
+) -> str:
+    if allowance is None:
+        return ""
     if action.kind is InstructionKind.PAYOUT:
         return allowance.hold_on_payout(payee=action.payee, payee_digest=action.payee_digest)
-    if not auto_approve:
+    if hold.because or not auto_approve:
         return ""
     return allowance.hold_on(action.kind, currency=action.currency, amount=action.amount)
 
 
 def _instruction_of(
-    action: Action, *, natural_key: str, instruction_id: str, hold: str, approved: bool
+    action: Action, *, natural_key: str, instruction_id: str, hold: _Hold, approved: bool
 ) -> Instruction:
     return Instruction(
         instruction_id=instruction_id,
@@ -244,7 +302,7 @@ def _instruction_of(
         file_id=action.file_id,
         line=action.line,
         state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
-        hold=hold,
+        hold=hold.because,
         attempts=0,
         baseline_status="",
         approved_by=RULE_APPROVER if approved else "",
@@ -255,13 +313,16 @@ def _instruction_of(
         gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
         payee=action.payee,
         payee_digest=action.payee_digest,
+        repeats=named(one.instruction_id for one in hold.repeats[:REPEATS_NAMED_MAX]),
         sealed=action.sealed,
     )
 
 
-def _repeat_sentence(earlier: Sequence[tuple[str, str]]) -> str:
-    file_name, instruction_id = earlier[0]
+def _repeat_sentence(repeats: Sequence[Earlier]) -> str:
+    first, *more = repeats
+    others = f" and {len(more)} more" if more else ""
     return (
-        f"looks like a repeat of instruction {instruction_id} from {file_name}; "
-        "give it a request_id of its own, or withdraw it"
+        f"{REPEAT} of instruction {first.instruction_id} from "
+        f"{first.file_name or BY_HAND} ({first.state}){others}; two people approve it if it is "
+        "meant twice, else withdraw it"
     )

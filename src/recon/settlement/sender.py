@@ -13,12 +13,12 @@ by a clock that cannot be set instead.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from recon.errors import ReconError
+from recon.errors import Defect, ReconError
 from recon.model import Clock, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import NOT_SENT_TRIES_MAX
@@ -131,8 +131,12 @@ class Journal(Protocol):
         """Why nothing more may be sent by anybody; "" when money may move."""
         ...
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
-        """T1: approved -> in flight, with the batch and its body; all or nothing."""
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+        """T1: approved -> in flight, with the batch and its body; all or nothing.
+
+        Returns:
+            Instruction id -> why it may not leave; empty when all rows were claimed, else none.
+        """
         ...
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
@@ -159,6 +163,8 @@ class Sent:
     batches: int = 0
     rows: int = 0
     stop_reason: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Instruction id -> why it may not leave after all; found when its batch was claimed."""
 
 
 @dataclass(slots=True)
@@ -205,6 +211,7 @@ class Sender:
         self._elapsed = elapsed
         self._told_to_end: Callable[[], str] = str
         self._circuit = Circuit()
+        self._left_out: dict[str, str] = {}
 
     async def send_all(
         self, cleared: Sequence[Cleared], *, told_to_end: Callable[[], str] = str
@@ -216,29 +223,47 @@ class Sender:
         self._told_to_end = told_to_end
         count = rows = 0
         for kind, group in batches(cleared):
-            if await self._send_until_left(self._gateway.prepare(kind, group)):
-                count, rows = count + 1, rows + len(group)
+            if left := await self._send_until_left(kind, group):
+                count, rows = count + 1, rows + left
             if self._circuit.stop_reason:
                 break
-        return Sent(count, rows, self._circuit.stop_reason)
+        return Sent(count, rows, self._circuit.stop_reason, self._left_out)
 
-    async def _send_until_left(self, prepared: Prepared) -> bool:
-        """Only a request that surely did not leave is tried again, as a new batch."""
-        for _ in range(NOT_SENT_TRIES_MAX):
+    async def _send_until_left(self, kind: InstructionKind, group: tuple[Cleared, ...]) -> int:
+        """How many rows left; what surely did not leave is tried again, as a new batch.
+
+        Rows that may not leave after all are dropped, and the batch is built without them.
+        """
+        tries = 0
+        while group and tries < NOT_SENT_TRIES_MAX:
             if reason := self._ending() or self._journal.halted():
                 self._circuit.stop_reason = reason
                 break
-            if await self._send_once(self._new_id(), prepared):
-                return True
+            prepared, batch_id = self._gateway.prepare(kind, group), self._new_id()
+            self._mark("before claim")
+            claimed_at = self._elapsed()
+            if left_out := self._journal.claim(batch_id, prepared, at=self._clock()):
+                group = self._without(group, left_out)
+                continue
+            if await self._send_once(batch_id, prepared, claimed_at=claimed_at):
+                return len(group)
+            tries += 1
             if self._circuit.stop_reason:
                 break
-        return False
+        return 0
 
-    async def _send_once(self, batch_id: str, prepared: Prepared) -> bool:
-        """T1, S, then what the answer asks for; False when the request surely did not leave."""
-        self._mark("before claim")
-        claimed_at = self._elapsed()
-        self._journal.claim(batch_id, prepared, at=self._clock())
+    def _without(
+        self, group: tuple[Cleared, ...], left_out: Mapping[str, str]
+    ) -> tuple[Cleared, ...]:
+        rest = tuple(row for row in group if row.instruction.instruction_id not in left_out)
+        if len(rest) == len(group):
+            msg = "the journal left out rows that are in no batch; nothing of this batch was sent"
+            raise Defect(msg)
+        self._left_out.update(left_out)
+        return rest
+
+    async def _send_once(self, batch_id: str, prepared: Prepared, *, claimed_at: timedelta) -> bool:
+        """S, then what the answer asks for; False when the request surely did not leave."""
         self._mark_claimed(batch_id)
         held_up = self._elapsed() - claimed_at
         if held_up > CLAIM_TO_SEND_MAX:

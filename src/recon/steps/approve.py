@@ -5,8 +5,8 @@ business day. The second must say the same digest; by then the list is built aga
 and any change makes it another one. Approving sends nothing: the next night does.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,8 @@ class Waiting:
     wanted: ApprovalList
     first_by: str
     valid_until: datetime | None
+    beside: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    """Repeat -> the earlier instructions of its intention, as they stand now."""
 
 
 def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiting:
@@ -54,9 +56,10 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
         first = approval_rows.open_approval(connection, wanted.digest)
+        beside = {item.instruction_id: _named(connection, item) for item in wanted.repeats}
     if first is None or first.valid_until < environment.clock():
-        return Waiting(wanted, "", None)
-    return Waiting(wanted, first.by, first.valid_until)
+        return Waiting(wanted, "", None, beside)
+    return Waiting(wanted, first.by, first.valid_until, beside)
 
 
 def approve(
@@ -182,6 +185,11 @@ def _planned(connection: Any, only: Narrowing) -> list[Instruction]:
         and only.account_id in {"", item.account_id}
         and (not only.instruction_ids or item.instruction_id in only.instruction_ids)
     ]
+
+
+def _named(connection: Any, item: Instruction) -> tuple[Instruction, ...]:
+    """What an instruction repeats."""
+    return tuple(instruction_rows.of_ids(connection, item.repeats.split()))
 
 
 def _meant(connection: Any, digest: str, *, only: Narrowing) -> ApprovalList:

@@ -22,14 +22,13 @@ from recon.money import parse_minor_units
 from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
-from recon.settlement.planning import Action, Plan, plan
+from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
 from recon.steps.environment import Environment
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
-from recon.steps.settle import send
-from recon.store import answers, instruction_rows, runs
-from recon.store.journal import StoredJournal
+from recon.steps.settle import journal_of, send
+from recon.store import answers, instruction_rows, planning_rows, runs
 from recon.store.night_lock import account_lock
 from recon.store.outcome_rows import outcome_of
 from recon.store.runs import BY_HAND, Run, this_process
@@ -124,14 +123,16 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
     baseline = _ask(request, run=run, environment=environment)
     payment = _payment(request, baseline=baseline)
     instruction = _planned(request, payment=payment, run=run, environment=environment)
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     account = (run.merchant_id, run.account_id)
     gateway = GatewayOfMoney.of(environment.settings, account=account, clock=environment.clock)
     with environment.store.reading() as connection:
         # Under whatever order they were sent, as a night looks at them.
         wanted = payment.transaction_id
         others = instruction_rows.of_payments(connection, run, transaction_ids=[wanted])
-    judged = clear(instruction, baseline=baseline, others=others.get(wanted, []))
+    ids_unique = _ids_unique(run, environment=environment)
+    judged = clear(
+        instruction, baseline=baseline, others=others.get(wanted, []), ids_unique=ids_unique
+    )
     reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
     reason = reason or _hold(instruction, run=run, environment=environment)
     if isinstance(judged, Refused) or reason:
@@ -142,9 +143,14 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
     if instruction.state is InstructionState.APPROVED:
-        journal = StoredJournal(environment.store, run_id=run.run_id, **place)
+        journal = journal_of(run, environment=environment)
         send([judged], run=run, sending=(gateway, journal), environment=environment)
     return _result(instruction, environment=environment)
+
+
+def _ids_unique(run: Run, *, environment: Environment) -> bool:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.instructions.are_unique
 
 
 def _hold(instruction: Instruction, *, run: Run, environment: Environment) -> str:
@@ -262,11 +268,16 @@ def _planned(
         action_amount=amount,
         reason=request.reason,
         request_id=request.request_id,
-        occurrence=1,
     )
     with environment.store.reading() as connection:
-        known = instruction_rows.known(connection, run)
-    made = plan([action], known=known, new_id=environment.new_id, auto_approve=True)
+        known = planning_rows.known(connection, run, shown={})
+    made = plan(
+        [action],
+        known=known,
+        new_id=environment.new_id,
+        auto_approve=True,
+        ids_unique=_ids_unique(run, environment=environment),
+    )
     if not made.new:
         msg = (
             f"request id {request.request_id} was used for exactly this before "
@@ -282,7 +293,8 @@ def _as_asked(
     by = request.by.strip()[:NAME_CHARACTERS_MAX]
     own = replace(planned, file_id=None, line=0)
     if planned.hold:
-        return own
+        # Whoever asked for it does not approve it.
+        return replace(own, hold=f"asked for by hand by {by}: {planned.hold}"[:HOLD_CHARACTERS])
     if is_on_this_machine(environment.settings):
         return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")
     return replace(

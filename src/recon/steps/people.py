@@ -48,6 +48,20 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
+_TOO_LATE = {
+    InstructionState.IN_FLIGHT: (
+        "is on its way to the gateway and cannot be taken back; whether it takes effect stands in "
+        "`recon status` when the reply is there"
+    ),
+    InstructionState.IN_DOUBT: (
+        "was sent and is in doubt: it may have taken effect or still may; do not send it again"
+    ),
+    InstructionState.NEEDS_HUMAN: (
+        "may have been sent, and nobody knows what became of it: look it up in the portal, and "
+        "two people record it (`recon resolve`)"
+    ),
+    InstructionState.CONFIRMED: "was carried out",
+}
 STOPPED = "sending is stopped"
 _URGENT_FIRST = tuple(_WORDS)
 
@@ -212,9 +226,10 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
             msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
             raise UsageError(msg)
         if found.state not in WITHDRAWABLE:
+            told = _TOO_LATE.get(found.state, f"is {found.state}")
             msg = (
-                f"instruction {instruction_id} is {found.state}: only one that was never sent "
-                "can be withdrawn; nothing was changed"
+                f"instruction {instruction_id} {told}: only one that was never sent can be "
+                "withdrawn; nothing was changed"
             )
             raise UsageError(msg)
         told = f"withdrawn by {by.strip()}: {reason.strip()}"

@@ -1,5 +1,6 @@
 """Whether money may be sent and how much: the switch for everybody, and the account's limits."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -7,16 +8,20 @@ from typing import Any
 from recon.business_date import midnight
 from recon.errors import UsageError
 from recon.limits import CurrencyLimits
-from recon.settlement.allowance import RuleAllowance, SendingAllowance
+from recon.settlement.allowance import TWO_PEOPLE, RuleAllowance, SendingAllowance
 from recon.settlement.gate import Gate
+from recon.settlement.instruction import Instruction
+from recon.settlement.planning import RULE_APPROVER
 from recon.steps.agreement import ALLOW_SENDING, REASON_CHARACTERS_MAX, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
+from recon.steps.restore import by_people_only
 from recon.store import sending_rows
 from recon.store.runs import Run
 from recon.store.sending_rows import Stopped
 
 NAME_CHARACTERS_MAX = 100
+NOT_BY_RULE = f"{TWO_PEOPLE}: a rule approved it earlier, and no rule approves for it now"
 
 
 def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
@@ -90,6 +95,46 @@ def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> Ru
         approved=sending_rows.approved_by_rule(connection, run),
         paid_before=sending_rows.paid_payees(connection, run),
     )
+
+
+def rule_approves(connection: Any, run: Run, *, environment: Environment) -> bool:
+    """Whether a rule may approve at all tonight; else everything waits for people."""
+    settings = environment.settings
+    account = settings.account(run.merchant_id, account_id=run.account_id)
+    return account.auto_approve and not by_people_only(
+        connection, run, calendar=settings.rules.business_calendar
+    )
+
+
+def no_longer_by_rule(
+    connection: Any, run: Run, *, approved: Iterable[Instruction], environment: Environment
+) -> dict[str, str]:
+    """Instruction id -> why its rule, asked again, does not approve it any more.
+
+    What an earlier night approved by rule, a dry run too, goes only as far as the rule goes now:
+    each night's sum is counted again under the bounds that hold now, what was sent of it first.
+    """
+    by_rule = [item for item in approved if item.approved_by == RULE_APPROVER]
+    if not by_rule:
+        return {}
+    if not rule_approves(connection, run, environment=environment):
+        return dict.fromkeys((item.instruction_id for item in by_rule), NOT_BY_RULE)
+    nights = sending_rows.nights_planned(connection, run)
+    used = sending_rows.used_by_rule(connection, run, nights=nights.values())
+    allowances: dict[str, RuleAllowance] = {}
+    told = {}
+    for item in by_rule:
+        night = nights.get(item.instruction_id, run.business_date)
+        if night not in allowances:
+            allowances[night] = RuleAllowance(
+                lambda currency: _bounds(run, currency=currency, environment=environment),
+                approved=used.get(night, {}),
+            )
+        if because := allowances[night].hold_on(
+            item.kind, currency=item.currency, amount=item.amount
+        ):
+            told[item.instruction_id] = because
+    return told
 
 
 def sending_allowance(connection: Any, run: Run, *, environment: Environment) -> SendingAllowance:

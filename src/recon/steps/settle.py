@@ -8,6 +8,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from recon.errors import ConfigurationError
@@ -22,6 +23,7 @@ from recon.settlement.eligibility import (
 )
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
+from recon.settlement.known import Known
 from recon.settlement.planning import RULE_APPROVER, plan
 from recon.settlement.replanning import plan_again
 from recon.settlement.sender import Sender, Sent
@@ -33,9 +35,22 @@ from recon.steps.contradictions import note_contradictions
 from recon.steps.ending import held_back
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
-from recon.steps.restore import by_people_only, note_head, noting_marks
-from recon.steps.sending import halted, rule_allowance, sending_allowance
-from recon.store import answers, instruction_rows, open_money, runs, sending_rows
+from recon.steps.restore import note_head, noting_marks
+from recon.steps.sending import (
+    halted,
+    no_longer_by_rule,
+    rule_allowance,
+    rule_approves,
+    sending_allowance,
+)
+from recon.store import (
+    answers,
+    instruction_rows,
+    open_money,
+    planning_rows,
+    runs,
+    sending_rows,
+)
 from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
@@ -63,8 +78,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     gateway = GatewayOfMoney.of(
         environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
     )
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-    journal = StoredJournal(environment.store, run_id=run_id, **place)
+    journal = journal_of(run, environment=environment)
     if run.mode is Mode.LIVE:
         spilled.put_back(run, journal=journal, environment=environment)
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
@@ -78,18 +92,13 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     if run.mode is Mode.LIVE and waiting.cleared:
         sending = (gateway, journal)
         sent = send(waiting.cleared, run=run, sending=sending, environment=environment)
-    with environment.store.writing() as connection:
-        doubt.note_doubts(connection, run, environment=environment)
-        _note_waiting(connection, run, waiting=waiting)
-        runs.note_step(connection, run_id, step=STEP)
-        stopped = sent.stop_reason or gate.closed_because
-        if stopped and run.mode is Mode.LIVE:
-            runs.note_stop(connection, run_id, why=stopped, now=environment.clock())
-        in_doubt = open_money.doubtful(connection, run).count
+    stopped = sent.stop_reason or gate.closed_because
+    in_doubt = _note_end(run, waiting=waiting, sent=sent, stopped=stopped, environment=environment)
     figures: dict[str, int | str] = {
         "planned": planned,
         "cleared": len(waiting.cleared),
         "waiting": len(waiting.refused),
+        "left_out": len(sent.left_out),
         "batches": sent.batches,
         "sent": sent.rows,
         "swept": swept,
@@ -99,6 +108,33 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "stopped": stopped,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def journal_of(run: Run, *, environment: Environment) -> StoredJournal:
+    """The journal of a run, which knows what the merchant declares of its request ids."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return StoredJournal(
+        environment.store,
+        run_id=run.run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        ids_unique=account.instructions.are_unique,
+    )
+
+
+def _note_end(
+    run: Run, *, waiting: _Waiting, sent: Sent, stopped: str, environment: Environment
+) -> int:
+    """Keep what waits and why; how many instructions are in doubt now."""
+    with environment.store.writing() as connection:
+        doubt.note_doubts(connection, run, environment=environment)
+        _note_waiting(connection, run, waiting=waiting, at=environment.clock())
+        for instruction_id, reason in sent.left_out.items():
+            instruction_rows.note_hold(connection, instruction_id, hold=reason)
+        runs.note_step(connection, run.run_id, step=STEP)
+        if stopped and run.mode is Mode.LIVE:
+            runs.note_stop(connection, run.run_id, why=stopped, now=environment.clock())
+        return open_money.doubtful(connection, run).count
 
 
 def send(
@@ -144,15 +180,15 @@ def _plan(run: Run, *, environment: Environment) -> int:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
         allowance = rule_allowance(connection, run, environment=environment)
-        by_rule = account.auto_approve and not by_people_only(
-            connection, run, calendar=environment.settings.rules.business_calendar
-        )
+        by_rule = rule_approves(connection, run, environment=environment)
+        actions = planning_rows.unplanned_actions(connection, run)
         made = plan(
-            instruction_rows.unplanned_actions(connection, run),
-            known=instruction_rows.known(connection, run),
+            actions,
+            known=_known(connection, run) if actions else Known(),
             new_id=environment.new_id,
             auto_approve=by_rule,
             allowance=allowance,
+            ids_unique=account.instructions.are_unique,
         )
         again = plan_again(
             _captures_to_repeat(connection, run, environment=environment),
@@ -164,6 +200,13 @@ def _plan(run: Run, *, environment: Environment) -> int:
         made = replace(made, new=made.new + again)
         instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
     return len(made.new)
+
+
+def _known(connection: Any, run: Run) -> Known:
+    """The account's instructions; where none names a payment, the gateway's answer may."""
+    unnamed = planning_rows.unnamed_orders(connection, run)
+    shown = answers.only_payments(connection, run, order_nos=unnamed)
+    return planning_rows.known(connection, run, shown=shown)
 
 
 def _captures_to_repeat(
@@ -200,16 +243,24 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         subscriptions = instruction_rows.of_subscriptions(
             connection, run, recurring_ids=(item.recurring_id for item in approved)
         )
-    others.update(subscriptions)
+        payees = instruction_rows.of_payees(
+            connection, run, payee_digests=(item.payee_digest for item in approved)
+        )
+        unruled = no_longer_by_rule(connection, run, approved=approved, environment=environment)
+    others.update(subscriptions | payees)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    refused_first = dict.fromkeys(replaced, (REPLACED, False))
+    refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
     judged = [
-        Refused(item, REPLACED)
-        if item.instruction_id in replaced
+        Refused(item, *refused_first[item.instruction_id])
+        if item.instruction_id in refused_first
         else _judge(
             item,
             holds=(gate, gateway),
             baseline=baselines.get(item.order_no, Baseline(Answer.FAILED)),
             others=others,
             multiple_captures=environment.settings.gateway.capture_multiple,
+            ids_unique=account.instructions.are_unique,
         )
         for item in approved
     ]
@@ -229,6 +280,7 @@ def _judge(
     baseline: Baseline,
     others: Mapping[str, Sequence[Instruction]],
     multiple_captures: bool,
+    ids_unique: bool,
 ) -> Cleared | Refused:
     """Gate, then the baseline and the journal, then the gateway's own grammar."""
     gate, gateway = holds
@@ -236,11 +288,19 @@ def _judge(
     if held:
         return Refused(item, held)
     if item.kind in ALONE:
-        beside = list(others.get(item.recurring_id, ()))
-        judged = clear_alone(item, others=beside, rule_approver=RULE_APPROVER)
+        beside = list(others.get(item.recurring_id or item.payee_digest, ()))
+        judged = clear_alone(
+            item, others=beside, rule_approver=RULE_APPROVER, ids_unique=ids_unique
+        )
         return _unless_problem(judged, gateway=gateway)
     beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
-    judged = clear(item, baseline=baseline, others=beside, multiple_captures=multiple_captures)
+    judged = clear(
+        item,
+        baseline=baseline,
+        others=beside,
+        multiple_captures=multiple_captures,
+        ids_unique=ids_unique,
+    )
     return _unless_problem(judged, gateway=gateway)
 
 
@@ -272,8 +332,11 @@ def _baselines(
     }
 
 
-def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting) -> None:
-    """Keep why each one waits, and what a dry run would have sent."""
+def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting, at: datetime) -> None:
+    """Keep why each one waits, and what a dry run would have sent.
+
+    A dry run only tells: what it finds to be for people waits for them when a live one finds it.
+    """
     if run.mode is Mode.DRY_RUN:
         plans = planned_batches(waiting.cleared)
         sending_rows.keep_dry_batches(connection, run.run_id, plans=plans)
@@ -281,6 +344,8 @@ def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting) -> None:
         instruction_rows.note_hold(
             connection, refused.instruction.instruction_id, hold=refused.reason
         )
+        if refused.is_for_people and run.mode is Mode.LIVE:
+            instruction_rows.give_to_people(connection, refused, at=at)
 
 
 def would_send(cleared: Sequence[Cleared]) -> str:
@@ -297,6 +362,8 @@ def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, 
         told += f"{figures['sent']} sent in {figures['batches']} batches"
     if waiting.refused:
         told += f"; {len(waiting.refused)} wait"
+    if figures["left_out"]:
+        told += f"; {figures['left_out']} left out at the last moment"
     if figures["stopped"]:
         told += f"; sending stopped: {figures['stopped']}"
     elif gate.held_because:

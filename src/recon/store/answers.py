@@ -18,6 +18,8 @@ from recon.store.schema import observation, query_key
 BASELINE = "baseline"
 AFTER = "after"
 OWN_PHASES = (BASELINE, AFTER)
+VALUES_PER_QUERY_MAX = 500
+"""Orders named in one query; databases bound how many there may be."""
 
 _PHASE = (
     query_key.c.run_id == bindparam("of_run"),
@@ -57,6 +59,18 @@ _OBSERVED = (
         observation.c.account_id == bindparam("of_account"),
     )
     .order_by(observation.c.observation_id)
+)
+_ONLY = (
+    select(observation.c.order_no, func.min(observation.c.transaction_id))
+    .where(
+        observation.c.merchant_id == bindparam("of_merchant"),
+        observation.c.account_id == bindparam("of_account"),
+        observation.c.run_id == bindparam("of_run"),
+        observation.c.phase == bindparam("of_phase"),
+        observation.c.order_no.in_(bindparam("wanted", expanding=True)),
+    )
+    .group_by(observation.c.order_no)
+    .having(func.count(observation.c.transaction_id.distinct()) == 1)
 )
 _SEEN = (
     select(observation)
@@ -181,6 +195,21 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
     for row in sorted(found, key=lambda row: row.phase == AFTER):
         newest[row.order_no] = (row.answer, row.phase)
     return newest
+
+
+def only_payments(connection: Connection, run: Run, *, order_nos: Iterable[str]) -> dict[str, str]:
+    """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
+    wanted = sorted(order_nos)
+    found: dict[str, str] = {}
+    for start in range(0, len(wanted), VALUES_PER_QUERY_MAX):
+        part = wanted[start : start + VALUES_PER_QUERY_MAX]
+        values = _of(run.run_id, BASELINE) | {
+            "of_merchant": run.merchant_id,
+            "of_account": run.account_id,
+            "wanted": part,
+        }
+        found |= dict(connection.execute(_ONLY, values).tuples().all())
+    return found
 
 
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:

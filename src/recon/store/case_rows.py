@@ -12,7 +12,7 @@ from recon.settlement.instruction import Instruction
 from recon.store.answers import BASELINE
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
-from recon.store.journal import instruction_of
+from recon.store.instruction_reading import instruction_of
 from recon.store.runs import Run
 from recon.store.schema import contradiction, instruction, observation
 

@@ -17,11 +17,19 @@ from sqlalchemy import (
     update,
 )
 
-from recon.model import InstructionKind, InstructionState, SourceKind
+from recon.model import InstructionKind, InstructionState
+from recon.settlement.eligibility import Refused
 from recon.settlement.instruction import Instruction
-from recon.settlement.planning import Action, Key, Known, Plan
+from recon.settlement.intention import named
+from recon.settlement.planning import Plan
+from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
-from recon.store.journal import INSTRUCTIONS, instructions_where, read_instructions
+from recon.store.instruction_reading import (
+    INSTRUCTIONS,
+    instructions_where,
+    read_instructions,
+)
+from recon.store.journal import move
 from recon.store.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
 
@@ -40,38 +48,18 @@ UNFINISHED = (
 )
 
 
-_CARRIED = (
-    *("review_flag", "recurring_id", "contract_name"),
-    *("payee", "payee_digest", "content_digest", "sealed"),
-)
-
-
 _OF = (
     instruction.c.merchant_id == bindparam("of_merchant"),
     instruction.c.account_id == bindparam("of_account"),
-)
-_UNPLANNED = (
-    select(order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind"))
-    .join(order_file, order_file.c.file_id == order_action.c.file_id)
-    .where(
-        order_action.c.merchant_id == bindparam("of_merchant"),
-        order_action.c.account_id == bindparam("of_account"),
-        order_action.c.instruction_id == "",
-    )
-    .order_by(order_action.c.action_id)
-)
-_KNOWN = (
-    select(instruction.c.natural_key, instruction.c.instruction_id, order_file.c.name)
-    .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
-    # A second capture is never what an order file means: its file knows the first.
-    .where(*_OF, instruction.c.again_for == "")
-    .order_by(instruction.c.planned_at, instruction.c.natural_key)
 )
 _INSERT = insert(instruction)
 _SECOND_KEYS = select(instruction.c.natural_key).where(*_OF, instruction.c.again_for != "")
 _HOLD = (
     update(instruction)
-    .where(instruction.c.instruction_id == bindparam("wanted"))
+    .where(
+        instruction.c.instruction_id == bindparam("wanted"),
+        instruction.c.state == InstructionState.APPROVED.value,
+    )
     .values(hold=bindparam("because"))
 )
 _OPEN_BATCHES = (
@@ -122,43 +110,6 @@ _REPLACED = (
 )
 
 
-def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
-    """Actions of the account's order files that have no instruction yet, oldest first."""
-    found = connection.execute(_UNPLANNED, _place(run)).mappings()
-    return [
-        Action(
-            action_id=row["action_id"],
-            file_id=row["file_id"],
-            file_name=row["file_name"],
-            line=row["line"],
-            merchant_id=row["merchant_id"],
-            account_id=row["account_id"],
-            order_no=row["order_no"],
-            transaction_id=row["transaction_id"],
-            kind=InstructionKind(row["action"]),
-            currency=row["currency"],
-            order_amount=row["amount"],
-            action_amount=row["action_amount"],
-            reason=row["action_reason"],
-            request_id=row["request_id"],
-            occurrence=row["occurrence"],
-            strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
-            **{name: row[name] for name in _CARRIED},
-        )
-        for row in found
-    ]
-
-
-def known(connection: Connection, run: Run) -> Known:
-    """What the journal already has of the account, for planning."""
-    result = Known()
-    for row in connection.execute(_KNOWN, _place(run)):
-        result.note(
-            Key(row.natural_key), file_name=row.name or "", instruction_id=row.instruction_id
-        )
-    return result
-
-
 def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> None:
     """Store new instructions and link every action to its instruction."""
     if not plan.new and not plan.links:
@@ -189,7 +140,8 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
             item.instruction_id,
             item.state.value,
             {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold}
-            | ({"again_for": item.again_for} if item.again_for else {}),
+            | ({"again_for": item.again_for} if item.again_for else {})
+            | ({"repeats": item.repeats} if item.repeats else {}),
         )
         for item in plan.new
     ]
@@ -220,6 +172,13 @@ def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
     return found[0] if found else None
 
 
+def of_ids(connection: Connection, wanted: Sequence[str]) -> list[Instruction]:
+    """Some instructions of any account, oldest first."""
+    if not wanted:
+        return []
+    return instructions_where(connection, instruction.c.instruction_id.in_(wanted))
+
+
 def of_payments(
     connection: Connection, run: Run, *, transaction_ids: Iterable[str]
 ) -> dict[str, list[Instruction]]:
@@ -240,6 +199,17 @@ def of_subscriptions(
     for item in _where_in(connection, run, column=instruction.c.recurring_id, values=wanted):
         by_subscription.setdefault(item.recurring_id, []).append(item)
     return by_subscription
+
+
+def of_payees(
+    connection: Connection, run: Run, *, payee_digests: Iterable[str]
+) -> dict[str, list[Instruction]]:
+    """All payouts to some payees, by the digest of the payee."""
+    by_payee: dict[str, list[Instruction]] = {}
+    wanted = sorted(set(payee_digests) - {""})
+    for item in _where_in(connection, run, column=instruction.c.payee_digest, values=wanted):
+        by_payee.setdefault(item.payee_digest, []).append(item)
+    return by_payee
 
 
 def _where_in(
@@ -281,6 +251,20 @@ def second_keys(connection: Connection, run: Run) -> set[str]:
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
     """Keep in words why an approved instruction was not sent tonight."""
     connection.execute(_HOLD, {"wanted": instruction_id, "because": hold[:400]})
+
+
+def give_to_people(connection: Connection, refused: Refused, *, at: datetime) -> None:
+    """An approval that counts no more: two people look at it, and at what it repeats."""
+    item = refused.instruction
+    seen = dict.fromkeys((*item.repeats.split(), *refused.repeats))
+    values = {
+        "hold": refused.reason[:REASON_CHARACTERS],
+        "approved_by": "",
+        "approved_at": None,
+        "repeats": named(seen),
+    }
+    event = move(connection, item, to=InstructionState.PLANNED, values=values)
+    append(connection, [event], at=at)
 
 
 def open_batches(connection: Connection, run: Run) -> list[dict[str, Any]]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from recon.errors import Defect, NightHeldError
-from recon.model import InstructionKind, InstructionState, Outcome
+from recon.model import InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store import runs, sending_rows
@@ -30,6 +30,7 @@ from recon.store.batch_rows import (
 )
 from recon.store.engine import Store
 from recon.store.history import CLAIMED, Event, append
+from recon.store.last_look import left_out
 from recon.store.night_lock import lock_stands
 from recon.store.schema import batch, instruction
 
@@ -48,8 +49,18 @@ class Standing:
 class StoredJournal:
     """The journal of one account's run."""
 
-    def __init__(self, store: Store, *, run_id: str, merchant_id: str, account_id: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        run_id: str,
+        merchant_id: str,
+        account_id: str,
+        ids_unique: bool = False,
+    ) -> None:
+        """The journal of a run; `ids_unique` is what the merchant declares of request ids."""
         self._store = store
+        self._ids_unique = ids_unique
         self._run_id = run_id
         self._merchant_id = merchant_id
         self._account_id = account_id
@@ -86,8 +97,11 @@ class StoredJournal:
             return "the database dropped the lock on this account: start the night again"
         return ""
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
         """T1: approved -> in flight for every row, or nothing at all.
+
+        Returns:
+            Why rows may not leave after all, by instruction id; then nothing was claimed.
 
         Raises:
             NightHeldError: this run lost its place since it last looked; nothing was claimed.
@@ -96,11 +110,14 @@ class StoredJournal:
             # Whoever takes over closes this run in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
+            if told := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
+                return told
             save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]
-            told = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
-            append(connection, [Event("batch", batch_id, CLAIMED, told), *events], at=at)
+            claimed = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
+            append(connection, [Event("batch", batch_id, CLAIMED, claimed), *events], at=at)
+        return {}
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""
@@ -168,11 +185,6 @@ class StoredJournal:
 
 
 _OWNER = select(batch.c.run_id).where(batch.c.batch_id == bindparam("of_batch"))
-_PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}
-INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
-    instruction.c.planned_at, instruction.c.file_id, instruction.c.line
-)
-"""Every instruction, oldest first, with what the domain knows of it."""
 
 
 def move(
@@ -200,28 +212,6 @@ def move(
         raise Defect(msg)
     data = {"from": wanted.state, **{name: str(value) for name, value in values.items()}}
     return Event("instruction", wanted.instruction_id, to.value, data)
-
-
-def instructions_where(connection: Connection, *conditions: Any) -> list[Instruction]:
-    """Journal rows as domain values, oldest first."""
-    return read_instructions(connection, INSTRUCTIONS.where(*conditions))
-
-
-def read_instructions(
-    connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
-) -> list[Instruction]:
-    """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
-    found = connection.execute(query, values or {}).mappings()
-    return [instruction_of(row) for row in found]
-
-
-def instruction_of(row: Mapping[Any, Any]) -> Instruction:
-    """One journal row as a domain value."""
-    return Instruction(
-        kind=InstructionKind(row["kind"]),
-        state=InstructionState(row["state"]),
-        **{name: row[name] for name in _PLAIN},
-    )
 
 
 def _taken_over(batch_id: str) -> str:

@@ -7,7 +7,7 @@ back; where it does not come back in time the night stops, and the next one read
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -37,18 +37,21 @@ class LastingJournal:
         """Why nothing more may be sent by anybody; "" when money may move."""
         return self._journal.halted()
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
-        """T1; returns only when the claim is in the database and this run's own."""
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+        """T1; returns only when the claim is in the database and this run's own, or was refused."""
         self._prepared[batch_id] = prepared
         try:
-            self._journal.claim(batch_id, prepared, at=at)
+            left_out = self._journal.claim(batch_id, prepared, at=at)
         except StoreError:
             if self._is_claimed(batch_id, prepared, at=at):
-                return
+                return {}
             # The commit may still arrive: whoever finds the claim then must know.
             reason = "the database ended the claim with an error, so nothing was sent"
             self._spill.keep(self._spilled(NOT_SENT, batch_id, at=at, reason=reason))
             raise
+        if left_out:
+            del self._prepared[batch_id]
+        return left_out
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave."""

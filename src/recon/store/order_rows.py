@@ -5,7 +5,6 @@ version of the file that brought the other. Everything else that differs stands 
 engine calls it a duplicate: nothing is chosen silently.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -108,7 +107,7 @@ def save_instruction_file(
         .where(order_file.c.file_id == file_id)
         .values(rows_new=source.rows_accepted)
     )
-    rows = [{**action, "file_id": file_id, "occurrence": 1} for action in actions]
+    rows = [{**action, "file_id": file_id} for action in actions]
     if rows:
         connection.execute(insert(order_action), rows)
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
@@ -333,33 +332,24 @@ def _save_parts(
 ) -> LoadCounts:
     file = arriving(connection, file_id=file_id)
     arrived = quarantine_rows.arriving(connection, file_id=file_id)
-    seen: dict[bytes, int] = {}
     new = repeat = superseding = 0
     for orders, actions in parts:
         counts = merge(connection, orders, file=file)
         new, repeat = new + counts.new, repeat + counts.repeat
         superseding += counts.superseding
-        _insert_actions(connection, rows_of(actions), file_id=file_id, seen=seen)
+        _insert_actions(connection, rows_of(actions), file_id=file_id)
         arrived.look(orders)
     quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
     return LoadCounts(new + repeat + superseding, new, repeat, superseding)
 
 
 def _insert_actions(
-    connection: Connection,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    file_id: int,
-    seen: dict[bytes, int],
+    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int
 ) -> None:
-    """Store the actions of one part; `seen` counts equal ones over the whole file."""
-    actions = []
-    for row in rows:
-        told = (*_key(row), row["action"], row["action_amount"], row["request_id"])
-        same = hashlib.sha256("\x1f".join(map(str, told)).encode()).digest()
-        seen[same] = seen.get(same, 0) + 1
-        wanted = {name: row[name] for name in _ACTION_COLUMNS}
-        actions.append({**wanted, "file_id": file_id, "occurrence": seen[same]})
+    """Store the actions of one part."""
+    actions = [
+        {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id} for row in rows
+    ]
     if actions:
         connection.execute(insert(order_action), actions)
 
@@ -377,10 +367,6 @@ _ACTION_COLUMNS = (
     "request_id",
     "line",
 )
-
-
-def _key(row: Mapping[str, Any]) -> Key:
-    return (row["merchant_id"], row["account_id"], row["order_no"])
 
 
 def _source_file(row: Mapping[Any, Any]) -> SourceFile:

@@ -52,6 +52,33 @@ _BY_RULE = _MONEY.where(
     instruction.c.state != InstructionState.WITHDRAWN.value,
     instruction.c.run_id.in_(_RUNS_OF_NIGHT),
 )
+_UNSENT = (
+    InstructionState.PLANNED.value,
+    InstructionState.APPROVED.value,
+    InstructionState.WITHDRAWN.value,
+)
+_USED_BY_RULE = (
+    select(runs.c.business_date, instruction.c.currency, func.sum(instruction.c.amount))
+    .join(runs, runs.c.run_id == instruction.c.run_id)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.account_id == bindparam("of_account"),
+        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+        instruction.c.approved_by == RULE_APPROVER,
+        instruction.c.state.not_in(_UNSENT),
+        runs.c.business_date.in_(bindparam("of_dates", expanding=True)),
+    )
+    .group_by(runs.c.business_date, instruction.c.currency)
+)
+_NIGHTS_PLANNED = (
+    select(instruction.c.instruction_id, runs.c.business_date)
+    .join(runs, runs.c.run_id == instruction.c.run_id)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.account_id == bindparam("of_account"),
+        instruction.c.state == InstructionState.APPROVED.value,
+    )
+)
 _SENT_AT_NIGHT = _MOVED.where(
     instruction.c.instruction_id.in_(
         select(attempt.c.instruction_id)
@@ -105,6 +132,24 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
     return _sums(connection, _BY_RULE, _night(run))
+
+
+def nights_planned(connection: Connection, run: Run) -> dict[str, str]:
+    """Approved instruction -> the business date of the night that planned it."""
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    return dict(connection.execute(_NIGHTS_PLANNED, place).tuples().all())
+
+
+def used_by_rule(
+    connection: Connection, run: Run, *, nights: Iterable[str]
+) -> dict[str, dict[str, int]]:
+    """Business date -> currency -> minor units that a rule approved then and that left since."""
+    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    used: dict[str, dict[str, int]] = {}
+    found = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
+    for night, currency, amount in found:
+        used.setdefault(night, {})[currency] = int(amount)
+    return used
 
 
 def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:

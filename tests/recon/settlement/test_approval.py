@@ -11,7 +11,7 @@ from recon.approvers import Approver, person_key
 from recon.limits import CurrencyLimits
 from recon.model import InstructionState
 from recon.settlement.allowance import RuleAllowance
-from recon.settlement.approval import list_of, problem_of_second, requesters_of, told
+from recon.settlement.approval import list_of, problem_of_second, requesters_of, told, told_beside
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION
 
@@ -29,7 +29,7 @@ DECIDES = (
     *("instruction_id", "natural_key", "merchant_id", "account_id", "order_no", "transaction_id"),
     *("currency", "amount", "payment_amount", "reason", "request_id", "hold"),
     *("review_flag", "recurring_id", "contract_name", "gateway_request_id"),
-    *("payee", "payee_digest", "sealed"),
+    *("payee", "payee_digest", "repeats", "sealed"),
 )
 
 
@@ -74,11 +74,16 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     """What an approver must see before saying yes."""
     yen = replace(ONE, instruction_id="i2", currency="JPY", amount=500, hold="")
     wanted = list_of([ONE, yen])
+    named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
 
     assert wanted.sums == {"EUR": 10000, "JPY": 500}
     assert told(wanted.sums) == "100.00 EUR, 500 JPY"
     assert [one.instruction_id for one in wanted.largest] == ["i2", "i1"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
+    assert list_of([named]).repeats == (named,)
+    assert told_beside(replace(named, request_id="R-1", transaction_id="T9")) == (
+        "i3 capture 100.00 EUR, order A1, transaction T9, request_id R-1: planned"
+    )
 
 
 def test_the_list_names_payees_who_were_never_paid_before() -> None:

@@ -105,9 +105,66 @@ def test_a_partial_capture_bounds_the_refund() -> None:
 
 def test_a_stale_answer_sends_nothing() -> None:
     """A query that shows authorised after our own confirmed capture is not believed."""
-    captured = _other(InstructionKind.CAPTURE, InstructionState.RESOLVED_APPLIED)
+    captured = _other(InstructionKind.CAPTURE, InstructionState.RESOLVED_APPLIED, amount=9_999)
 
     assert "less than this journal knows" in _reason(CAPTURE, AUTHORISED, others=(captured,))
+
+
+@pytest.mark.parametrize("state", [InstructionState.CONFIRMED, InstructionState.RESOLVED_APPLIED])
+def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> None:
+    """What took effect for this payment and amount is not done again on the word of a rule."""
+    done = _other(InstructionKind.REFUND, state, amount=4_000)
+    judged = clear(REFUND, baseline=Baseline(Answer.FOUND, (PAID,)), others=(done,))
+
+    assert isinstance(judged, Refused)
+    assert (judged.is_for_people, judged.repeats) == (True, ("i0",))
+    assert f"repeat of instruction i0, which is {state}" in judged.reason
+
+
+def test_people_who_saw_the_first_let_the_second_go() -> None:
+    """Approved beside the first, whichever of the two names the other."""
+    done = _other(InstructionKind.REFUND, InstructionState.CONFIRMED, amount=4_000)
+
+    assert _reason(replace(REFUND, repeats="i9 i0"), PAID, others=(done,)) == ""
+    assert _reason(REFUND, PAID, others=(replace(done, repeats="i1"),)) == ""
+    assert "repeat" in _reason(replace(REFUND, repeats="i9"), PAID, others=(done,))
+
+
+@pytest.mark.parametrize(
+    ("state", "amount"),
+    [
+        (InstructionState.CONFIRMED, 3_999),
+        (InstructionState.REJECTED, 4_000),
+        (InstructionState.RESOLVED_NOT_APPLIED, 4_000),
+        (InstructionState.WITHDRAWN, 4_000),
+    ],
+)
+def test_what_had_no_effect_or_was_another_amount_is_no_first_one(
+    state: InstructionState, amount: int
+) -> None:
+    """Only what may have taken effect for the same amount is held against it."""
+    other = _other(InstructionKind.REFUND, state, amount=amount)
+
+    assert _reason(REFUND, PAID, others=(other,)) == ""
+
+
+def test_unique_ids_make_two_refunds() -> None:
+    """Where ids are declared unique, two that are given and differ are two movements."""
+    done = replace(
+        _other(InstructionKind.REFUND, InstructionState.CONFIRMED, amount=4_000), request_id="R-1"
+    )
+    baseline = Baseline(Answer.FOUND, (PAID,))
+    told = {
+        name: isinstance(
+            clear(
+                replace(REFUND, request_id=name), baseline=baseline, others=(done,), ids_unique=True
+            ),
+            Cleared,
+        )
+        for name in ("R-2", "r-1", "")
+    }
+
+    assert told == {"R-2": True, "r-1": False, "": False}
 
 
 @pytest.mark.parametrize("parts", [False, True])

@@ -1,10 +1,15 @@
 from dataclasses import replace
 from itertools import count
+from typing import Any
+
+import pytest
 
 from recon.limits import CurrencyLimits
 from recon.model import InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
-from recon.settlement.planning import Action, Known, Plan, plan
+from recon.settlement.intention import Intention
+from recon.settlement.known import Earlier, Known
+from recon.settlement.planning import Action, Plan, plan
 
 REFUND = Action(
     action_id=1,
@@ -21,17 +26,22 @@ REFUND = Action(
     action_amount=4_000,
     reason="damaged",
     request_id="",
-    occurrence=1,
 )
 
 
-def _planned(*actions: Action, known: Known | None = None, auto_approve: bool = True) -> Plan:
+def _planned(
+    *actions: Action,
+    known: Known | None = None,
+    auto_approve: bool = True,
+    ids_unique: bool = False,
+) -> Plan:
     ids = count(1)
     return plan(
         actions,
         known=Known() if known is None else known,
         new_id=lambda: f"i{next(ids)}",
         auto_approve=auto_approve,
+        ids_unique=ids_unique,
     )
 
 
@@ -81,21 +91,147 @@ def test_an_equal_action_from_another_file_waits_for_a_person() -> None:
 
 def test_an_equal_row_twice_in_one_file_waits_for_a_person() -> None:
     """The second of two equal refunds in one file is held; position alone makes no difference."""
-    made = _planned(REFUND, replace(REFUND, action_id=2, line=3, occurrence=2))
+    made = _planned(REFUND, replace(REFUND, action_id=2, line=3))
 
     assert [i.state for i in made.new] == [InstructionState.APPROVED, InstructionState.PLANNED]
     assert made.new[0].natural_key != made.new[1].natural_key
 
 
-def test_a_request_id_of_its_own_makes_an_intended_repeat() -> None:
-    """Two equal refunds with different request ids are two; the same id again is the same."""
+@pytest.mark.parametrize(("ids_unique", "second"), [(True, "approved"), (False, "planned")])
+def test_another_request_id_is_another_refund_only_where_ids_are_unique(
+    *, ids_unique: bool, second: str
+) -> None:
+    """Two equal refunds with ids of their own; the same id again is the same one in any file."""
     first = replace(REFUND, request_id="R-1")
     known = Known()
-    made = _planned(first, replace(first, action_id=2, request_id="R-2"), known=known)
+    other = replace(first, action_id=2, request_id="R-2")
+    made = _planned(first, other, known=known, ids_unique=ids_unique)
     again = _planned(replace(first, action_id=3, file_name="later.csv"), known=known)
 
-    assert [i.state for i in made.new] == [InstructionState.APPROVED] * 2
+    assert [i.state for i in made.new] == ["approved", second]
+    assert made.new[1].repeats == ("" if ids_unique else "i1")
     assert again == Plan(new=(), links=((3, "i1"),))
+
+
+@pytest.mark.parametrize("second", ["", "r-1", "R-1 "])
+def test_an_id_that_is_missing_or_written_otherwise_is_no_other_id(second: str) -> None:
+    """Ids declared unique count where both are given and differ in more than case or space."""
+    known = Known()
+    _planned(replace(REFUND, request_id="R-1"), known=known, ids_unique=True)
+    later = replace(REFUND, action_id=2, request_id=second, file_name="later.csv")
+    again = _planned(later, known=known, ids_unique=True)
+
+    assert [(i.state, i.repeats) for i in again.new] == [("planned", "i1")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"request_id": "R-1", "strict": True}, {"transaction_id": "", "request_id": "R-2"}),
+        ({"transaction_id": ""}, {"request_id": "R-1"}),
+        ({"request_id": "R-1"}, {"transaction_id": ""}),
+        ({}, {"request_id": "R-1", "file_name": "orders-1.csv", "file_id": 2}),
+        ({"transaction_id": ""}, {"file_name": "orders-1.csv", "file_id": 2}),
+        ({"order_amount": 4_000, "action_amount": None}, {}),
+        ({}, {"order_no": "A-2"}),
+    ],
+)
+def test_the_same_intention_told_otherwise_waits_beside_the_first(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """File kind, id, a blank payment, a blank amount, another order of one payment: still one."""
+    known = Known()
+    _planned(replace(REFUND, **first), known=known)
+    later = {"action_id": 2, "file_id": 2, "file_name": "later.csv"} | second
+    again = _planned(replace(REFUND, **later), known=known)
+
+    assert [(i.state, i.repeats) for i in again.new] == [("planned", "i1")]
+
+
+def test_a_row_that_says_no_more_with_the_same_id_is_the_same_instruction() -> None:
+    """An order file repeats what an instruction file said of the payment: one instruction."""
+    known = Known()
+    _planned(replace(REFUND, request_id="R-1", strict=True), known=known)
+    later = replace(
+        REFUND, action_id=2, file_id=2, file_name="orders.csv", transaction_id="", request_id="R-1"
+    )
+
+    assert _planned(later, known=known) == Plan(new=(), links=((2, "i1"),))
+
+
+def test_two_payments_of_one_order_are_two_intentions() -> None:
+    """Equal refunds of two transactions both go, and both are known when the file comes again."""
+    known = Known()
+    other = replace(REFUND, action_id=2, line=3, transaction_id="T2")
+    made = _planned(REFUND, other, known=known)
+    again = _planned(
+        replace(other, action_id=3, file_id=2), replace(REFUND, action_id=4, file_id=2), known=known
+    )
+
+    assert [i.state for i in made.new] == ["approved", "approved"]
+    assert again == Plan(new=(), links=((3, "i2"), (4, "i1")))
+
+
+def test_a_payment_that_only_the_gateway_names_is_compared() -> None:
+    """A row without a transaction means the one that the gateway shows for its order."""
+    known = Known(shown={"A-9": "T1"})
+    _planned(REFUND, known=known)
+    later = replace(
+        REFUND, action_id=2, order_no="A-9", transaction_id="", file_name="orders-2.csv"
+    )
+
+    assert [(i.state, i.repeats) for i in _planned(later, known=known).new] == [("planned", "i1")]
+
+
+def test_an_instruction_of_an_earlier_release_is_still_known() -> None:
+    """Its natural key names the order alone; the payment became known when it was sent."""
+    sent = replace(Intention.of(REFUND), request_id="")
+    key = "refund|100042|100042001|A-1|4000|EUR|n:1"
+    known = Known([Earlier(sent, "i0", key, "orders-1.csv", InstructionState.CONFIRMED)])
+    row = replace(REFUND, transaction_id="", file_id=2)
+
+    assert _planned(row, known=known) == Plan(new=(), links=((1, "i0"),))
+    other = _planned(replace(row, file_name="orders-2.csv"), known=known)
+    assert [(i.state, i.repeats) for i in other.new] == [("planned", "i0")]
+
+
+def test_a_row_that_now_names_its_payment_is_a_question() -> None:
+    """It may be meant to send what could not be sent without it: people decide, none is lost."""
+    known = Known()
+    _planned(replace(REFUND, transaction_id=""), known=known)
+    named = _planned(replace(REFUND, action_id=2, file_id=2), known=known)
+
+    assert [(i.transaction_id, i.state) for i in named.new] == [("T1", "planned")]
+
+
+def test_a_payout_to_the_same_payee_names_the_first() -> None:
+    """Two people approve every payout; they see that the payee had the same amount before."""
+    payout = replace(
+        REFUND,
+        kind=InstructionKind.PAYOUT,
+        order_no="",
+        transaction_id="",
+        request_id="P-1",
+        strict=True,
+        payee_digest="d1",
+        content_digest="c1",
+    )
+    known = Known()
+    allowance = RuleAllowance(lambda _: CurrencyLimits(), approved={})
+    for action in (
+        payout,
+        replace(payout, action_id=2, request_id="P-2", content_digest="c2"),
+        replace(payout, action_id=3, request_id="P-3", payee_digest="d2", content_digest="c3"),
+    ):
+        (made,) = plan(
+            [action],
+            known=known,
+            new_id=lambda: f"i{len(known.near(Intention.of(payout))) + 1}",
+            auto_approve=True,
+            allowance=allowance,
+        ).new
+        assert (made.state, "every payout does" in made.hold) == ("planned", True)
+        assert bool(made.repeats) is (action.request_id == "P-2")
 
 
 def test_a_changed_amount_in_a_newer_version_waits_for_a_person() -> None:
@@ -143,7 +279,7 @@ def test_a_request_id_of_an_instruction_file_stands_for_one_instruction() -> Non
     first = replace(REFUND, request_id="R-1", strict=True, file_name="instructions-1.csv")
     _planned(first, known=known)
     others = [
-        replace(first, order_no="A-2"),
+        replace(first, order_no="A-2", transaction_id="T3"),
         replace(first, kind=InstructionKind.CAPTURE),
         replace(first, transaction_id="T2"),
     ]

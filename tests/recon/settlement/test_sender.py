@@ -1,12 +1,12 @@
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
 
-from recon.errors import OutputError
+from recon.errors import Defect, OutputError
 from recon.model import GatewayState, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.sender import (
@@ -31,6 +31,8 @@ class Tape:
         self.answers = list(answers)
         self.stop = stop
         self.halts: list[str] = []
+        self.gone: dict[str, str] = {}
+        self.stray: dict[str, str] = {}
         self.events: list[str] = []
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
@@ -52,9 +54,14 @@ class Tape:
     def halted(self) -> str:
         return self.halts.pop(0) if self.halts else ""
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> None:
-        del prepared, at
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+        del at
+        ids = [row.instruction.instruction_id for row in prepared.rows]
+        if gone := {one: self.gone[one] for one in ids if one in self.gone}:
+            self.events.append(f"refuse {batch_id}")
+            return gone
         self.events.append(f"claim {batch_id}")
+        return self.stray
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         del reason, at
@@ -114,6 +121,37 @@ def test_the_journal_is_written_before_the_first_byte() -> None:
     _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
 
     assert tape.events == ["claim b1", "send capture i1", "keep b1", "judge", "record b1"]
+
+
+def test_rows_that_may_not_leave_are_dropped_and_the_batch_is_built_again() -> None:
+    """What people took back meanwhile is named and left out; the rest goes under a new id."""
+    tape = Tape()
+    tape.gone = {"i1": "it is withdrawn", "i3": "it is withdrawn"}
+    sent = _send(tape, *(_cleared(one, kind=InstructionKind.CAPTURE) for one in (1, 2, 3)))
+
+    assert tape.events[:3] == ["refuse b1", "claim b2", "send capture i2"]
+    assert (sent.batches, sent.rows, sent.left_out) == (1, 1, tape.gone)
+
+
+def test_a_batch_of_which_nothing_is_left_is_not_sent() -> None:
+    """All its rows taken back: no request, no try counted, the next batch goes."""
+    tape = Tape()
+    tape.gone = {"i1": "it is withdrawn"}
+    refund = _cleared(2, kind=InstructionKind.REFUND)
+    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), refund)
+
+    assert tape.events[:3] == ["refuse b1", "claim b2", "send refund i2"]
+    assert (sent.rows, sent.stop_reason) == (1, "")
+
+
+def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
+    """Rather an end than a loop."""
+    tape = Tape()
+    tape.stray = {"i9": "who knows"}
+    with pytest.raises(Defect, match="in no batch"):
+        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert [event for event in tape.events if event.startswith("send")] == []
 
 
 def test_a_released_batch_is_a_new_batch() -> None:

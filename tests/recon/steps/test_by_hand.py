@@ -47,12 +47,30 @@ def test_a_capture_by_hand_is_journalled_and_sent_once(merchant: Any) -> None:
     assert "by hand: anna" in str(events[0]["data"])
 
 
+def _ids_unique(merchant: Any) -> None:
+    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
+        merchants.write('instructions = { ids = "unique" }\n')
+
+
 def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> None:
-    """The same refund twice needs a request id of its own, else it is held and not sent."""
+    """The same refund twice is held, also under a request id, unless ids are declared unique."""
     payment = merchant.payments("captured")[0]
-    first = _ask(merchant, "refund", payment, amount=_part(payment))
-    again = _ask(merchant, "refund", payment, amount=_part(payment))
+    amount = _part(payment)
+    _ask(merchant, "refund", payment, amount=amount, request_id="first")
+    again = _ask(merchant, "refund", payment, amount=amount, request_id="second")
+
+    assert again.state is InstructionState.PLANNED
+    assert again.message.startswith("asked for by hand by anna: looks like a repeat")
+    assert len(merchant.effects()) == 1
+
+
+def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> None:
+    """The same refund without an id is held; with one of its own it goes."""
+    _ids_unique(merchant)
+    payment = merchant.payments("captured")[0]
+    first = _ask(merchant, "refund", payment, amount=_part(payment), request_id="first")
     meant = _ask(merchant, "refund", payment, amount=_part(payment), request_id="second")
+    again = _ask(merchant, "refund", payment, amount=_part(payment))
 
     assert first.state is InstructionState.CONFIRMED
     assert first.refund_reference_id == f"{payment.transaction_id}-01"
@@ -65,6 +83,7 @@ def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> No
 
 def test_a_movement_of_the_same_payment_under_another_order_counts(merchant: Any) -> None:
     """A refund that is in doubt holds its payment, whichever order it was filed under."""
+    _ids_unique(merchant)
     payment = merchant.payments("captured")[0]
     _ask(merchant, "refund", payment, amount=_part(payment))
     merchant.as_owner("UPDATE instruction SET order_no = 'O-2', state = 'in_doubt'")

@@ -89,7 +89,7 @@ def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
     merchant.night()
     with merchant.environment() as environment:
         ((_, (doubtful,)),) = people.status(environment)
-        for instruction_id, words in ((doubtful.instruction_id, "in_doubt"), ("none", "no instr")):
+        for instruction_id, words in ((doubtful.instruction_id, "in doubt"), ("none", "no instr")):
             with pytest.raises(UsageError, match=words):
                 people.withdraw(instruction_id, by="Ada", reason="x", environment=environment)
 

@@ -63,7 +63,6 @@ def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
             action_amount=None,
             reason="",
             request_id="",
-            occurrence=1,
         )
         for n in range(1, orders + 1)
     ]

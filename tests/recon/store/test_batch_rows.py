@@ -65,9 +65,9 @@ def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(
 ) -> None:
     """The bytes of the request have that row in them, so none of its rows may be claimed."""
     cleared = cleared_captures(store, run, orders=3)
-    _change(store, "i002", state=state)
-    with pytest.raises(Defect, match="i002 was to be sent but is no longer approved"):
-        _journal(store, run).claim("b1", _prepared(cleared), at=AT)
+    _change(store, "i002", state=state, message="by Ann: not meant")
+    told = _journal(store, run).claim("b1", _prepared(cleared), at=AT)
+    assert told == {"i002": f"it is {state} since this run looked: by Ann: not meant"}
     with store.reading() as connection:
         batches = connection.execute(select(batch)).all()
 

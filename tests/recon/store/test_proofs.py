@@ -100,7 +100,6 @@ def test_money_beyond_what_a_payment_holds_fails_t9(
             action_amount=amount,
             reason="",
             request_id=f"R-{number}",
-            occurrence=1,
         )
         for number, (kind, amount) in enumerate(moved, start=1)
     ]

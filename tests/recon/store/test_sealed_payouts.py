@@ -31,7 +31,6 @@ PAYOUT = Action(
     action_amount=25_000,
     reason="",
     request_id="P-1",
-    occurrence=1,
     strict=True,
     payee="DE…3000",
     payee_digest="d" * 64,

@@ -64,10 +64,12 @@ instruction = Table(
     text_column("payee", 40),  # as people may see it
     text_column("payee_digest", 64),
     text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
+    Column("repeats", Text, nullable=False, server_default=""),  # ids of its like, with spaces
     text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; kept for ever
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is final
     UniqueConstraint("natural_key"),
     Index("ix_instruction_state", "merchant_id", "account_id", "state"),
+    Index("ix_instruction_payment", "merchant_id", "account_id", "transaction_id"),
 )
 
 # One row per request that moves money. Written, with its body's hash, before the first byte.

@@ -86,7 +86,6 @@ order_action = Table(
     amount_column("action_amount", nullable=True),
     text_column("action_reason", 50),
     text_column("request_id", ID_CHARACTERS),
-    Column("occurrence", Integer, nullable=False),  # of equal actions within one file
     text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
     text_column("review_flag", 20),
     text_column("recurring_id", ID_CHARACTERS),

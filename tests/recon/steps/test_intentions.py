@@ -1,0 +1,336 @@
+"""One intention moves money once, whatever file told it, whatever name or id it bears."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from recon.errors import UsageError
+from recon.model import Mode, StepSummary
+from recon.steps import night, people
+from recon.steps.approve import approve, waiting
+from recon.steps.environment import Environment
+from recon.steps.identity import identify
+from tests.recon.steps.conftest import Payment
+from tests.recon.steps.test_instruction_files import drop_instructions
+
+PEOPLE = """
+[approvers.bob]
+name = "Bob Lee"
+limit = { EUR = 1000 }
+[approvers.cleo]
+name = "Cleo Ott"
+limit = { EUR = 1000 }
+"""
+Told = Callable[[Any, Payment], None]
+
+
+def _paid(merchant: Any) -> Payment:
+    found: Payment = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    return found
+
+
+def _refunds(merchant: Any) -> list[str]:
+    return [row["amount"] for row in merchant.effects() if row["operation"] == "refund"]
+
+
+def _instructed(payment: Payment, **changed: str) -> dict[str, str]:
+    """As a row of an instruction file."""
+    return {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "kind": "refund",
+        "request_id": "R-1",
+        "order_no": payment.order_no,
+        "transaction_id": payment.transaction_id,
+        "currency": payment.currency,
+        "amount": "1.00",
+    } | changed
+
+
+def _ordered(merchant: Any, payment: Payment, **changed: str) -> dict[str, str]:
+    """As a row of an order file."""
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action": "refund"}
+    found: dict[str, str] = merchant.order(payment, **asked | {"action_amount": "1.00"} | changed)
+    return found
+
+
+def _instruction_file(merchant: Any, payment: Payment, **changed: str) -> None:
+    drop_instructions(merchant, _instructed(payment, **changed))
+
+
+def _file(name: str, **changed: str) -> Told:
+    """An order file of that name with the refund."""
+
+    def tell(merchant: Any, payment: Payment) -> None:
+        merchant.drop(name, _ordered(merchant, payment, **changed))
+
+    return tell
+
+
+FORMS: dict[str, tuple[Told, Told]] = {
+    "instruction file, then order file": (
+        _instruction_file,
+        _file("orders.csv", request_id="R-1"),
+    ),
+    "without an id, then with one in another file": (
+        _file("monday.csv"),
+        _file("tuesday.csv", request_id="R-1"),
+    ),
+    "with an id, then without in another file": (
+        _file("monday.csv", request_id="R-1"),
+        _file("tuesday.csv"),
+    ),
+    "redelivered, corrected only by adding ids": (
+        _file("orders.csv"),
+        _file("orders.csv", request_id="R-1"),
+    ),
+    "with another id": (
+        _file("monday.csv", request_id="R-1"),
+        _file("tuesday.csv", request_id="R-2"),
+    ),
+    "instruction files with two ids": (
+        _instruction_file,
+        lambda merchant, payment: drop_instructions(
+            merchant, _instructed(payment, request_id="R-2"), name="instructions-2.csv"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_same_night", [True, False])
+def test_one_refund_told_twice_goes_out_once(
+    merchant: Any, form: str, *, is_same_night: bool
+) -> None:
+    """However the same refund is told a second time, the money moves once."""
+    payment = _paid(merchant)
+    first, second = FORMS[form]
+    first(merchant, payment)
+    if not is_same_night:
+        merchant.night()
+    second(merchant, payment)
+    merchant.night()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert len(_refunds(merchant)) <= 1
+    assert sum(merchant.instruction_states().values()) <= 2
+
+
+def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
+    """It is held by name, can be approved by two people beside the first one, and then goes."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    payment = _paid(merchant)
+    merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
+    merchant.night()
+    merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id="R-2"))
+    merchant.night()
+    assert _refunds(merchant) == ["1.00"]
+    with merchant.environment() as environment:
+        found = waiting(environment)
+        (item,) = found.wanted.repeats
+        (first,) = found.beside[item.instruction_id]
+        for name in ("bob", "cleo"):
+            person = identify(name, code=None, environment=environment)
+            approve(found.wanted.digest, person=person, environment=environment)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert f"repeat of instruction {first.instruction_id} from monday.csv" in item.hold
+    assert (first.request_id, first.state) == ("R-1", "confirmed")
+    assert _refunds(merchant) == ["1.00", "1.00"]
+
+
+def test_the_second_can_be_withdrawn(merchant: Any) -> None:
+    """One person takes it back, and it never goes."""
+    payment = _paid(merchant)
+    merchant.drop("monday.csv", _ordered(merchant, payment))
+    merchant.drop("tuesday.csv", _ordered(merchant, payment, action_reason="damaged"))
+    merchant.night()
+    with merchant.environment() as environment:
+        ((_, told),) = people.status(environment)
+        (held,) = [one for one in told if "looks like a repeat" in one.next_step.lower()]
+        people.withdraw(held.instruction_id, by="Ann", reason="twice", environment=environment)
+    merchant.night()
+
+    assert _refunds(merchant) == ["1.00"]
+    assert merchant.instruction_states() == {"confirmed": 1, "withdrawn": 1}
+
+
+def _declare_unique(merchant: Any) -> None:
+    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
+        merchants.write('instructions = { ids = "unique" }\n')
+
+
+@pytest.mark.parametrize(
+    ("second", "sent"), [("R-2", 2), ("r-1", 1), ("", 1)], ids=["another", "case", "none"]
+)
+def test_ids_declared_unique_make_two(merchant: Any, second: str, sent: int) -> None:
+    """Two given ids that differ in more than case are two refunds where the merchant says so."""
+    _declare_unique(merchant)
+    payment = _paid(merchant)
+    merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
+    merchant.night()
+    merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id=second))
+    merchant.night()
+
+    assert len(_refunds(merchant)) == sent
+
+
+def test_a_blank_amount_is_compared_as_what_it_comes_to(merchant: Any) -> None:
+    """The whole order, blank in one file and written out in the other, is one refund."""
+    payment = _paid(merchant)
+    whole = {"status": "refunded", "refund_amount": payment.amount}
+    merchant.drop("monday.csv", _ordered(merchant, payment, **whole, action_amount=""))
+    drop_instructions(merchant, _instructed(payment, amount=payment.amount))
+    merchant.night()
+
+    assert len(_refunds(merchant)) == 1
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+def test_the_same_file_again_is_the_same_instruction(merchant: Any) -> None:
+    """Also after the payment became known by sending: nothing new, nothing held."""
+    payment = _paid(merchant)
+    merchant.drop("orders.csv", _ordered(merchant, payment))
+    merchant.night()
+    row = _ordered(merchant, payment, updated_at="2026-11-21T01:00:00Z")
+    path = merchant.inbox / "orders.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    merchant.night()
+
+    assert merchant.instruction_states() == {"confirmed": 1}
+
+
+def test_two_equal_rows_without_ids_are_one_and_a_question(merchant: Any) -> None:
+    """The second of two equal rows of a file is held, and is the same one when it comes again."""
+    payment = _paid(merchant)
+    merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)))
+    merchant.night()
+    states = merchant.instruction_states()
+    merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)), {})
+    merchant.night()
+
+    assert len(_refunds(merchant)) == 1
+    assert states == merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+def test_names_that_come_to_one_payment_are_one_intention(merchant: Any) -> None:
+    """What was filed under another order, and sent for the same payment, is seen before sending."""
+    payment = _paid(merchant)
+    merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
+    merchant.night()
+    merchant.as_owner("UPDATE instruction SET order_no = 'O-2'")
+    merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id="R-2"))
+    merchant.night()
+
+    assert len(_refunds(merchant)) == 1
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant: Any) -> None:
+    """Ids that are no longer declared unique: of two approved by rule the second goes to people."""
+    own = (merchant.folder / "config" / "merchants.toml").read_text()
+    _declare_unique(merchant)
+    payment = _paid(merchant)
+    rows = (_ordered(merchant, payment, request_id=name) for name in ("R-1", "R-2"))
+    merchant.drop("orders.csv", *rows)
+    merchant.night(mode=Mode.DRY_RUN)
+    assert merchant.instruction_states() == {"approved": 2}
+    (merchant.folder / "config" / "merchants.toml").write_text(own)
+    merchant.night()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert len(_refunds(merchant)) == 1
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+    with merchant.environment() as environment:
+        (item,) = waiting(environment).wanted.repeats
+    assert "looks like a repeat" in item.hold
+
+
+def _captures(merchant: Any, count: int) -> None:
+    found = [p for p in merchant.payments("authorised") if p.currency == "EUR"][:count]
+    merchant.drop(
+        "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in found)
+    )
+
+
+def _night(merchant: Any, *, at: str, do: Callable[[Environment], None]) -> str:
+    """A night in which somebody does something when it first passes a mark; what settle says."""
+    passed: list[str] = []
+    told: list[StepSummary] = []
+
+    def mark(name: str) -> None:
+        if name == at and not passed:
+            passed.append(name)
+            do(environment)
+
+    with merchant.environment() as environment:
+        night.run(
+            merchant.request,
+            environment=replace(environment, mark=mark),
+            workbooks=merchant.workbooks(),
+            progress=told.append,
+        )
+    return next(one.sentence for one in told if one.step == "settle")
+
+
+def _withdraw_one(environment: Environment) -> None:
+    with environment.store.reading() as connection:
+        query = text("SELECT min(instruction_id) FROM instruction")
+        wanted = connection.execute(query).scalar_one()
+    people.withdraw(wanted, by="Ann", reason="not meant", environment=environment)
+
+
+def test_what_is_withdrawn_before_the_first_byte_is_left_out(merchant: Any) -> None:
+    """The batch is built again without the row, the others go, and the night says so."""
+    _captures(merchant, 3)
+    sentence = _night(merchant, at="before claim", do=_withdraw_one)
+
+    assert merchant.instruction_states() == {"confirmed": 2, "withdrawn": 1}
+    assert len(merchant.effects()) == 2
+    assert "2 sent in 1 batches" in sentence
+    assert "1 left out at the last moment" in sentence
+
+
+def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
+    """After the claim the person is told that it is on its way; the night goes on."""
+    _captures(merchant, 2)
+    told: list[str] = []
+
+    def withdraw(environment: Environment) -> None:
+        with pytest.raises(UsageError) as error:
+            _withdraw_one(environment)
+        told.append(str(error.value))
+
+    _night(merchant, at="after claim", do=withdraw)
+
+    assert merchant.instruction_states() == {"confirmed": 2}
+    assert "is on its way to the gateway and cannot be taken back" in told[0]
+
+
+def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
+    """A person who comes after a lost reply hears that it may have taken effect."""
+    _captures(merchant, 1)
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
+    merchant.night()
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="is in doubt: it may have taken effect"),
+    ):
+        _withdraw_one(environment)
+
+
+def test_a_person_cannot_withdraw_what_is_not_there(merchant: Any) -> None:
+    """An id that nobody has is named."""
+    with merchant.environment() as environment, pytest.raises(UsageError, match="no instruction x"):
+        people.withdraw("x", by="Ann", reason="twice", environment=environment)
