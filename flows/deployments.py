@@ -4,6 +4,7 @@ What `prefect deploy --all` reads is written from merchants.toml and retention.t
 account is forgotten and none is left behind; `compared` says where a file differs from them.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +23,7 @@ BY_SCHEDULE = "schedule"
 HEAD = """\
 # Deployments of the flows, written by `recon prefect deployments` from merchants.toml (and, for
 # housekeeping, retention.toml): change a schedule there and write this file anew. `prefect
-# --no-prompt deploy --all` reads it; `prefect work-pool create recon --type process` comes first.
+# --no-prompt deploy --all` reads it; `recon prefect pool` and what it prints come first.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
 # null `pull` would make every run change into the folder of the machine that deployed. One run of a
@@ -133,6 +134,19 @@ def compared(
         return ["it is no prefect.yaml with deployments"]
     wanted = {entry["name"]: entry for entry in _entries(accounts, retention)}
     return [*_names_differ(named, wanted=wanted), *_entries_differ(named, wanted=wanted)]
+
+
+def pool_text() -> str:
+    """The template of the work pool: what a run may say of the process that it gets, nothing.
+
+    Prefect fills a template from a run's own variables, and adds `env` where the template has one.
+    Without the keys `command`, `env` and `working_dir` a run that sends them changes nothing.
+    """
+    template = {
+        "job_configuration": {"stream_output": True},
+        "variables": {"type": "object", "properties": {}, "additionalProperties": False},
+    }
+    return json.dumps(template, indent=2) + "\n"
 
 
 def _entries(accounts: Mapping[str, AccountSettings], retention: Retention) -> list[dict[str, Any]]:

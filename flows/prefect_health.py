@@ -1,23 +1,37 @@
 """What the doctor asks Prefect: does it answer, who works for it, does it know every account?"""
 
+import base64
 import os
-from collections.abc import Callable, Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import WorkerStatus
 from prefect.exceptions import ObjectNotFound
+from prefect.settings import get_current_settings
 
 from flows.automations import missing_automations
 from flows.deployments import WORK_POOL, project_of
 from recon.errors import ReconError
 from recon.settings import Settings, load_settings
 
+STRANGER = "https://stranger.example"
+"""An origin that has nothing to do with us."""
+LOOK_TIMEOUT_SECONDS = 10
+HTTP_OK = 200
+HTTP_NO_TOKENS = 422
+"""What the server says of tokens when it wants none."""
+OPENING_VARIABLES = ("command", "env", "working_dir")
+"""By which a run could bring a program of its own."""
 AUTOMATIONS_COMMAND = "`recon prefect automations` makes them"
 
 
 def told() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names of lines, and what looks; each gives a sentence or raises ReconError."""
     yield "Prefect", _answers
+    yield "Prefect's doors", _doors
     yield "Prefect's worker", _works
     yield "Prefect's deployments", _deployments
     yield "Prefect's automations", _automations
@@ -40,12 +54,83 @@ def _answers() -> str:
     return f"{client.api_url} answers, version {ours}"
 
 
+def _doors() -> str:
+    with _client() as client:
+        url = str(client.api_url)
+        try:
+            template = client.read_work_pool(WORK_POOL).base_job_template
+        except ObjectNotFound:
+            template = {}
+    if wrong := open_doors(url, auth=_auth()):
+        msg = f"the server {'; it '.join(wrong)} (docs/SECURITY.md)"
+        raise ReconError(msg)
+    known = {*template.get("job_configuration", {}), *_variables(template)}
+    taken = [name for name in OPENING_VARIABLES if name in known]
+    if taken:
+        msg = (
+            f"the pool {WORK_POOL} lets a run bring {', '.join(taken)}, and so a program of its "
+            "own: `recon prefect pool`, then the command that it prints"
+        )
+        raise ReconError(msg)
+    return f"asks for a password, no other origin, a token for changes; {WORK_POOL} is fixed"
+
+
+def _variables(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = template.get("variables", {}).get("properties", {})
+    return found
+
+
+def _auth() -> str:
+    """Name and password that this environment has for the server."""
+    given = get_current_settings().api.auth_string
+    return given.get_secret_value() if given else ""
+
+
+def open_doors(api_url: str, *, auth: str) -> list[str]:
+    """What a stranger is let do, each with its setting; `auth` only asks for the tokens.
+
+    Raises:
+        ReconError: the server does not answer.
+    """
+    wrong = []
+    if _seen(f"{api_url}/admin/version").status == HTTP_OK:
+        wrong.append("answers without a password: set PREFECT_SERVER_API_AUTH_STRING")
+    asked = {"Origin": STRANGER, "Access-Control-Request-Method": "POST"}
+    lets = _seen(f"{api_url}/deployments/filter", method="OPTIONS", headers=asked).origin
+    if lets in {"*", STRANGER}:
+        wrong.append("lets pages of any origin call it: set PREFECT_SERVER_CORS_ALLOWED_ORIGINS")
+    known = {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"} if auth else {}
+    token = f"{api_url}/csrf-token?client=recon-doctor"
+    if _seen(token, headers=known).status == HTTP_NO_TOKENS:
+        wrong.append("takes changes without a token: PREFECT_SERVER_CSRF_PROTECTION_ENABLED=true")
+    return wrong
+
+
+class _Seen(NamedTuple):
+    status: int
+    origin: str
+    """Which pages may call it."""
+
+
+def _seen(url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> _Seen:
+    request = urllib.request.Request(url, method=method, headers=dict(headers or {}))  # noqa: S310 - Prefect's own address
+    try:
+        with urllib.request.urlopen(request, timeout=LOOK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - as above
+            return _Seen(reply.status, reply.headers.get("Access-Control-Allow-Origin", ""))
+    except urllib.error.HTTPError as error:
+        with error:
+            return _Seen(error.code, error.headers.get("Access-Control-Allow-Origin", ""))
+    except OSError as error:
+        msg = f"{url} does not answer ({type(error).__name__}): is it running?"
+        raise ReconError(msg) from None
+
+
 def _works() -> str:
     with _client() as client:
         try:
             workers = client.read_workers_for_work_pool(WORK_POOL)
         except ObjectNotFound:
-            msg = f"there is no work pool: prefect work-pool create {WORK_POOL} --type process"
+            msg = f"there is no work pool {WORK_POOL}: `recon prefect pool`, then what it prints"
             raise ReconError(msg) from None
     online = [worker.name for worker in workers if worker.status is WorkerStatus.ONLINE]
     if not online:

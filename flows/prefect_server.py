@@ -4,9 +4,14 @@ Prefect can start a temporary server by itself, but only once a flow runs: the p
 the flow then imports the whole server first and waits. Started here it comes up beside other work
 (the demo prepares its sample night meanwhile). A new folder costs about six seconds more: Prefect
 creates its tables through all of its migrations.
+
+Whoever may talk to Prefect may have its worker run a program. So the server asks for a password,
+which lies in a file of its folder that only its owner reads, answers pages of its own origin alone,
+and takes no change without a token of its own (CSRF).
 """
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -30,6 +35,11 @@ LOOPBACK = "127.0.0.1"
 
 SERVER_LOG = "server.log"
 PID_FILE = "server.pid"
+PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
+PASSWORD_BYTES = 18
+"""Of chance."""
+USER = "recon"
+"""Prefect knows no users: name and password are one word of two parts to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,11 @@ class PrefectServer:
     def api_url(self) -> str:
         """What PREFECT_API_URL takes."""
         return f"{self.url}/api"
+
+    @property
+    def auth(self) -> str:
+        """What it asks everybody for: name and password, with a colon between."""
+        return auth_of(self.home)
 
     def wait(self) -> None:
         """Return once the server answers.
@@ -97,9 +112,14 @@ def start_server(
     url = f"http://{LOOPBACK}:{port}"
     command = [sys.executable, "-m", "prefect", "server", "start"]
     command += ["--host", LOOPBACK, "--port", str(port), "--ui" if with_ui else "--no-ui"]
-    ours = {**prefect_variables(home, api_url=f"{url}/api"), **(variables or {})}
     try:
         home.mkdir(parents=True, exist_ok=True)
+        _make_password(home)
+        ours = {
+            **prefect_variables(home, api_url=f"{url}/api"),
+            **_doors(url, auth=auth_of(home)),
+            **(variables or {}),
+        }
         _end_left_behind(home / PID_FILE)
         with (home / SERVER_LOG).open("wb") as log:
             # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
@@ -131,12 +151,39 @@ def stop_server(process: subprocess.Popen[bytes]) -> None:
 
 def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
     """The environment under which every Prefect process of this folder runs."""
+    auth = auth_of(home)
     return {
+        **({"PREFECT_API_AUTH_STRING": auth} if auth else {}),
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": api_url,
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_TIMEOUT_SECONDS),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
+    }
+
+
+def auth_of(home: Path) -> str:
+    """What the server of this folder asks for; "" where none was started there."""
+    with suppress(FileNotFoundError):
+        return f"{USER}:{(home / PASSWORD_FILE).read_text().strip()}"
+    return ""
+
+
+def _make_password(home: Path) -> None:
+    """Once for a folder: people keep it in their browsers."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with suppress(FileExistsError):
+        descriptor = os.open(home / PASSWORD_FILE, flags, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{secrets.token_urlsafe(PASSWORD_BYTES)}\n")
+
+
+def _doors(url: str, *, auth: str) -> dict[str, str]:
+    """Who may talk to the server: whoever has the password, and no page of another origin."""
+    return {
+        "PREFECT_SERVER_API_AUTH_STRING": auth,
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,
+        "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     }
 
 

@@ -81,8 +81,10 @@ def _start_all(folder: Path, *, port: int) -> None:
     _start_sandbox(folder, recon=recon)
     variables = {**recon, **prefect_variables(home, api_url=server.api_url)}
     server.wait()
+    template = folder / "pool.json"
+    _run([*RECON, "prefect", "pool", "--out", str(template)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
-    _run([*PREFECT, *pool], variables, folder)
+    _run([*PREFECT, *pool, "--base-job-template", str(template)], variables, folder)
     project = folder / "prefect.yaml"
     _run([*RECON, "prefect", "deployments", "--out", str(project)], variables, folder)
     deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
@@ -91,7 +93,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "prefect", "automations"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
-    _say(f"Prefect:  {server.url}")
+    _say(f"Prefect:  {server.url}  (asks for {server.auth})")
     _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
     _say(f"reports:  {folder / 'demo' / 'reports'}")
     _say("`make stop` ends them all; their logs are in " + str(folder))

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from flows import serve
-from flows.prefect_server import free_port
+from flows.prefect_server import auth_of, free_port
 
 PICTURES = Path(__file__).parents[2] / "out" / "pages"
 NIGHT = "100042-100042001"
@@ -164,10 +165,22 @@ class Desk:
         self.page.screenshot(path=PICTURES / f"prefect-{name}.png")
 
     def _asked(self, path: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            httpx.post(f"{self.url}/api/{path}", json=wanted).raise_for_status().json()
-        )
+        auth = auth_of(self.folder / "prefect")
+        name, _, password = auth.partition(":")
+        with httpx.Client(base_url=f"{self.url}/api", auth=(name, password)) as api:
+            ours = str(uuid.uuid4())
+            token = api.get("/csrf-token", params={"client": ours}).raise_for_status().json()
+            said = {"Prefect-Csrf-Token": token["token"], "Prefect-Csrf-Client": ours}
+            reply = api.post(f"/{path}", json=wanted, headers=said).raise_for_status()
+        found: list[dict[str, Any]] = reply.json()
         return found
+
+    def sign_in(self) -> None:
+        """Give the password that `make serve` has printed."""
+        self.page.goto(self.url)
+        self.page.get_by_placeholder("admin:pass").fill(auth_of(self.folder / "prefect"))
+        self.page.get_by_role("button", name="Login").click()
+        self.page.get_by_role("button", name="Login").wait_for(state="hidden")
 
 
 def secret_of(folder: Path, name: str) -> Path:
@@ -205,7 +218,9 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
         declare_people(folder)
         page = chromium.new_page(viewport={"width": 1300, "height": 1100})
         page.set_default_timeout(PAGE_MILLISECONDS)
-        yield Desk(folder, f"http://127.0.0.1:{port}", page)
+        found = Desk(folder, f"http://127.0.0.1:{port}", page)
+        found.sign_in()
+        yield found
     finally:
         subprocess.run([*command, "stop", "--dir", folder], check=True)
 

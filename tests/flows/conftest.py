@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from flows.deployments import pool_text
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
 from recon.errors import ReconError
 from recon.model import ControlTotal, NightRequest, Part, StepSummary
@@ -48,12 +49,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
 
 
 @pytest.fixture(scope="package")
-def deployed(server: PrefectServer) -> Iterator[Any]:
+def deployed(server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The deployments of prefect.yaml on a real server, through a work pool, by Prefect's CLI."""
     from prefect.client.orchestration import SyncPrefectClient
 
+    template = tmp_path_factory.mktemp("pool") / "pool.json"
+    template.write_text(pool_text())
     for command in (
-        ["work-pool", "create", "recon", "--type", "process"],
+        [
+            *("work-pool", "create", "recon", "--type", "process"),
+            *("--base-job-template", str(template)),
+        ],
         ["--no-prompt", "deploy", "--all"],
     ):
         ended = subprocess.run(
@@ -66,7 +72,7 @@ def deployed(server: PrefectServer) -> Iterator[Any]:
             check=False,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
-    with SyncPrefectClient(server.api_url) as client:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         yield client
 
 

@@ -64,7 +64,7 @@ def test_a_code_given_in_the_form_is_kept_nowhere(server: PrefectServer) -> None
     from prefect.client.schemas.sorting import FlowRunSort
 
     last = decided(server, Decision.APPROVE, "0" * 16, "anna")
-    with SyncPrefectClient(server.api_url) as client:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         (run,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
     kept = [path.read_bytes() for path in server.home.rglob("*") if path.is_file()]
 

@@ -27,7 +27,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
     night.totals = tuple(ControlTotal("T1", "Rows", *place, 5, n) for n in (5, 4))
     run_nightly(REQUEST, home=server.home, server=server)
 
-    with SyncPrefectClient(server.api_url) as client:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         reply = client.request(
             "POST", "/artifacts/latest/filter", json={"sort": ArtifactSort.CREATED_DESC.value}
         )

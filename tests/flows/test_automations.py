@@ -72,7 +72,7 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.actions import BlockDocumentCreate
 
-    with SyncPrefectClient(server.api_url) as opened:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as opened:
         kind = opened.read_block_type_by_slug("custom-webhook")
         schema = opened.get_most_recent_block_schema_for_block_type(kind.id)
         opened.create_block_document(

@@ -28,7 +28,7 @@ def last_run(server: PrefectServer) -> Any:
     from prefect.client.schemas.sorting import FlowRunSort
 
     ended = FlowRunFilter(state={"type": {"any_": ["COMPLETED", "FAILED", "CANCELLED"]}})
-    with SyncPrefectClient(server.api_url) as client:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         return client.read_flow_runs(
             flow_run_filter=ended, sort=FlowRunSort.START_TIME_DESC, limit=1
         )[0]
@@ -40,7 +40,7 @@ def log_of(server: PrefectServer, run_id: UUID) -> str:
     from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 
     chosen = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run_id]))
-    with SyncPrefectClient(server.api_url) as client:
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
         return "\n".join(line.message for line in client.read_logs(log_filter=chosen))
 
 

@@ -35,7 +35,11 @@ def lines(
         monkeypatch.setenv(name, value)
     from prefect.client.orchestration import SyncPrefectClient
 
-    monkeypatch.setattr(prefect_health, "_client", lambda: SyncPrefectClient(server.api_url))
+    monkeypatch.setattr(
+        prefect_health,
+        "_client",
+        lambda: SyncPrefectClient(server.api_url, auth_string=server.auth),
+    )
     return dict(prefect_health.told())
 
 

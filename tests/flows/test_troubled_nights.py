@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from flows.prefect_server import PrefectServer, prefect_variables
+from tests.flows.prefect_api import prefect_api
 from tests.recon.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
 
@@ -109,9 +110,7 @@ def wait_for_money(night: Any, process: "subprocess.Popen[bytes]") -> None:
 
 def set_state(server: PrefectServer, kind: str) -> None:
     """What the buttons of Prefect's pages do to the newest run, without asking its process."""
-    import httpx
-
-    with httpx.Client(base_url=server.api_url) as api:
+    with prefect_api(server.api_url, auth=server.auth) as api:
         newest = {"sort": "START_TIME_DESC", "limit": 1}
         (run,) = api.post("/flow_runs/filter", json=newest).raise_for_status().json()
         told = {"state": {"type": kind}, "force": True}
@@ -163,7 +162,6 @@ def test_trouble_with_prefect_moves_no_money_twice(
     merchant: Any,  # noqa: F811 - the fixture
     server: PrefectServer,
     relay: Relay,
-    tmp_path: Path,
     name: str,
 ) -> None:
     """Whatever Prefect says in the middle of a batch, each instruction takes effect once."""
@@ -173,7 +171,7 @@ def test_trouble_with_prefect_moves_no_money_twice(
         *(merchant.order(one, status="paid", action="capture") for one in wanted),
     )
     merchant.fault({"operation": "capture", "kind": "delay", "seconds": 1.5, "times": 1})
-    with flow_of(merchant, relay, tmp_path / "prefect") as process:
+    with flow_of(merchant, relay, server.home) as process:
         wait_for_money(merchant, process)
         TROUBLE[name](relay, server, process)
         process.wait(END_SECONDS_MAX)

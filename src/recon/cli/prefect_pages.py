@@ -49,6 +49,18 @@ def deployments(
         raise typer.Exit(DIFFERS_EXIT_CODE)
 
 
+@prefect.command("pool")
+def pool(
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("pool.json"),
+) -> None:
+    """Write the template of the work pool: a run cannot bring a program, variables or a folder."""
+    from flows.deployments import WORK_POOL, pool_text
+
+    out.write_text(pool_text(), encoding="utf-8")
+    create = f"prefect work-pool create {WORK_POOL} --type process --overwrite"
+    say(f"{out}: now: {create} --base-job-template {out}")
+
+
 @prefect.command("automations")
 def automations(
     block: Annotated[

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,14 @@ def test_the_project_file_is_written_and_compared(
     capsys.readouterr()
     assert cli.main(["prefect", "deployments", "--check", *out]) == 1
     assert capsys.readouterr().out == "100042-1 differs in schedules\n"
+
+
+def test_the_pools_template_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No key by which a run could bring a program, and the command that lays the file down."""
+    path = tmp_path / "pool.json"
+    assert cli.main(["prefect", "pool", "--out", str(path)]) == 0
+    template = json.loads(path.read_text())
+    assert template["job_configuration"] == {"stream_output": True}
+    assert template["variables"]["properties"] == {}
+    assert template["variables"]["additionalProperties"] is False
+    assert f"--base-job-template {path}" in capsys.readouterr().out

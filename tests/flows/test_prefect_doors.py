@@ -1,0 +1,263 @@
+"""What strangers, pages of other origins and people with the password can make Prefect do."""
+
+import asyncio
+import base64
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import sync_playwright
+
+from flows import prefect_health
+from flows.deployments import pool_text
+from flows.prefect_health import open_doors
+from flows.prefect_server import PrefectServer, auth_of, prefect_variables
+from recon.errors import ReconError
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.flows.prefect_api import prefect_api
+
+pytestmark = pytest.mark.flow
+
+STOLEN = "stolen"
+"""A file that the attack would write."""
+
+
+def attack(folder: Path) -> dict[str, Any]:
+    """What a run may say of its process, if it is let: a program, variables, a folder."""
+    return {
+        "job_variables": {
+            "command": f"sh -c 'env > {folder / STOLEN}'",
+            "env": {"PYTHONSTARTUP": str(folder / "evil.py")},
+            "working_dir": str(folder),
+        }
+    }
+
+
+def deployment(api: httpx.Client, name: str) -> str:
+    """The id of a deployment."""
+    found = api.post("/deployments/filter", json={}).raise_for_status().json()
+    return next(str(one["id"]) for one in found if one["name"] == name)
+
+
+def runs(api: httpx.Client, deployment_id: str) -> int:
+    """How many runs of it somebody started."""
+    wanted = {"deployments": {"id": {"any_": [deployment_id]}}}
+    found = api.post("/flow_runs/filter", json=wanted).raise_for_status().json()
+    return sum(not run["auto_scheduled"] for run in found)
+
+
+@pytest.fixture
+def api(server: PrefectServer, deployed: Any) -> Iterator[httpx.Client]:
+    """The API of a server with deployments, for somebody who has the password."""
+    assert deployed
+    with prefect_api(server.api_url, auth=server.auth) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("auth", [None, ("recon", "guess"), ("", "")])
+def test_nobody_without_the_password_is_heard(
+    server: PrefectServer, api: httpx.Client, tmp_path: Path, auth: Any
+) -> None:
+    """Neither reading nor starting: every call but the health check is refused."""
+    wanted = deployment(api, "housekeeping")
+    with httpx.Client(base_url=server.api_url, auth=auth) as stranger:
+        started = stranger.post(f"/deployments/{wanted}/create_flow_run", json=attack(tmp_path))
+        read = stranger.get(f"/deployments/{wanted}")
+        token = stranger.get("/csrf-token", params={"client": "x"})
+    assert {started.status_code, read.status_code, token.status_code} <= {401, 403}
+    assert runs(api, wanted) == 0
+
+
+def test_the_password_alone_starts_nothing_from_a_page(
+    server: PrefectServer, api: httpx.Client, tmp_path: Path
+) -> None:
+    """A browser that remembers the password sends it along; without the token nothing changes."""
+    wanted = deployment(api, "housekeeping")
+    name, _, password = server.auth.partition(":")
+    with httpx.Client(base_url=server.api_url, auth=(name, password)) as browser:
+        started = browser.post(f"/deployments/{wanted}/create_flow_run", json=attack(tmp_path))
+    assert started.status_code == 403
+    assert runs(api, wanted) == 0
+
+
+def test_a_run_brings_no_program_variables_or_folder(api: httpx.Client, tmp_path: Path) -> None:
+    """Also with password and token: the pool's template has no place for them."""
+    wanted = deployment(api, "housekeeping")
+    for said in attack(tmp_path)["job_variables"].items():
+        sent = {"job_variables": dict([said])}
+        reply = api.post(f"/deployments/{wanted}/create_flow_run", json=sent)
+        assert (reply.status_code, "Additional properties are not allowed" in reply.text) == (
+            422,
+            True,
+        )
+    assert runs(api, wanted) == 0
+
+
+def test_what_is_not_in_the_template_never_reaches_the_process(
+    server: PrefectServer, tmp_path: Path
+) -> None:
+    """Were a server to let such variables pass, the worker would still not use them."""
+    from prefect.client.orchestration import PrefectClient
+    from prefect.workers.process import ProcessJobConfiguration
+
+    async def made() -> ProcessJobConfiguration:
+        async with PrefectClient(server.api_url, auth_string=server.auth) as client:
+            template, given = json.loads(pool_text()), attack(tmp_path)["job_variables"]
+            return await ProcessJobConfiguration.from_template_and_values(
+                template, given, client=client
+            )
+
+    found = asyncio.run(made())
+    assert (found.command, found.env, found.working_dir) == (None, {}, None)
+
+
+@pytest.fixture
+def other_origin(tmp_path: Path) -> Iterator[str]:
+    """A web server of a stranger on another port, with an empty page."""
+    (tmp_path / "page.html").write_text("<!DOCTYPE html><title>other</title>")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    def handler(*given: Any) -> Quiet:
+        return Quiet(*given, directory=str(tmp_path))
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as page:
+        thread = threading.Thread(target=page.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{page.server_port}/page.html"
+        page.shutdown()
+        thread.join()
+
+
+ASK = """async ([url, body, headers, mode]) => {
+  try {
+    const reply = await fetch(url, {method: body ? 'POST' : 'GET', body, headers, mode});
+    return mode === 'no-cors' ? 'sent' : reply.status + ' ' + (await reply.text());
+  } catch (error) { return 'blocked'; }
+}"""
+
+
+def test_a_page_of_another_origin_reads_and_starts_nothing(
+    server: PrefectServer, api: httpx.Client, other_origin: str, tmp_path: Path
+) -> None:
+    """In a real browser, even with the password in the page's hands."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
+    wanted = deployment(api, "housekeeping")
+    start = f"{server.api_url}/deployments/{wanted}/create_flow_run"
+    body = json.dumps(attack(tmp_path))
+    known = {"Authorization": f"Basic {base64.b64encode(server.auth.encode()).decode()}"}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page()
+        page.goto(other_origin)
+        told = [
+            page.evaluate(ASK, [f"{server.api_url}/csrf-token?client=x", "", known, "cors"]),
+            page.evaluate(ASK, [start, body, known | {"Content-Type": "application/json"}, "cors"]),
+            page.evaluate(ASK, [f"{server.api_url}/health", "", {}, "cors"]),
+            page.evaluate(ASK, [start, body, {"Content-Type": "text/plain"}, "no-cors"]),
+        ]
+        browser.close()
+    assert told == ["blocked", "blocked", "blocked", "sent"]
+    assert runs(api, wanted) == 0
+
+
+def test_the_password_is_for_its_owner_alone(server: PrefectServer) -> None:
+    """A file that nobody else reads, kept from one start to the next."""
+    path = server.home / "password"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert server.auth == f"recon:{path.read_text().strip()}" == auth_of(server.home)
+    assert len(path.read_text().strip()) >= 24
+    variables = prefect_variables(server.home, api_url=server.api_url)
+    assert variables["PREFECT_API_AUTH_STRING"] == server.auth
+    assert auth_of(server.home / "nowhere") == ""
+
+
+def test_the_doctor_sees_closed_doors(
+    server: PrefectServer, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the server as we start it the doctor says that it asks everybody, and of which pool."""
+    assert api
+    monkeypatch.setattr(prefect_health, "_client", lambda: _client_of(server))
+    monkeypatch.setattr(prefect_health, "_auth", lambda: server.auth)
+    told = dict(prefect_health.told())["Prefect's doors"]()
+    assert "asks for a password" in told
+
+
+def _client_of(server: PrefectServer) -> Any:
+    from prefect.client.orchestration import SyncPrefectClient
+
+    return SyncPrefectClient(server.api_url, auth_string=server.auth)
+
+
+OPEN = {
+    "password": "answers without a password: set PREFECT_SERVER_API_AUTH_STRING",
+    "origin": "lets pages of any origin call it: set PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
+    "token": "takes changes without a token: PREFECT_SERVER_CSRF_PROTECTION_ENABLED=true",
+}
+
+
+def test_the_doctor_names_a_pool_that_takes_programs(
+    server: PrefectServer, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The template of Prefect's own making has `command`, `env` and `working_dir`."""
+    pool = api.get("/work_pools/recon").raise_for_status().json()
+    kept = pool["base_job_template"]
+    opened = {
+        "job_configuration": {"command": "{{ command }}", "env": "{{ env }}"},
+        "variables": {"properties": {"command": {"type": "string"}, "env": {"type": "object"}}},
+    }
+    monkeypatch.setattr(prefect_health, "_client", lambda: _client_of(server))
+    monkeypatch.setattr(prefect_health, "_auth", lambda: server.auth)
+    try:
+        api.patch("/work_pools/recon", json={"base_job_template": opened}).raise_for_status()
+        with pytest.raises(ReconError, match=r"command, env.*recon prefect pool"):
+            dict(prefect_health.told())["Prefect's doors"]()
+    finally:
+        api.patch("/work_pools/recon", json={"base_job_template": kept}).raise_for_status()
+
+
+@contextmanager
+def played_server(*, open_door: str) -> Iterator[str]:
+    """Answers as Prefect does with all doors closed but one."""
+
+    class Played(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def do_GET(self) -> None:
+            if self.path.startswith("/csrf-token"):
+                known = bool(self.headers.get("Authorization"))
+                self.say(422 if open_door == "token" else 200 if known else 401)
+            else:
+                self.say(200 if open_door == "password" else 401)
+
+        def do_OPTIONS(self) -> None:
+            self.say(200 if open_door == "origin" else 400, origin=open_door == "origin")
+
+        def say(self, status: int, *, origin: bool = False) -> None:
+            self.send_response(status)
+            if origin:
+                self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Played) as played:
+        thread = threading.Thread(target=played.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{played.server_port}"
+        played.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("door", ["", *OPEN])
+def test_the_doctor_names_an_open_door(door: str) -> None:
+    """Each setting is looked at from outside; of closed doors nothing is said."""
+    with played_server(open_door=door) as url:
+        assert open_doors(url, auth="recon:x") == ([OPEN[door]] if door else [])
