@@ -22,7 +22,7 @@ from recon.matching.write_offs import booked_write_offs
 from recon.model import GatewayState, Quarantined, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.arrivals import WHOLE_FILE
-from recon.steps.arrived_rows import order_steps, with_arrived
+from recon.steps.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import unread_files
 from recon.steps.query import previous_night
@@ -107,7 +107,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         files, rejects = _of_this_account(
             [source for source, _ in loaded], every_reject, run=run, siblings=inputs.siblings
         )
-        extract = ledger_rows.load(connection, run.run_id)
+        extract, entries = _books(connection, run)
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])
         gateway = answers.gateway_frame(connection, run)
@@ -119,9 +119,6 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
-        unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-        # Books of which no row could be read are no books: every payment would lack its entry.
-        entries = None if unread else _of_account(extract, run=run)
         recent = _in_window(
             entries, run=run, rules=rules, asked=asked, lines=lines, instructions=instructions
         )
@@ -158,6 +155,16 @@ def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quaranti
         return ()
     ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
     return quarantine_rows.outstanding(connection, run, **ends)
+
+
+def _books(connection: Any, run: Run) -> tuple[Extract, pd.DataFrame | None]:
+    """The ledger as it was read, and its entries of this account.
+
+    Books of which no row could be read are no books: every payment would lack its entry.
+    """
+    extract = ledger_rows.load(connection, run.run_id)
+    unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+    return extract, None if unread else _of_account(extract, run=run)
 
 
 def _in_window(

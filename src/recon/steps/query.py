@@ -1,9 +1,9 @@
 """Steps 2 and 4: ask the gateway what it knows, before money moves and after.
 
 The baseline asks for the whole universe: orders in the window, ledger references, unfinished
-instructions, orders that verified notifications or settlement files named, what the night before
-left open (breaks, pending, without a usable answer), old orders whose rows came late, and orders
-that come of an age at which they are asked about again.
+instructions and those of files that no night has planned, orders that verified notifications or
+settlement files named, what the night before left open (breaks, pending, without a usable answer),
+old orders whose rows came late, and orders that come of an age at which they are asked about again.
 Afterwards every order whose money was touched is asked again. A key without a usable answer is
 `failed`, never "not found".
 """
@@ -36,6 +36,7 @@ from recon.store import (
     ledger_rows,
     notification_rows,
     order_rows,
+    planning_rows,
     quarantine_rows,
     results,
     runs,
@@ -93,6 +94,8 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, run, states=instruction_rows.UNFINISHED
         )
         keys.update(item.order_no for item in unfinished)
+        # Of files that came tonight: they are planned after this, and judged by these answers.
+        keys.update(planning_rows.unplanned_orders(connection, run))
         told = notification_rows.order_nos_told(
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )

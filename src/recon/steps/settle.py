@@ -55,6 +55,7 @@ from recon.store.journal import StoredJournal
 from recon.store.runs import Run
 
 STEP = "settle"
+NOT_ASKED = "the gateway was not asked about this order tonight; the next night asks"
 REPLACED = "a newer version of its order file no longer asks for it"
 
 
@@ -257,7 +258,7 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         else _judge(
             item,
             holds=(gate, gateway),
-            baseline=baselines.get(item.order_no, Baseline(Answer.FAILED)),
+            baseline=baselines.get(item.order_no),
             others=others,
             multiple_captures=environment.settings.gateway.capture_multiple,
             ids_unique=account.instructions.are_unique,
@@ -277,7 +278,7 @@ def _judge(
     item: Instruction,
     *,
     holds: tuple[Gate, GatewayOfMoney],
-    baseline: Baseline,
+    baseline: Baseline | None,
     others: Mapping[str, Sequence[Instruction]],
     multiple_captures: bool,
     ids_unique: bool,
@@ -293,6 +294,8 @@ def _judge(
             item, others=beside, rule_approver=RULE_APPROVER, ids_unique=ids_unique
         )
         return _unless_problem(judged, gateway=gateway)
+    if baseline is None:
+        return Refused(item, NOT_ASKED)
     beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
     judged = clear(
         item,

@@ -34,6 +34,15 @@ _UNPLANNED = (
     )
     .order_by(order_action.c.action_id)
 )
+_UNPLANNED_ORDERS = (
+    select(order_action.c.order_no)
+    .where(
+        order_action.c.merchant_id == bindparam("of_merchant"),
+        order_action.c.account_id == bindparam("of_account"),
+        order_action.c.instruction_id == "",
+    )
+    .distinct()
+)
 _KNOWN = (
     select(
         *(instruction.c[name] for name in Instruction.__dataclass_fields__),
@@ -87,6 +96,11 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
         )
         for row in found
     ]
+
+
+def unplanned_orders(connection: Connection, run: Run) -> set[str]:
+    """Order numbers that the account's files name in actions without an instruction yet."""
+    return set(connection.execute(_UNPLANNED_ORDERS, _place(run)).scalars()) - {""}
 
 
 def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:

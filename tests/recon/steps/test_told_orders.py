@@ -1,6 +1,10 @@
 from typing import Any
 
+import pytest
+
 from recon.notifications.receiver import Receiver
+from recon.steps import people
+from recon.steps import query as asking
 from tests.recon.notifications.told import PAYMENT, form
 
 
@@ -23,3 +27,31 @@ def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> 
 
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
     assert asked.figures["found"] == 2
+
+
+def test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant: Any) -> None:
+    """It is asked about before its instruction is judged, so that the first night sends it."""
+    one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
+    header = "merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount"
+    row = f"100042,100042001,capture,R-1,{one.order_no},{one.transaction_id},EUR,{one.amount}"
+    (merchant.inbox / "instructions-1.csv").write_text(f"{header}\n{row}\n")
+    merchant.night()
+    told = {summary.step: summary for summary in merchant.told}
+
+    assert told["query"].figures["found"] == 1
+    assert [row["operation"] for row in merchant.effects()] == ["capture"]
+
+
+def test_an_order_that_was_not_asked_about_is_not_called_unanswered(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why an instruction waits is true: nobody asked, where nobody asked."""
+    one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
+    monkeypatch.setattr(asking, "_universe", lambda *_, **__: set())
+    merchant.night()
+    with merchant.environment() as environment:
+        ((_, (waiting, *_)),) = people.status(environment)
+
+    assert "The gateway was not asked about this order tonight" in waiting.next_step
+    assert "no usable answer" not in waiting.next_step
