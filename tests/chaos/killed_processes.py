@@ -16,6 +16,8 @@ POINTS_MAX = 60
 WAITS = tuple(timedelta(minutes=many) for many in (1, 6, 20, 24 * 60))
 MARKS = ("before claim", "after claim", "after send", "after reply", "after record")
 KILLED = -9
+AGAIN = 0.0
+"""How often what was asked is told once more before a night."""
 MONEY = ("capture", "cancel", "refund")
 FAULTS: tuple[dict[str, Any], ...] = (
     {"kind": "reset", "when": "before"},
@@ -47,6 +49,8 @@ def play(shop: Shop, chance: random.Random) -> Tally:
     tally = Tally()
     for _ in range(chance.randint(1, NIGHTS_MAX)):
         shop.instruct(chance.randint(1, 6))
+        if chance.random() < AGAIN:
+            shop.tell_again()
         shop.fault(*_weather(chance))
         tally.starts += 1
         tally.kills += _struck(shop, chance) == KILLED

@@ -2,10 +2,12 @@
 
 import hashlib
 import random
+import re
 from collections import deque
+from collections.abc import Iterator
 from datetime import date, timedelta
 
-from killed_processes import FAULTS
+from killed_processes import AGAIN, FAULTS
 from shop import ACCOUNT, BUSINESS_DATE, ENDINGS, MERCHANT, PART, Shop, Wanted
 
 FAULTY_SHARE = 0.1
@@ -22,6 +24,7 @@ CARD = {
     "security_code": "123",
     "shopper_email": "ann@example.com",
 }
+TRANSACTION = re.compile("<transaction_id>([0-9]+)<")
 QUERY_FAULTS = (
     {"kind": "reset", "when": "after"},
     {"kind": "status", "when": "after", "status": 500},
@@ -32,22 +35,30 @@ QUERY_FAULTS = (
 
 def live(shop: Shop, chance: random.Random, *, nights: int) -> int:
     """So many nights and days; returns how many doubts people had to end."""
+    decided = 0
+    for number in days(shop, chance, nights=nights):
+        shop.fault(*weather(chance))
+        ended = shop.night(money_only=number % WHOLE_EVERY > 0)
+        assert ended in ENDINGS, f"night {number} ended {ended}: {shop.told.read_text()}"
+        decided += shop.decide()
+    return decided
+
+
+def days(shop: Shop, chance: random.Random, *, nights: int) -> Iterator[int]:
+    """Each day's payments and wishes, some told twice; the night is the caller's."""
     paid: deque[dict[str, str]] = deque()
     captured: deque[dict[str, str]] = deque()
-    decided = 0
     for number in range(nights):
         shop.date = str(date.fromisoformat(BUSINESS_DATE) + timedelta(days=number))
         shop.drop(_asked(chance, paid, captured))
+        if chance.random() < AGAIN:
+            shop.tell_again()
         shop.fault()
         paid.extend(
             _pay(shop, chance, f"{number:03}-{i}") for i in range(chance.randint(*PAID_A_DAY))
         )
-        shop.fault(*_weather(chance))
-        ended = shop.night(money_only=number % WHOLE_EVERY > 0)
-        assert ended in ENDINGS, f"night {number} ended {ended}: {shop.told.read_text()}"
-        decided += shop.decide()
+        yield number
         shop.wait(timedelta(days=1))
-    return decided
 
 
 def _asked(
@@ -87,11 +98,13 @@ def _pay(shop: Shop, chance: random.Random, number: str) -> dict[str, str]:
     reply = shop.post(
         "/v1/authorise", {"encryption_data": hashlib.sha256(signed.encode()).hexdigest(), **fields}
     )
-    assert payment["order_no"] in reply
-    return payment | {"committed_at": f"{shop.now - timedelta(hours=4):%Y-%m-%dT%H:%M:%SZ}"}
+    found = TRANSACTION.search(reply)
+    assert found, reply
+    committed_at = f"{shop.now - timedelta(hours=4):%Y-%m-%dT%H:%M:%SZ}"
+    return payment | {"transaction_id": found[1], "committed_at": committed_at}
 
 
-def _weather(chance: random.Random) -> list[dict[str, object]]:
+def weather(chance: random.Random) -> list[dict[str, object]]:
     """One way to go wrong for each operation, in every tenth call."""
     return [
         {"operation": operation, "probability": FAULTY_SHARE, **chance.choice(kinds)}

@@ -25,6 +25,7 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
+from recon.cli.workbooks import workbooks
 from recon.errors import UsageError
 from recon.figures import NightFigures
 from recon.model import Mode, NightRequest
@@ -71,7 +72,7 @@ def _fork(order: dict[str, Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(told, 1)
         os.dup2(told, 2)
-        code = _night(order)
+        code = _night(order, say=sys.stdout.write)
     except BaseException as error:  # noqa: BLE001 - what the command line does with any error
         ending = ending_of(error, debug=True)
         sys.stdout.write(ending.sentence)
@@ -81,7 +82,7 @@ def _fork(order: dict[str, Any]) -> int:
         os._exit(code)
 
 
-def _night(order: dict[str, Any]) -> int:
+def _night(order: dict[str, Any], *, say: Callable[[str], object] = str) -> int:
     began, base = time.monotonic(), datetime.fromisoformat(order["now"])
 
     def clock() -> datetime:
@@ -100,9 +101,10 @@ def _night(order: dict[str, Any]) -> int:
         verdict = night.run(
             request,
             environment=environment,
-            workbooks=Workbooks(write=_write, totals=_totals),
+            workbooks=workbooks() if order.get("real_workbook") else PLAIN,
             progress=lambda _: None,
         )
+        say(f"{verdict}\n")
     return verdict.exit_code
 
 
@@ -119,11 +121,10 @@ def _request(order: dict[str, Any], *, environment: Environment) -> NightRequest
 
 def _money(request: NightRequest, *, environment: Environment) -> int:
     """The steps of a night up to the report, which takes longer than all others together."""
-    books = Workbooks(write=_write, totals=_totals)
     with night.hold(request, environment=environment) as run_id:
         for name, step in night.ORDER:
             if name in MONEY_STEPS:
-                step(run_id, environment=environment, workbooks=books)
+                step(run_id, environment=environment, workbooks=PLAIN)
     return 0
 
 
@@ -173,7 +174,7 @@ def _await_others(barrier: dict[str, Any] | None) -> None:
 
 
 def _write(figures: NightFigures, path: Path) -> Path:
-    """The totals of what a workbook would show; building real ones is not what is tried here."""
+    """The totals of what a workbook would show, where building real ones is not what is tried."""
     document = {
         section: (
             len(frame := _frame(figures, name)),
@@ -200,6 +201,9 @@ def _frame(figures: NightFigures, name: str) -> pd.DataFrame:
 def _totals(path: Path) -> SheetTotals:
     return {name: (rows, sums) for name, (rows, sums) in json.loads(path.read_text()).items()}
 
+
+PLAIN = Workbooks(write=_write, totals=_totals)
+"""Quick ones, where the workbook is not what is tried."""
 
 if __name__ == "__main__":
     serve()

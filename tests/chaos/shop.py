@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,16 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from journal_checker import hashes, shrunk, violations
+from deliveries import Intention
+from journal_checker import Known, hashes, shrunk, violations
 from nursery import Nursery
 from truth import MOVING, Effect, attributed, carried, effects_of, forgotten, journal_of
 
-from recon.approvers import Approver
+from recon.money import parse_minor_units
 from recon.settings import load_tables
-from recon.steps import people, verdicts
+from recon.steps import approve, people, verdicts
 from recon.steps.environment import environment_of
-from recon.steps.identity import Person
-from recon.store.approval_rows import Word
+from recon.steps.identity import identify
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 BUSINESS_DATE = "2026-11-20"
@@ -33,6 +34,11 @@ HEADER = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
     *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
 )
+INSTRUCTED = (
+    *("merchant_id", "account_id", "kind", "request_id", "order_no", "transaction_id"),
+    *("currency", "amount"),
+)
+PEOPLE = ("ann", "ben")
 OPEN = {"in_flight", "in_doubt"}
 QUIET_DAYS = 10
 PART = "0.50"
@@ -65,6 +71,25 @@ class Wanted:
             "action_amount": "" if whole else self.amount,
         }
 
+    @property
+    def instruction(self) -> dict[str, str]:
+        """The same as a row of an instruction file."""
+        names = ("order_no", "transaction_id", "currency")
+        return {
+            "merchant_id": MERCHANT,
+            "account_id": ACCOUNT,
+            "kind": self.action,
+            "amount": self.amount,
+            **{name: self.payment[name] for name in names},
+        }
+
+    @property
+    def intention(self) -> Intention:
+        """What it is of the payment, by the money alone."""
+        minor = parse_minor_units(self.amount, currency=self.payment["currency"])
+        payment = self.payment
+        return Intention(self.action, payment["transaction_id"], minor, payment["order_no"])
+
 
 @dataclass
 class Shop:
@@ -78,6 +103,9 @@ class Shop:
     now: datetime = BEGAN
     date: str = BUSINESS_DATE
     wanted: list[Wanted] = field(default_factory=list)
+    files: int = 0
+    told_again: int = 0
+    """How many files told what other files had told before."""
     seen: list[str] = field(default_factory=list)
     free: dict[str, list[Mapping[str, str]]] = field(default_factory=dict)
     """Seeded payments that nobody has asked anything of yet, by the action that fits them."""
@@ -117,11 +145,36 @@ class Shop:
     def drop(self, rows: Sequence[Wanted]) -> None:
         """Put a file with these rows into the inbox."""
         self.wanted += rows
-        path = self.folder / "inbox" / f"orders-{len(self.wanted):04}.csv"
+        self._file("orders", HEADER, [one.row for one in rows])
+
+    def tell_again(self) -> None:
+        """What was asked before once more: in another file, under other ids, by another program."""
+        if not self.wanted:
+            return
+        again = self.chance.sample(self.wanted, min(2, len(self.wanted)))
+        self.told_again += 1
+        ids = [f"again-{self.told_again}-{number}" for number in range(len(again))]
+        if self.chance.random() < 0.5:
+            rows = [
+                one.instruction | {"request_id": wanted}
+                for one, wanted in zip(again, ids, strict=True)
+            ]
+            self._file("instructions", INSTRUCTED, rows)
+        else:
+            bare = self.chance.random() < 0.5
+            rows = [
+                one.row | {"request_id": "" if bare else wanted}
+                for one, wanted in zip(again, ids, strict=True)
+            ]
+            self._file("orders", HEADER, rows)
+
+    def _file(self, kind: str, header: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
+        self.files += 1
+        path = self.folder / "inbox" / f"{kind}-{self.files:04}.csv"
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=HEADER, restval="")
+            writer = csv.DictWriter(file, fieldnames=header, restval="")
             writer.writeheader()
-            writer.writerows(one.row for one in rows)
+            writer.writerows(rows)
 
     def start(self, **how: Any) -> int:
         """Start a night; returns its process id."""
@@ -130,7 +183,7 @@ class Shop:
 
     def warm(self) -> int:
         """A first night, so that later ones are quick."""
-        return self.nursery.warm(self._order())
+        return self.nursery.warm(self._order(real_workbook=True))
 
     def rush(self, count: int, **how: Any) -> dict[int, tuple[int, str]]:
         """So many nights at once, let go at one moment; how each ended and what it said."""
@@ -183,7 +236,7 @@ class Shop:
             # The first has to be whole; the others only wait for evidence.
             ended = self.night(money_only=nights > 1)
             assert ended in ENDINGS, f"{ended}: {self.told.read_text()}"
-            if not set(self.states().values()) & {*OPEN, "approved", "needs_human"}:
+            if not set(self.states().values()) & {*OPEN, "approved", "planned", "needs_human"}:
                 break
             self.decide()
             self.wait(timedelta(days=1))
@@ -191,6 +244,7 @@ class Shop:
 
     def decide(self) -> int:
         """Two people look at the truth and end what waits for them; returns how many."""
+        self.look()
         waiting = [wanted for wanted, state in self.states().items() if state == "needs_human"]
         if waiting:
             with closing(self.journal()) as journal:
@@ -199,16 +253,24 @@ class Shop:
                 self._say(wanted, said="applied" if done[wanted] else "not_applied")
         return len(waiting)
 
+    def look(self) -> None:
+        """One person rejects what was told twice: here nobody ever wants the same thing again."""
+        held = [wanted for wanted, state in self.states().items() if state == "planned"]
+        if held:
+            with environment_of(self.variables, clock=self.tick) as environment:
+                person = identify(PEOPLE[0], code=None, environment=environment)
+                approve.reject(
+                    held, person=person, reason="told twice, wanted once", environment=environment
+                )
+
     def _say(self, wanted: str, *, said: str) -> None:
-        with environment_of(self.variables, clock=self._tick) as environment:
-            for short in ("ann", "ben"):
-                word = Word(short, authenticated=True, at=self.now)
-                person = Person(short, Approver(name=short), word)
+        with environment_of(self.variables, clock=self.tick) as environment:
+            for short in PEOPLE:
                 verdicts.resolve(
                     wanted,
                     said=said,
                     evidence="looked it up in the portal",
-                    person=person,
+                    person=identify(short, code=None, environment=environment),
                     environment=environment,
                 )
 
@@ -222,12 +284,13 @@ class Shop:
                     "AND hold LIKE 'the gateway shows expired%'"
                 )
             ]
-        with environment_of(self.variables, clock=self._tick) as environment:
+        with environment_of(self.variables, clock=self.tick) as environment:
             for wanted in held:
                 people.withdraw(wanted, by="ann", reason="never paid", environment=environment)
         return len(held)
 
-    def _tick(self) -> datetime:
+    def tick(self) -> datetime:
+        """The clock of whoever does something beside the nights."""
         self.now += timedelta(milliseconds=10)
         return self.now
 
@@ -240,7 +303,11 @@ class Shop:
         """What the checker says of the journal now, judged against the sandbox's own truth."""
         with closing(self.journal()) as journal:
             effects = attributed(journal, self.effects())
-            found = [*shrunk(self.seen, journal), *violations(journal, effects, ended=ended)]
+            known = Known(Counter(one.intention for one in self.wanted))
+            found = [
+                *shrunk(self.seen, journal),
+                *violations(journal, effects, known=known, ended=ended),
+            ]
             self.seen = hashes(journal)
             if ended:
                 wanted = ((one.action, one.payment["order_no"]) for one in self.wanted)
@@ -260,6 +327,10 @@ class Shop:
 
     def _seeded(self) -> list[dict[str, str]]:
         return [row for row in self._effects() if row["origin"] == "seed"]
+
+    def truth(self) -> list[dict[str, str]]:
+        """Everything that our requests did, as the gateway's ledger has it."""
+        return [row for row in self._effects() if row["origin"] == "api"]
 
     def _effects(self) -> list[dict[str, str]]:
         return [json.loads(line) for line in self._get("/_sandbox/effects").splitlines()]
@@ -306,6 +377,7 @@ def _configure(folder: Path) -> None:
     )
     played = load_tables("sandbox", config_dir=None)
     rules = ["[window]", "opening_date = 2026-01-01", "[gateway]", 'amount_means = "authorised"']
+    rules += ["[grace]", 'gateway_to_ledger = "1h"']
     for name in ("payment_status", "query_result"):
         rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in played[name].items())]
     config = folder / "config"
@@ -314,6 +386,12 @@ def _configure(folder: Path) -> None:
         "calls_per_second = 1000\ndeadline_seconds = 2\nconnect_timeout_seconds = 1\n"
         "read_patience_seconds = 0.4\n"
     )
+    people = [
+        f'[approvers.{short}]\nname = "{name}"\nrole = "approver"\n'
+        "limit = { EUR = 1000000, USD = 1000000, GBP = 1000000 }\n"
+        for short, name in zip(PEOPLE, ("Ann Lee", "Ben Orr"), strict=True)
+    ]
+    (config / "approvers.toml").write_text("".join(people))
     (config / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\nname = "Northwind"\n'
         f'inbox = "{folder / "inbox"}"\nreports = "{folder / "reports"}"\nsettle_seconds = 0\n'

@@ -11,7 +11,7 @@ import psycopg
 
 from recon.money import parse_minor_units
 
-JUDGED = ("instruction", "attempt", "batch", "history")
+JUDGED = ("instruction", "attempt", "batch", "history", "contradiction")
 ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})
 MOVING = frozenset({"capture", "cancel", "refund"})
 NOBODY = "nobody wrote it down"
@@ -28,6 +28,7 @@ class Effect:
     currency: str
     body_sha256: str = NOBODY
     position: int = 0
+    batch_id: str = ""
 
 
 def effects_of(rows: Iterable[Mapping[str, str]]) -> list[Effect]:
@@ -45,11 +46,12 @@ def effects_of(rows: Iterable[Mapping[str, str]]) -> list[Effect]:
 
 
 def carried(journal: sqlite3.Connection, effects: Iterable[Effect]) -> Counter[str]:
-    """Effects per instruction; in these worlds each instruction has a payment of its own."""
+    """Effects per instruction; in these worlds each wish has a payment of its own."""
     known = {
         (kind, order): wanted
         for wanted, kind, order in journal.execute(
-            "SELECT instruction_id, kind, order_no FROM instruction"
+            "SELECT DISTINCT i.instruction_id, i.kind, i.order_no FROM instruction i "
+            "JOIN attempt a ON a.instruction_id = i.instruction_id"
         )
     }
     return Counter(known.get((one.kind, one.order_no), "") for one in effects)
@@ -73,9 +75,13 @@ def forgotten(
 ) -> list[str]:
     """Kinds and orders that the journal does not know, or knows and never did."""
     moved = {(one.kind, one.order_no) for one in effects}
+    # What was told twice may have been rejected once: what moved is not lost.
     states = {
         (kind, order): state
-        for kind, order, state in journal.execute("SELECT kind, order_no, state FROM instruction")
+        for kind, order, state in journal.execute(
+            "SELECT kind, order_no, state FROM instruction "
+            "ORDER BY state NOT IN ('rejected', 'withdrawn', 'resolved_not_applied')"
+        )
     }
     return [
         *(f"lost: {one} was instructed and is not known" for one in {*wanted} - {*states}),

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from protocol_world import ACCOUNT, MERCHANT, FragileStore, World, settings_of
+from protocol_world import FragileStore, World, settings_of
 
-from recon.settings import AccountSettings
 from recon.store.migrate import upgrade
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
@@ -31,11 +30,7 @@ def world_of() -> Iterator[Callable[[int], World]]:
         with closing(sqlite3.connect(template)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         place = folder / "world"
-        account = AccountSettings(inbox=place, reports=place)
-        settings = settings_of(place).model_copy(
-            update={"accounts": {f"{MERCHANT}/{ACCOUNT}": account}}
-        )
-
+        settings = settings_of(place)
         store = FragileStore(place / "recon.sqlite")
 
         def make(seed: int) -> World:

@@ -7,12 +7,22 @@ believed not to have moved did not; I4 a payment gives back no more than it hold
 may still happen; I5 nothing took effect that was not written down before; I6 the history only
 grows, and closes; I7 in the end nothing is in flight or in doubt; I8 one request at a time.
 I9, the sums of the report, is held where reports are written.
+
+An instruction is a file's word; an intention is what the merchant really wanted, and only who
+writes the files knows it (`Known`):
+I10 an intention takes effect once, however often, in whatever file and under whatever id it is
+told, unless people let another go; I11 nothing takes effect that nobody wanted; I12 whatever was
+wanted is known in the end; I13 a belief that is not true, because the truth came too late or people
+said what is not so, has a case in the end as soon as the gateway shows it; I14 nothing leaves that
+people had stopped; I15 numbers of refunds that repeat, or count one that is not ours, have a case
+in the end.
 """
 
 import hashlib
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -30,21 +40,64 @@ class Happened(Protocol):
     kind: str
     transaction_id: str
     amount: int
+    batch_id: str
+    """The batch on the wire at that moment, where the gateway saw it; "" where it cannot."""
+
+
+class Wish(Protocol):
+    """One movement of money that a merchant wants."""
+
+    @property
+    def kind(self) -> str:
+        """Of the movement."""
+        ...
+
+    @property
+    def transaction_id(self) -> str:
+        """Of the payment."""
+        ...
+
+    @property
+    def amount(self) -> int:
+        """Minor units."""
+        ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """What only those know who write the files, play the people and are the gateway."""
+
+    may_happen: Mapping[Any, int]
+    """Wish -> how often it may take effect."""
+    misjudged: Collection[str] = ()
+    """Instructions of which the journal may believe what is not true."""
+    counted: bool = False
+    """The numbers of refunds are read."""
 
 
 def violations(
-    journal: sqlite3.Connection, effects: Sequence[Happened], *, ended: bool = False
+    journal: sqlite3.Connection,
+    effects: Sequence[Happened],
+    *,
+    known: Known | None = None,
+    ended: bool = False,
 ) -> list[str]:
     """Every way in which the journal is not true; `ended`: nothing may be open any more."""
     of_instruction, strangers = _attributed(journal, effects)
     rows = journal.execute("SELECT instruction_id, state FROM instruction ORDER BY 1").fetchall()
+    judged = [row for row in rows if known is None or row[0] not in known.misjudged]
     return [
         *strangers,
-        *_counts(rows, of_instruction),
+        *_counts(judged, of_instruction),
+        *_doubled(rows, of_instruction),
         *_bounds(journal),
         *_chain(journal),
         *_open_batches(journal),
+        *(unwanted(effects, may_happen=known.may_happen) if known else ()),
         *(_left_open(rows) if ended else ()),
+        *(_lost(journal, known=known) if ended and known else ()),
+        *(_without_a_case(journal, of_instruction, known=known) if ended and known else ()),
+        *(_miscounted(journal) if ended and known and known.counted else ()),
     ]
 
 
@@ -64,16 +117,18 @@ def _attributed(
 ) -> tuple[Counter[str], list[str]]:
     """Effects per instruction, by the bytes that carried them; and those that nobody wrote down."""
     found = journal.execute(
-        "SELECT b.body_sha256, a.position, a.instruction_id FROM attempt a "
+        "SELECT b.body_sha256, b.batch_id, a.position, a.instruction_id FROM attempt a "
         "JOIN batch b ON b.batch_id = a.batch_id"
     )
-    carried = {(sha256, position): wanted for sha256, position, wanted in found}
+    carried: dict[tuple[str, str, int], str] = {}
+    for sha256, batch_id, position, wanted in found:
+        carried[sha256, batch_id, position] = carried[sha256, "", position] = wanted
     told: Counter[str] = Counter()
     strangers = []
     for effect in effects:
         if not effect.body_sha256:
             continue
-        wanted = carried.get((effect.body_sha256, effect.position))
+        wanted = carried.get((effect.body_sha256, effect.batch_id, effect.position))
         if wanted is None:
             strangers.append(
                 f"I5: a {effect.kind} of {effect.transaction_id} took effect and was not written "
@@ -87,12 +142,89 @@ def _attributed(
 def _counts(rows: Iterable[Any], effects: Counter[str]) -> Iterable[str]:
     for wanted, state in rows:
         count = effects[wanted]
-        if count > 1:
-            yield f"I1: instruction {wanted} took effect {count} times"
         if state in BELIEVED_DONE and count == 0:
             yield f"I2: instruction {wanted} is {state} and never took effect"
         if state in BELIEVED_NOT_DONE and count > 0:
             yield f"I3: instruction {wanted} is {state} and took effect"
+
+
+def _doubled(rows: Iterable[Any], effects: Counter[str]) -> Iterable[str]:
+    for wanted, _ in rows:
+        if effects[wanted] > 1:
+            yield f"I1: instruction {wanted} took effect {effects[wanted]} times"
+
+
+def unwanted(effects: Sequence[Happened], *, may_happen: Mapping[Any, int]) -> list[str]:
+    """By the money alone: what carried it, and what the journal thinks of it, says nothing here."""
+    allowed = {_place(wish): count for wish, count in may_happen.items()}
+    found = []
+    for place, count in sorted(Counter(map(_place, filter(_is_ours, effects))).items()):
+        told = "a {} of {} by {}".format(*place)
+        if place not in allowed:
+            found.append(f"I11: {told} took effect and nobody wanted it")
+        elif count > allowed[place]:
+            found.append(f"I10: {told} took effect {count} times, {allowed[place]} may")
+    return found
+
+
+def _is_ours(effect: Happened) -> bool:
+    return bool(effect.body_sha256)
+
+
+def _place(wish: Wish) -> tuple[str, str, int]:
+    return wish.kind, wish.transaction_id, wish.amount
+
+
+def _lost(journal: sqlite3.Connection, *, known: Known) -> Iterable[str]:
+    found = journal.execute("SELECT DISTINCT kind, order_no, amount FROM instruction")
+    have = {tuple(row) for row in found}
+    for wish in known.may_happen:
+        order_no = wish.order_no or wish.transaction_id
+        if (wish.kind, order_no, wish.amount) not in have:
+            yield f"I12: a {wish.kind} of {order_no} by {wish.amount} was wanted and is not known"
+
+
+_MISJUDGED = """
+SELECT i.instruction_id, i.state, i.kind, (
+    SELECT count(*) FROM instruction o WHERE o.transaction_id = i.transaction_id
+    AND o.kind = i.kind AND o.instruction_id <> i.instruction_id
+    AND o.state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human'))
+FROM instruction i WHERE i.state IN ('resolved_applied', 'resolved_not_applied')
+AND NOT EXISTS (SELECT 1 FROM contradiction c WHERE c.instruction_id = i.instruction_id)
+"""
+_MISCOUNTED = """
+SELECT transaction_id, count(*), count(DISTINCT refund_reference_id),
+    max(CAST(substr(refund_reference_id, -2) AS INTEGER)), (
+        SELECT count(*) FROM instruction o WHERE o.kind = 'refund'
+        AND o.transaction_id = i.transaction_id AND o.refund_reference_id = ''
+        AND o.state IN ('resolved_applied', 'in_flight', 'in_doubt', 'needs_human'))
+FROM instruction i
+WHERE kind = 'refund' AND state = 'confirmed' AND refund_reference_id <> ''
+AND NOT EXISTS (SELECT 1 FROM contradiction c WHERE c.transaction_id = i.transaction_id)
+GROUP BY transaction_id
+"""
+
+
+def _without_a_case(
+    journal: sqlite3.Connection, effects: Counter[str], *, known: Known
+) -> Iterable[str]:
+    """No state shows that a refund did not happen, nor what another of its kind explains."""
+    for wanted, state, kind, beside in journal.execute(_MISJUDGED):
+        is_wrong = (effects[wanted] > 0) != (state in BELIEVED_DONE)
+        shown = {"capture", "cancel"} if state in BELIEVED_DONE else {"capture", "cancel", "refund"}
+        if wanted in known.misjudged and is_wrong and kind in shown and not beside:
+            yield f"I13: instruction {wanted} is {state}, which is not true, and no case says so"
+
+
+def _miscounted(journal: sqlite3.Connection) -> Iterable[str]:
+    for place, refunds, numbers, last, unnumbered in journal.execute(_MISCOUNTED):
+        if numbers < refunds:
+            yield f"I15: {refunds} refunds of {place} have {numbers} numbers, and no case says so"
+        if last > refunds + unnumbered:
+            yield (
+                f"I15: refunds of {place} are numbered up to {last}, {refunds + unnumbered} of "
+                "them are known, and no case says so"
+            )
 
 
 def _bounds(journal: sqlite3.Connection) -> Iterable[str]:

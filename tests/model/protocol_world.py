@@ -11,46 +11,46 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
+import played_people as people
 import pytest
-from journal_checker import hashes, shrunk, violations
+from deliveries import ACCOUNT, FIRST, MERCHANT, Guise, Intention, Merchant
+from journal_checker import Known, hashes, shrunk, violations
 from pydantic import SecretStr
-from scripted_gateway import PAYMENT, PlayedGateway, Script
+from scripted_gateway import LATE, PlayedGateway, Script
 from sqlalchemy import Connection
 
-from recon.approvers import Approver
-from recon.errors import StoreError, UsageError
+from recon.errors import ReconError, StoreError
 from recon.gateway_adapter.money import GatewayOfMoney
+from recon.limits import Limits
 from recon.model import InstructionKind, InstructionState, Mode, NightRequest
 from recon.rules import GatewayRules, Rules
 from recon.settings import GATEWAY_FILES, AccountSettings, GatewaySettings, Settings, load_tables
-from recon.settlement.instruction import Instruction
-from recon.settlement.planning import RULE_APPROVER, Plan
+from recon.steps import ingest as ingest_step
 from recon.steps import query as query_step
-from recon.steps import query_shards, verdicts
+from recon.steps import query_shards
 from recon.steps import settle as settle_step
-from recon.steps.environment import Environment, id_source
-from recon.steps.identity import Person
-from recon.store import answers, instruction_rows, runs
-from recon.store.approval_rows import Word
+from recon.steps.environment import Environment, id_source, outside_heads
+from recon.store import answers, runs
 from recon.store.engine import Store, parse_url
-from recon.store.runs import Run
 from recon.uptime import Uptime
 
-MERCHANT, ACCOUNT = "100042", "100042001"
 BEGAN = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TICK = timedelta(milliseconds=250)
 """Each look at a clock takes this long, so that events have an order."""
 AUTHORISED = tuple(f"A-{number}" for number in range(6))
 CAPTURED = tuple(f"C-{number}" for number in range(4))
-QUIET_DAYS = 10
+REVIEWED = ("R-0",)
+QUIET_DAYS = 14
 """After the last fault; by then a refund that nobody can see goes to people."""
-PEOPLE = ("ann", "ben")
+CASE_NIGHTS = 3
+"""Quiet nights after which whatever the gateway shows against the journal has a case."""
 HANDED_OVER = (InstructionState.NEEDS_HUMAN,)
 
 
@@ -82,7 +82,9 @@ class FragileStore(Store):
     def looking(self) -> sqlite3.Connection:
         """A connection past all of the product, by which the checker looks at the file."""
         if self._looking is None:
-            self._looking = sqlite3.connect(f"{self.path}", isolation_level=None)
+            self._looking = sqlite3.connect(
+                f"{self.path}", isolation_level=None, check_same_thread=False
+            )
         return self._looking
 
     @contextmanager
@@ -119,10 +121,16 @@ def settings_of(folder: Path) -> Settings:
         sign_key=SecretStr("sandbox"),
         gateway=GatewaySettings(deadline_seconds=10),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
-        accounts={f"{MERCHANT}/{ACCOUNT}": AccountSettings(inbox=folder, reports=folder)},
+        accounts={f"{MERCHANT}/{ACCOUNT}": account_of(folder)},
         rules=rules,
+        approvers=people.DECLARED,
         config_dir=None,
     )
+
+
+def account_of(folder: Path) -> AccountSettings:
+    """An account with its files in this folder, which are read as soon as they lie there."""
+    return AccountSettings(inbox=folder / "inbox", reports=folder / "reports", settle_seconds=0)
 
 
 @dataclass
@@ -148,7 +156,16 @@ class World:
     away: int = 0
     """For how many transactions it is away then."""
     nights: int = 0
-    instructed: int = 0
+    beside: Callable[[], None] | None = None
+    """What somebody does while the night is at the point `beside_at`."""
+    beside_at: int | str = 0
+    """The number of the point, or its name."""
+    wrong: set[str] = field(default_factory=set)
+    """Instructions about which two people said what is not true."""
+    lagged: bool = False
+    """The query was behind by more than evidence is waited for."""
+    stopped: bool = False
+    """People stopped all sending."""
     fresh: list[str] = field(default_factory=lambda: list(AUTHORISED))
     """Authorised payments that nobody has asked anything of yet."""
     seen: list[str] = field(default_factory=list)
@@ -168,7 +185,8 @@ class World:
         assert store.path is not None
         store.forget()
         shutil.rmtree(store.path.parent, ignore_errors=True)
-        store.path.parent.mkdir()
+        for name in ("inbox", "reports"):
+            (store.path.parent / name).mkdir(parents=True)
         shutil.copyfile(template, store.path)
         real = GatewayOfMoney.of(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
         return cls(store, settings, real, runner, seed)
@@ -180,9 +198,13 @@ class World:
             elapsed=lambda: self.true_time,
             now=self.clock,
             reach=self.reach,
+            on_the_wire=self._on_the_wire,
             authorised=AUTHORISED,
             captured=CAPTURED,
+            reviewed=REVIEWED,
         )
+        self.merchant = Merchant(self.path.parent / "inbox")
+        self.store.outside = outside_heads(self.settings)
 
     @property
     def path(self) -> Path:
@@ -204,6 +226,9 @@ class World:
         self.points.append(point)
         if len(self.points) == self.crash_at:
             raise Crash(point)
+        if point == "before claim" and self.stopped:
+            self.gateway.forbidden = "people had stopped all sending"
+        self._let_act(point)
         if len(self.points) == self.lose_at and "commit" in point:
             self.store.away = self.away
             raise StoreError(f"the connection was lost {point}")
@@ -227,36 +252,16 @@ class World:
         finally:
             self.store.close()
 
-    def instruct(self, kind: InstructionKind, transaction_id: str, *, amount: int) -> None:
-        """A merchant asks for something, approved by rule."""
-        self.instructed += 1
-        wanted = Instruction(
-            instruction_id=f"i{self.instructed:04}",
-            natural_key=f"{kind}|{MERCHANT}|{ACCOUNT}|{transaction_id}|{amount}|EUR|n:{self.instructed}",
-            merchant_id=MERCHANT,
-            account_id=ACCOUNT,
-            kind=kind,
-            order_no=transaction_id,
-            transaction_id=transaction_id,
-            currency="EUR",
-            amount=amount,
-            payment_amount=PAYMENT,
-            reason="",
-            request_id="",
-            file_id=None,
-            line=self.instructed,
-            state=InstructionState.APPROVED,
-            hold="",
-            attempts=0,
-            baseline_status="",
-            approved_by=RULE_APPROVER,
-            in_doubt_since=None,
-        )
-        self._alive()
-        with self.environment() as environment, environment.store.writing() as connection:
-            instruction_rows.save_plan(
-                connection, self._run("file"), plan=Plan((wanted,), ()), at=self.clock()
-            )
+    def instruct(
+        self,
+        kind: InstructionKind,
+        transaction_id: str,
+        *,
+        amount: int,
+        guise: Guise = FIRST[0],
+    ) -> None:
+        """The merchant wants something, and a file says so, approved by rule."""
+        self.merchant.want(Intention(kind.value, transaction_id, amount), guise=guise)
 
     def night(
         self,
@@ -265,6 +270,7 @@ class World:
         crash_at: int = 0,
         lose_at: int = 0,
         away: int = 0,
+        mode: Mode = Mode.LIVE,
     ) -> bool:
         """One night by the real steps; False when the process ended within it.
 
@@ -275,7 +281,7 @@ class World:
         self.gateway.scripts = list(scripts)
         try:
             with self._played(), self.environment() as environment:
-                self._steps(environment)
+                self._steps(environment, mode=mode)
         except Crash:
             return False
         except StoreError:
@@ -284,7 +290,55 @@ class World:
             return False
         finally:
             self.crash_at = self.lose_at = self.store.away = 0
+            self.beside = None
         return True
+
+    def act_beside(self, act: Callable[[], object], *, at: int | str) -> None:
+        """Let somebody do this when the next night is at a point."""
+        self.beside, self.beside_at = act, at
+
+    def limit(self, limits: Limits) -> None:
+        """How much may move from now on."""
+        self.settings = self.settings.model_copy(update={"limits": limits})
+
+    def backup(self) -> bytes:
+        """The database as it stands."""
+        return self.store.looking.serialize()
+
+    def put_back(self, backup: bytes, *, head: bool) -> None:
+        """A backup in place of the database, with what is noted beside the reports or without."""
+        self.store.forget()
+        for name in ("", "-wal", "-shm"):
+            Path(f"{self.path}{name}").unlink(missing_ok=True)
+        self.path.write_bytes(backup)
+        if not head:
+            shutil.rmtree(self.path.parent / "reports")
+            (self.path.parent / "reports").mkdir()
+
+    def copied(self) -> Self:
+        """The same account beside a copy of the database: its inbox, reports and gateway."""
+        folder = self.path.parent / "copy"
+        folder.mkdir()
+        (folder / self.path.name).write_bytes(self.backup())
+        store = FragileStore(folder / self.path.name)
+        copy = replace(self, store=store, points=[], nights=100, seed=self.seed + 1_000_000)
+        copy.gateway, copy.merchant = self.gateway, self.merchant
+        return copy
+
+    def night_in_a_thread(self) -> None:
+        """A night beside one that runs: with an event loop of its own."""
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._night_on_a_loop).result()
+        self.store.forget()
+
+    def _night_on_a_loop(self) -> None:
+        with asyncio.Runner() as self.runner, suppress(ReconError):
+            self.night()
+
+    def fall_behind(self, much: timedelta) -> None:
+        """From now on the query shows what was true so long ago."""
+        self.gateway.lag = much
+        self.lagged |= much > LATE
 
     def pass_time(self, much: timedelta) -> None:
         """Wait; nothing runs."""
@@ -293,56 +347,60 @@ class World:
     def decide(self, *, states: tuple[InstructionState, ...] = HANDED_OVER) -> int:
         """Two people look at the truth and end what is in these states; returns how many are."""
         self._alive()
-        moved = {key for key, _ in self._effects_of_instructions()}
-        with self.environment() as environment:
-            with environment.store.reading() as connection:
-                waiting = instruction_rows.in_states(connection, states=states)
-            for item in waiting:
-                said = "applied" if item.instruction_id in moved else "not_applied"
-                for short in PEOPLE:
-                    person = Person(
-                        short,
-                        Approver(name=short),
-                        Word(short, authenticated=True, at=self.clock()),
-                    )
-                    with _unless_too_early():
-                        verdicts.resolve(
-                            item.instruction_id,
-                            said=said,
-                            evidence="looked it up in the portal",
-                            person=person,
-                            environment=environment,
-                        )
-        return len(waiting)
+        return people.decide(self, states=states)
 
     def quiet(self) -> None:
         """Nothing goes wrong any more, for as many days as evidence needs."""
         self.gateway.lag, self.gateway.deaf = timedelta(0), False
+        people.allow_sending(self)
+        calm = 0
         for _ in range(QUIET_DAYS):
             self.pass_time(timedelta(days=1))
             assert self.night()
-            if not self.open_states():
+            people.look(self)
+            waits = self.gateway.awaited() or self.open_states()
+            calm = 0 if waits else calm + 1
+            if calm >= (CASE_NIGHTS if self.misjudged() or self.strange else 1):
                 self.decide()
                 return
+
+    @property
+    def strange(self) -> bool:
+        """The gateway counts refunds that are not ours, or told one number twice."""
+        return any(not one.body_sha256 for one in self.gateway.happened) or self.gateway.miscounted
+
+    def misjudged(self) -> set[str]:
+        """Instructions of which nobody could know the truth in time, or said what is not true."""
+        late = {(one.batch_id, one.position) for one in self.gateway.happened if one.beyond}
+        late |= self.gateway.unheard
+        if self.lagged:
+            return set(self.states())
+        return self.wrong | {wanted for wanted, place in self.carried() if place in late}
 
     def states(self) -> dict[str, str]:
         """Every instruction's state."""
         found = self.store.looking.execute("SELECT instruction_id, state FROM instruction")
         return dict(found.fetchall())
 
+    def states_told(self) -> list[str]:
+        """The states of all instructions, sorted."""
+        return sorted(self.states().values())
+
     def open_states(self) -> set[str]:
         """States in which evidence still has something to decide."""
         return set(self.states().values()) & {"in_flight", "in_doubt"}
 
     def problems(self, *, ended: bool = False) -> list[str]:
-        """What the checker says of the journal now."""
-        kept = len(self.states())
-        if kept != self.instructed:
-            return [f"I6: {self.instructed} were instructed, the journal has {kept}"]
+        """What the checker says of the journal now, and of what happened at all."""
         journal = self.store.looking
         lost = shrunk(self.seen, journal)
         self.seen = hashes(journal)
-        return [*lost, *violations(journal, self.gateway.effects(), ended=ended)]
+        known = Known(self.merchant.may_happen(), self.misjudged())
+        return [
+            *lost,
+            *self.gateway.broken,
+            *violations(journal, self.gateway.effects(), known=known, ended=ended),
+        ]
 
     def history_hash(self) -> str:
         """One value of the whole history and everything that happened."""
@@ -352,21 +410,43 @@ class World:
     def _alive(self, crash_at: int = 0) -> None:
         self.points, self.crash_at = [], crash_at
 
-    def _effects_of_instructions(self) -> list[tuple[str, int]]:
-        found = self.store.looking.execute(
-            "SELECT a.instruction_id, b.body_sha256, a.position FROM attempt a "
-            "JOIN batch b ON b.batch_id = a.batch_id"
-        ).fetchall()
-        happened = {(one.body_sha256, one.position) for one in self.gateway.effects()}
-        return [(wanted, 1) for wanted, sha256, place in found if (sha256, place) in happened]
+    def carried(self) -> list[tuple[str, tuple[str, int]]]:
+        """Instructions with the place in a batch that carried each."""
+        found = self.store.looking.execute("SELECT instruction_id, batch_id, position FROM attempt")
+        return [(wanted, (batch_id, place)) for wanted, batch_id, place in found]
 
-    def _steps(self, environment: Environment) -> None:
+    def moved(self) -> set[str]:
+        """Instructions that truly took effect by now."""
+        happened = {(one.batch_id, one.position) for one in self.gateway.effects()}
+        return {wanted for wanted, place in self.carried() if place in happened}
+
+    def _on_the_wire(self, body_sha256: str) -> str:
+        found = self.store.looking.execute(
+            "SELECT batch_id FROM batch WHERE body_sha256 = ? AND state <> 'closed'",
+            (body_sha256,),
+        ).fetchone()
+        return found[0] if found else ""
+
+    def _let_act(self, point: str) -> None:
+        """Let somebody act here, unless the night holds the database at this point."""
+        at = self.beside_at
+        is_there = point == at if isinstance(at, str) else len(self.points) >= at
+        if self.beside is None or not is_there or point == "before commit":
+            return
+        act, self.beside = self.beside, None
+        points, self.points = self.points, []
+        crash_at, self.crash_at = self.crash_at, 0
+        act()
+        self.points, self.crash_at = points, crash_at
+
+    def _steps(self, environment: Environment, *, mode: Mode) -> None:
         self.nights += 1
-        request = NightRequest(MERCHANT, ACCOUNT, "2026-11-20", Mode.LIVE)
+        request = NightRequest(MERCHANT, ACCOUNT, "2026-11-20", mode)
         run_id = f"night-{self.nights}"
         now = self.clock()
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id=run_id, as_of=BEGAN, now=now)
+        ingest_step.ingest(run_id, environment=environment)
         query_step.query(run_id, phase=answers.BASELINE, environment=environment)
         settle_step.settle(run_id, environment=environment)
         query_step.query(run_id, phase=answers.AFTER, environment=environment)
@@ -378,27 +458,20 @@ class World:
         """The gateway of this world in place of the one over HTTP."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
+            patch.setattr(settle_step, "send", self._sending(settle_step.send))
             patch.setattr(query_shards, "ask", self.gateway.ask)
             patch.setattr(asyncio, "run", self.runner.run)
             patch.setattr(runs, "this_process", lambda: "a played process")
             yield
 
-    def _run(self, run_id: str) -> Run:
-        return Run(
-            run_id=run_id,
-            merchant_id=MERCHANT,
-            account_id=ACCOUNT,
-            business_date="2026-11-20",
-            mode=Mode.LIVE,
-            status="active",
-            step="",
-            owner="",
-            started_at=BEGAN,
-            as_of=BEGAN,
-            verdict="",
-            workbook="",
-            problem="",
-        )
+    def _sending(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """The sender's pass, with a point behind the gate."""
+
+        def send(*cleared: Any, **how: Any) -> Any:
+            self.reach("behind the gate")
+            return real(*cleared, **how)
+
+        return send
 
 
 @dataclass(frozen=True)
@@ -410,13 +483,3 @@ class _Always:
     def of(self, *_: Any, **__: Any) -> PlayedGateway:
         """The played one."""
         return self.gateway
-
-
-@contextmanager
-def _unless_too_early() -> Iterator[None]:
-    """A word that came before the end of the quarantine; it can be said another day."""
-    try:
-        yield
-    except UsageError as error:
-        if "may still be carried out until" not in str(error):
-            raise

@@ -25,6 +25,14 @@ TWISTED = ("missing_row", "doubled_row", "contradiction", "foreign_row", "other_
 ANSWERS = ("good", *SILENT, *TWISTED, "not_sent")
 LATE = timedelta(minutes=10)
 """Less than the quarantine; what comes later than that nobody can tell from nothing."""
+NEXT_WEEK = timedelta(days=6)
+"""More than every time-out, quarantine and bound of patience that there is."""
+DELAYS = {"late": LATE, "next week": NEXT_WEEK}
+NUMBERS = ("own", "repeat", "skip")
+"""Which number a refund is told under: its own; the last one, and it never happened (`repeat`); or
+its own, behind a refund that somebody made in the portal at that moment (`skip`)."""
+BY_HAND = 100
+"""Minor units that somebody refunds in the portal at once."""
 PAYMENT = 1_000
 """Minor units of every payment."""
 
@@ -35,6 +43,7 @@ class Script:
 
     effect: str = "now"
     answer: str = "good"
+    numbers: str = "own"
 
     @property
     def is_honest(self) -> bool:
@@ -46,6 +55,9 @@ class Script:
 
 GOOD = Script()
 SCRIPTS = tuple(script for e in EFFECTS for a in ANSWERS if (script := Script(e, a)).is_honest)
+BEYOND = tuple(Script("next week", answer) for answer in SILENT)
+"""What no protocol can know in time; it must not cost more than a wrong belief, and be found."""
+MISCOUNTED = tuple(Script("now", "good", numbers) for numbers in NUMBERS[1:])
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,10 @@ class Effect:
     transaction_id: str
     amount: int
     at: timedelta
+    beyond: bool = False
+    """It comes later than any evidence is waited for."""
+    batch_id: str = ""
+    """The one that was on the wire then; requests for two equal refunds have the same bytes."""
 
 
 @dataclass
@@ -69,14 +85,29 @@ class PlayedGateway:
     now: Callable[[], datetime]
     reach: Callable[[str], None]
     """Told before and after a request takes effect; may end the process."""
+    on_the_wire: Callable[[str], str] = str
+    """Hash of a request's bytes -> the batch that was claimed for it; "" for none."""
     authorised: tuple[str, ...] = ()
     captured: tuple[str, ...] = ()
+    reviewed: tuple[str, ...] = ()
+    """Payments that wait for a review."""
     lag: timedelta = timedelta(0)
     deaf: bool = False
     """The query fails."""
     scripts: list[Script] = field(default_factory=list)
     requests: int = 0
     happened: list[Effect] = field(default_factory=list)
+    unheard: set[tuple[str, int]] = field(default_factory=set)
+    """Rows that were told as done, under a number that stands for another refund."""
+    forbidden: str = ""
+    """Why the next request should never have left."""
+    broken: list[str] = field(default_factory=list)
+    """What left although it was forbidden."""
+
+    @property
+    def miscounted(self) -> bool:
+        """It told one number twice."""
+        return bool(self.unheard)
 
     def problem(self, cleared: Cleared) -> str:
         """As the real one."""
@@ -94,20 +125,27 @@ class PlayedGateway:
         """One request, done and answered as the next script says."""
         script = self.scripts.pop(0) if self.scripts else GOOD
         self.requests += 1
+        if self.forbidden:
+            self.broken.append(f"I14: a {prepared.kind} left although {self.forbidden}")
+            self.forbidden = ""
         self.reach("before effect")
         document = json.loads(prepared.request.body)  # type: ignore[attr-defined]
         rows = document[f"{prepared.kind}_orders"]
-        self._take(prepared, rows, script=script)
+        told = self._take(prepared, rows, script=script)
         self.reach("after effect")
         if script.answer == "not_sent":
             return SurelyNotSent("refused to connect")
         if script.answer in {"reset", "silence"}:
             return NoReply(f"the connection ended in a {script.answer}")
-        return self._reply(document, prepared=prepared, script=script)
+        return self._reply(document, prepared=prepared, script=script, told=told)
 
     def by_hand(self, transaction_id: str, *, amount: int) -> None:
         """Somebody refunds in the portal."""
         self.happened.append(Effect("", 0, "refund", transaction_id, amount, self.elapsed()))
+
+    def awaited(self) -> list[Effect]:
+        """What is still to come."""
+        return [one for one in self.happened if one.at > self.elapsed()]
 
     def effects(self) -> list[Effect]:
         """What truly happened by now."""
@@ -120,30 +158,54 @@ class PlayedGateway:
         shown = [self._row(key) for key in keys]
         return KeyAnswers(dict.fromkeys(keys, (Answer.FOUND, "")), tuple(shown))
 
-    def _take(self, prepared: Prepared, rows: Sequence[Any], *, script: Script) -> None:
-        after = LATE if script.effect == "late" else timedelta(0)
+    def _take(self, prepared: Prepared, rows: Sequence[Any], *, script: Script) -> list[int]:
+        """Let rows take effect; the number under which each refund is told, 0 for what is none."""
+        after = DELAYS.get(script.effect, timedelta(0))
+        told = []
         for position, row in enumerate(rows):
-            if not takes(script, position):
+            place, is_refund = row["transaction_id"], prepared.kind is InstructionKind.REFUND
+            before = self._refunds_of(place)
+            if not takes(script, position) or not is_refund:
+                told.append(0)
+            elif script.numbers == "repeat" and before:
+                told.append(before)
+                self.unheard.add((self.on_the_wire(prepared.body_sha256), position))
                 continue
-            amount = row.get("refund_amount", row["amount"])
-            self.happened.append(
-                Effect(
-                    prepared.body_sha256,
-                    position,
-                    prepared.kind.value,
-                    row["transaction_id"],
-                    int(amount.replace(".", "")),
-                    self.elapsed() + after,
+            else:
+                if script.numbers == "skip":
+                    self.by_hand(place, amount=BY_HAND)
+                told.append(self._refunds_of(place) + 1)
+            if takes(script, position):
+                amount = row.get("refund_amount", row["amount"])
+                self.happened.append(
+                    Effect(
+                        prepared.body_sha256,
+                        position,
+                        prepared.kind.value,
+                        place,
+                        int(amount.replace(".", "")),
+                        self.elapsed() + after,
+                        beyond=after > LATE,
+                        batch_id=self.on_the_wire(prepared.body_sha256),
+                    )
                 )
-            )
+        return told
 
-    def _reply(self, document: Any, *, prepared: Prepared, script: Script) -> Reply:
+    def _refunds_of(self, transaction_id: str) -> int:
+        """How many refunds of a payment have taken effect: each got the next number."""
+        return sum(
+            one.kind == "refund" and one.transaction_id == transaction_id for one in self.effects()
+        )
+
+    def _reply(
+        self, document: Any, *, prepared: Prepared, script: Script, told: Sequence[int]
+    ) -> Reply:
         kind = prepared.kind.value
         rows = document[f"{kind}_orders"]
         for position, row in enumerate(rows):
             row[f"{kind}_status"] = "1" if takes(script, position) else "0"
-            if kind == "refund":
-                row["refund_reference_id"] = f"{row['transaction_id']}-01"
+            if told[position]:
+                row["refund_reference_id"] = f"{row['transaction_id']}-{told[position]:02}"
         _twist(document, rows, kind=kind, answer=script.answer)
         document |= {"return_status": "1", "return_message": "OK"}
         body = json.dumps(document).encode()
@@ -179,12 +241,14 @@ class PlayedGateway:
         refunded = sum(one.amount for one in visible if one.kind == "refund")
         if refunded:
             return "4100" if refunded >= PAYMENT else "4000"
-        return "3000" if "capture" in kinds or transaction_id in self.captured else "2000"
+        if "capture" in kinds or transaction_id in self.captured:
+            return "3000"
+        return "1500" if transaction_id in self.reviewed and "review" not in kinds else "2000"
 
 
 def takes(script: Script, position: int) -> bool:
     """Whether this row of a request takes effect, now or later."""
-    return script.effect in {"now", "late"} or (script.effect == "half" and position % 2 == 0)
+    return script.effect in {"now", *DELAYS} or (script.effect == "half" and position % 2 == 0)
 
 
 def _twist(document: dict[str, Any], rows: list[Any], *, kind: str, answer: str) -> None:

@@ -1,14 +1,17 @@
 """A schedule drawn from a seed: what is asked, what the gateway does, where the process ends."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+import played_people as people
+from deliveries import AGAIN, FIRST, Intention
 from protocol_world import CAPTURED, World
-from scripted_gateway import SCRIPTS, Script
+from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
 from recon.model import InstructionKind
+from recon.steps.verdicts import UNDECIDED
 
 NIGHTS_MAX = 5
 INSTRUCTED_MAX = 4
@@ -27,6 +30,9 @@ SET_BY = (
 PARTS = (250, 400, 1_000)
 LATE_SCRIPTS = tuple(script for script in SCRIPTS if script.effect == "late")
 YOUNG_WAITS = tuple(timedelta(minutes=many) for many in (1, 6, 6))
+LAGS = (*(timedelta(0),) * 6, *(timedelta(minutes=9),) * 3, timedelta(hours=30))
+"""The last is longer than anything is waited for."""
+LIES = (people.LYING, people.AT_ODDS)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,13 @@ class Weather:
     clock: float = 0.15
     deaf: float = 0.1
     by_hand: float = 0.1
+    beyond: float = 0.03
+    miscounted: float = 0.0
+    again: float = 0.0
+    """That a wish is told once more before a night."""
+    beside: float = 0.3
+    """That somebody acts while a night runs."""
+    lie: float = 0.1
 
 
 STORM = Weather()
@@ -52,14 +65,17 @@ def play(world: World, seed: int) -> list[str]:
     """Some bad nights, then quiet ones; every violation that the checker found on the way."""
     chance = random.Random(seed)
     weather = LATE if chance.random() < LATE_SHARE else STORM
-    world.gateway.lag = chance.choice((timedelta(0), timedelta(0), timedelta(minutes=9)))
+    world.fall_behind(chance.choice(LAGS))
     found: list[str] = []
     for _ in range(chance.randint(1, NIGHTS_MAX)):
         _instruct(world, chance)
+        if chance.random() < weather.again:
+            world.merchant.tell_again(chance.randrange(99), guise=chance.choice(AGAIN))
         _bad_night(world, chance, weather=weather)
         found += world.problems()
         if chance.random() < weather.by_hand:
-            world.gateway.by_hand(chance.choice(CAPTURED), amount=100)
+            world.gateway.by_hand(chance.choice(CAPTURED), amount=BY_HAND)
+        _people(world, chance, weather=weather)
         world.pass_time(chance.choice(weather.waits))
     # Until the end somebody puts the clock right, or it would hide every later answer for a day.
     world.wall_error = max(world.wall_error, timedelta(0))
@@ -73,10 +89,39 @@ def _bad_night(world: World, chance: random.Random, *, weather: Weather) -> None
         world.wall_error = chance.choice(SET_BY)
     crash_at = chance.randint(1, POINTS_MAX) if chance.random() < weather.crash else 0
     scripts = [
-        chance.choice(weather.scripts) if chance.random() < weather.trouble else Script()
+        _script(chance, weather=weather) if chance.random() < weather.trouble else Script()
         for _ in range(REQUESTS_MAX)
     ]
+    if chance.random() < weather.beside:
+        world.act_beside(_act(world, chance), at=chance.randint(1, POINTS_MAX))
     world.night(scripts=scripts, crash_at=crash_at)
+
+
+def _script(chance: random.Random, *, weather: Weather) -> Script:
+    kind = chance.random()
+    if kind < weather.beyond:
+        return chance.choice(BEYOND)
+    if kind < weather.beyond + weather.miscounted:
+        return chance.choice(MISCOUNTED)
+    return chance.choice(weather.scripts)
+
+
+def _act(world: World, chance: random.Random) -> Callable[[], None]:
+    """What somebody does beside a running night."""
+    acts = (
+        lambda: people.stop_sending(world),
+        lambda: people.look(world),
+    )
+    return chance.choice(acts)
+
+
+def _people(world: World, chance: random.Random, *, weather: Weather) -> None:
+    """Between nights: sometimes they look at what waits, and sometimes they say what is not so."""
+    people.allow_sending(world)
+    if chance.random() < weather.again:
+        people.look(world)
+    if chance.random() < weather.lie:
+        people.decide(world, states=tuple(UNDECIDED), lies=chance.choice(LIES))
 
 
 def _instruct(world: World, chance: random.Random) -> None:
@@ -84,7 +129,10 @@ def _instruct(world: World, chance: random.Random) -> None:
         kind = chance.choice(
             (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
         )
+        guise = chance.choice(FIRST[:3])
         if kind is InstructionKind.REFUND:
-            world.instruct(kind, chance.choice(CAPTURED), amount=chance.choice(PARTS))
+            place, amount = chance.choice(CAPTURED), chance.choice(PARTS)
+            if not world.merchant.wanted[Intention(kind.value, place, amount)]:
+                world.instruct(kind, place, amount=amount, guise=guise)
         elif world.fresh:
-            world.instruct(kind, world.fresh.pop(), amount=1_000)
+            world.instruct(kind, world.fresh.pop(), amount=1_000, guise=guise)

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from journal_checker import GENESIS, hashes, shrunk, violations
+from deliveries import Intention
+from journal_checker import GENESIS, Known, hashes, shrunk, unwanted, violations
 
 AT = "2026-11-21 02:00:00.000000"
 TOLD_AT = "2026-11-21T02:00:00.000000+00:00"
 TABLES = """
-CREATE TABLE instruction (instruction_id, state, transaction_id, kind, amount, payment_amount);
+CREATE TABLE instruction (
+    instruction_id, state, transaction_id, order_no, kind, amount, payment_amount,
+    refund_reference_id);
+CREATE TABLE contradiction (instruction_id, transaction_id);
 CREATE TABLE batch (batch_id, merchant_id, account_id, state, body_sha256);
 CREATE TABLE attempt (batch_id, position, instruction_id);
 CREATE TABLE history (sequence, at, entity, entity_id, event, data, previous_hash, hash);
@@ -27,17 +31,25 @@ class Moved:
     kind: str = "refund"
     transaction_id: str = "T0"
     amount: int = 400
+    batch_id: str = ""
 
 
-def journal_of(*states: str, batch_state: str = "closed", amount: int = 400) -> sqlite3.Connection:
+def journal_of(
+    *states: str,
+    batch_state: str = "closed",
+    amount: int = 400,
+    numbers: Sequence[int] = (),
+    cases: Sequence[str] = (),
+) -> sqlite3.Connection:
     """A journal in which each instruction was sent in a batch of its own, all of one payment."""
     journal = sqlite3.connect(":memory:")
     journal.executescript(TABLES)
     last = GENESIS
     for number, state in enumerate(states):
         wanted, body = f"i{number}", f"body-{number}"
-        values = (wanted, state, "T0", "refund", amount, 1_000)
-        journal.execute("INSERT INTO instruction VALUES (?, ?, ?, ?, ?, ?)", values)
+        told = f"T0-{numbers[number]:02}" if numbers else ""
+        values = (wanted, state, "T0", "T0", "refund", amount, 1_000, told)
+        journal.execute("INSERT INTO instruction VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         journal.execute("INSERT INTO batch VALUES (?, 'm', 'a', ?, ?)", (wanted, batch_state, body))
         journal.execute("INSERT INTO attempt VALUES (?, 0, ?)", (wanted, wanted))
         parts = (last, str(number + 1), TOLD_AT, "instruction", wanted, state, "{}")
@@ -45,6 +57,8 @@ def journal_of(*states: str, batch_state: str = "closed", amount: int = 400) -> 
         row = (number + 1, AT, "instruction", wanted, state, "{}", last, link)
         journal.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         last = link
+    for wanted in cases:
+        journal.execute("INSERT INTO contradiction VALUES (?, 'T0')", (wanted,))
     return journal
 
 
@@ -125,3 +139,64 @@ def test_a_history_that_was_written_anew_is_told() -> None:
 
     assert shrunk(before, journal_of("approved", "approved", "planned")) == []
     assert [one[:2] for one in shrunk(before, journal_of("planned", "approved"))] == ["I6"]
+
+
+WISH = Intention("refund", "T0", 400)
+OTHER = Intention("refund", "T0", 250)
+
+
+@pytest.mark.parametrize(
+    ("effects", "may_happen", "broken"),
+    [
+        ((Moved(),), {WISH: 1}, ""),
+        ((Moved(), Moved("body-1")), {WISH: 2}, ""),
+        ((Moved(), Moved("")), {WISH: 1}, ""),
+        ((Moved(), Moved("body-1")), {WISH: 1, OTHER: 1}, "I10"),
+        ((Moved(), Moved("body-1", amount=250)), {WISH: 1}, "I11"),
+        ((Moved(transaction_id="T1"),), {WISH: 1}, "I11"),
+        ((Moved(kind="capture"),), {WISH: 1}, "I11"),
+    ],
+)
+def test_money_is_held_against_what_the_merchant_wanted(
+    effects: Sequence[Moved], may_happen: dict[Intention, int], broken: str
+) -> None:
+    """Two instructions, each with one effect, are still one intention too much."""
+    found = unwanted(effects, may_happen=may_happen)
+
+    assert [one[:3].rstrip(":") for one in found] == [broken] * bool(broken)
+
+
+@pytest.mark.parametrize(
+    ("journal", "known", "broken"),
+    [
+        (journal_of("withdrawn"), Known({WISH: 1}), ""),
+        (journal_of("withdrawn"), Known({WISH: 1, OTHER: 1}), "I12"),
+        (journal_of("resolved_not_applied"), Known({WISH: 1}, {"i0"}), "I13"),
+        (journal_of("resolved_not_applied", cases=["i0"]), Known({WISH: 1}, {"i0"}), ""),
+        (journal_of("confirmed", "confirmed", numbers=(1, 2)), Known({WISH: 2}, counted=True), ""),
+        (
+            journal_of("confirmed", "confirmed", numbers=(1, 1)),
+            Known({WISH: 2}, counted=True),
+            "I15",
+        ),
+        (
+            journal_of("confirmed", "confirmed", numbers=(1, 3)),
+            Known({WISH: 2}, counted=True),
+            "I15",
+        ),
+        (
+            journal_of("confirmed", "confirmed", numbers=(1, 3), cases=["i1"]),
+            Known({WISH: 2}, counted=True),
+            "",
+        ),
+    ],
+)
+def test_what_the_journal_may_not_know_has_a_case_in_the_end(
+    journal: sqlite3.Connection, known: Known, broken: str
+) -> None:
+    """A wish without an instruction, a belief that is wrong, numbers that do not count."""
+    rows = journal.execute("SELECT instruction_id, state FROM instruction").fetchall()
+    moved = [Moved(f"body-{one[1:]}") for one, state in rows if state != "withdrawn"]
+    found = violations(journal, moved, known=known, ended=True)
+
+    assert [one[:3] for one in found] == [broken] * bool(broken)

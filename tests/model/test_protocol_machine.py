@@ -3,19 +3,22 @@
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import ClassVar
 
+import played_people as people
 import pytest
+from deliveries import FIRST, Guise, Intention
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from protocol_world import CAPTURED, World
-from scripted_gateway import SCRIPTS
+from scripted_gateway import BEYOND, BY_HAND, SCRIPTS, Script
 
 from recon.model import InstructionKind
 from recon.steps.verdicts import UNDECIDED
 
-EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "100"))
 STEPS = int(os.environ.get("CHAOS_STEPS", "12"))
 SECONDS_A_STEP_MAX = 0.4
 """A step takes 0.02 on a quiet core; this only ends what hangs."""
@@ -33,24 +36,54 @@ class Protocol(RuleBasedStateMachine):
         super().__init__()
         self.world = type(self).make(0)
 
-    @rule(kind=st.sampled_from(ALONE))
-    def ask(self, kind: InstructionKind) -> None:
+    @rule(kind=st.sampled_from(ALONE), guise=st.sampled_from(FIRST[:3]))
+    def ask(self, kind: InstructionKind, guise: Guise) -> None:
         """A whole capture or cancel of a payment that nobody touched."""
         if self.world.fresh:
-            self.world.instruct(kind, self.world.fresh.pop(), amount=1_000)
-
-    @rule(place=st.sampled_from(CAPTURED), amount=st.sampled_from((250, 400, 1_000)))
-    def ask_back(self, place: str, amount: int) -> None:
-        """A refund, whole or in part."""
-        self.world.instruct(InstructionKind.REFUND, place, amount=amount)
+            self.world.instruct(kind, self.world.fresh.pop(), amount=1_000, guise=guise)
 
     @rule(
-        scripts=st.lists(st.sampled_from(SCRIPTS), max_size=3),
+        place=st.sampled_from(CAPTURED),
+        amount=st.sampled_from((250, 400, 1_000)),
+        guise=st.sampled_from(FIRST[:3]),
+    )
+    def ask_back(self, place: str, amount: int, guise: Guise) -> None:
+        """A refund, whole or in part."""
+        if not self.world.merchant.wanted[Intention("refund", place, amount)]:
+            self.world.instruct(InstructionKind.REFUND, place, amount=amount, guise=guise)
+
+    @rule(
+        scripts=st.lists(st.sampled_from((*SCRIPTS, *BEYOND)), max_size=3),
         crash_at=st.one_of(st.just(0), st.integers(1, 60)),
     )
-    def send(self, scripts: list[object], crash_at: int) -> None:
+    def send(self, scripts: list[Script], crash_at: int) -> None:
         """A night."""
-        self.world.night(scripts=scripts, crash_at=crash_at)  # type: ignore[arg-type]
+        self.world.night(scripts=scripts, crash_at=crash_at)
+
+    @rule(
+        scripts=st.lists(st.sampled_from(SCRIPTS), max_size=2),
+        at=st.integers(1, 60),
+        act=st.sampled_from(("stop", "look")),
+    )
+    def send_beside_people(self, scripts: list[Script], at: int, act: str) -> None:
+        """A night in which somebody stops everything, or decides what waits."""
+        acts = {
+            "stop": partial(people.stop_sending, self.world),
+            "look": partial(people.look, self.world),
+        }
+        self.world.act_beside(acts[act], at=at)
+        self.world.night(scripts=scripts)
+
+    @rule()
+    def look(self) -> None:
+        """Two people approve or reject what waits, and let money move again."""
+        people.allow_sending(self.world)
+        people.look(self.world)
+
+    @rule(hours=st.sampled_from((0, 0.15, 30, 100)))
+    def fall_behind(self, hours: float) -> None:
+        """The query shows what was true so long ago."""
+        self.world.fall_behind(timedelta(hours=hours))
 
     @rule(minutes=st.sampled_from((1, 6, 20, 1_440)))
     def wait(self, minutes: int) -> None:
@@ -65,12 +98,17 @@ class Protocol(RuleBasedStateMachine):
     @rule(place=st.sampled_from(CAPTURED))
     def refund_by_hand(self, place: str) -> None:
         """In the portal, past us."""
-        self.world.gateway.by_hand(place, amount=100)
+        self.world.gateway.by_hand(place, amount=BY_HAND)
 
     @rule()
     def decide(self) -> None:
         """Two people say what they see, also while something may still come late."""
         self.world.decide(states=tuple(UNDECIDED))
+
+    @rule(lies=st.sampled_from((people.LYING, people.AT_ODDS)))
+    def say_what_is_not_so(self, lies: tuple[bool, bool]) -> None:
+        """Two people, or the second of them, say the opposite of what happened."""
+        people.decide(self.world, states=tuple(UNDECIDED), lies=lies)
 
     @invariant()
     def journal_is_true(self) -> None:

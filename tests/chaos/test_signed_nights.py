@@ -1,0 +1,116 @@
+"""A chain of whole nights with their workbooks: whatever comes and goes, each can be signed."""
+
+import os
+import random
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from clerk import Clerk
+from many_nights import days
+from python_calamine import CalamineWorkbook
+from shop import ENDINGS, PEOPLE, Shop
+
+from recon.steps.environment import environment_of
+from recon.steps.identity import identify
+from recon.steps.sign_off import ROLES, nights, sign
+
+NIGHTS = int(os.environ.get("CHAOS_SIGNED", "6"))
+SEED = int(os.environ.get("CHAOS_SEED", "0"))
+OUTAGE_SHARE = 0.1 if os.environ.get("CHAOS") else 0.4
+"""The ordinary run has few nights; some of them have to be bad ones."""
+OUTAGES = (
+    {"operation": "retrievalTrans", "kind": "status", "when": "before", "status": 503},
+    {"operation": "retrievalTrans", "kind": "lag", "seconds": 90_000},
+    {"operation": "*", "kind": "reset", "when": "before"},
+)
+SECONDS_A_NIGHT_MAX = 60
+BREAK_ID = re.compile("[0-9a-f]{16}")
+
+pytestmark = [
+    pytest.mark.timeout(NIGHTS * SECONDS_A_NIGHT_MAX),
+    pytest.mark.process,
+    pytest.mark.xdist_group("signed nights"),
+]
+
+
+def _newest(shop: Shop) -> sqlite3.Row:
+    with closing(sqlite3.connect(shop.database_url.removeprefix("sqlite:///"))) as connection:
+        connection.row_factory = sqlite3.Row
+        run: sqlite3.Row = connection.execute(
+            "SELECT * FROM run ORDER BY started_at DESC LIMIT 1"
+        ).fetchone()
+    return run
+
+
+def _open_breaks(shop: Shop, run_id: str) -> set[str]:
+    with closing(sqlite3.connect(shop.database_url.removeprefix("sqlite:///"))) as connection:
+        found = connection.execute(
+            "SELECT id FROM result_row WHERE run_id = ? AND section = 'break'", (run_id,)
+        )
+        return {row[0] for row in found}
+
+
+def _shown(path: Path, sheet: str) -> list[str]:
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
+    return [str(cell) for row in rows for cell in row]
+
+
+def _disagreements(shop: Shop) -> list[str]:
+    """What console, database and workbook of the newest night do not say alike."""
+    run = _newest(shop)
+    workbook, verdict = Path(run["workbook"]), run["verdict"]
+    page_one = "\n".join(_shown(workbook, "Summary"))
+    listed = {cell for cell in _shown(workbook, "Breaks") if BREAK_ID.fullmatch(cell)}
+    found = []
+    if verdict not in shop.told.read_text().splitlines():
+        found.append(f"the console does not say {verdict}")
+    if verdict not in page_one:
+        found.append(f"page one does not say {verdict}")
+    if listed != _open_breaks(shop, run["run_id"]):
+        found.append(f"the sheet lists {listed ^ _open_breaks(shop, run['run_id'])} otherwise")
+    return found
+
+
+def _sign(shop: Shop) -> None:
+    shop.wait(timedelta(hours=6))
+    run = _newest(shop)
+    with environment_of(shop.variables, clock=shop.tick) as environment:
+        for role, short in zip(ROLES, PEOPLE, strict=True):
+            person = identify(short, code=None, environment=environment)
+            sign(run["run_id"], role=role, person=person, environment=environment)
+
+
+def test_each_night_of_a_chain_can_be_signed(
+    shop_of: Callable[[random.Random], Shop], tell: Callable[..., None]
+) -> None:
+    """Breaks that open, end and return, outages in between: every night is proven and signed."""
+    chance = random.Random(SEED)
+    shop = shop_of(chance)
+    clerk = Clerk(shop.folder / "ledger.csv", random.Random(SEED))
+    outages = breaks = 0
+    for number in days(shop, chance, nights=NIGHTS):
+        clerk.book(shop.truth(), now=shop.now)
+        is_bad = chance.random() < OUTAGE_SHARE
+        outages += is_bad
+        shop.fault(*([chance.choice(OUTAGES)] if is_bad else []))
+        ended = shop.night(real_workbook=True)
+        where = f"night {number} of seed {SEED}: {shop.told.read_text()}"
+        assert ended in ENDINGS, where
+        assert _newest(shop)["verdict"] != "NOT PROVEN", where
+        assert _disagreements(shop) == [], where
+        breaks += len(_open_breaks(shop, _newest(shop)["run_id"]))
+        _sign(shop)
+        shop.decide()
+
+    with environment_of(shop.variables, clock=shop.tick) as environment:
+        first, last = date.fromisoformat("2026-11-20"), date.fromisoformat(shop.date)
+        told = nights(first, last=last, environment=environment)
+    due = [one for one in told if one.due]
+    assert [len(one.signed) for one in due] == [len(ROLES)] * NIGHTS
+    assert breaks > 0
+    tell(nights=NIGHTS, outages=outages, breaks=breaks, signed=len(due))

@@ -1,0 +1,159 @@
+"""A backup put back, with and without what stands beside it, and two copies of one database."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from deliveries import Guise
+from journal_checker import unwanted
+from played_people import look, person_of, stop_sending, withdraw_any
+from protocol_world import World
+
+from recon.errors import HistoryBrokenError, ReconError
+from recon.model import InstructionKind
+from recon.steps import restore
+from recon.steps.restore import accept_restore
+from recon.store import outside_heads
+from recon.store.outside_heads import OutsideHeads
+
+POINTS = ("behind the gate", "before claim", "before effect")
+WHY = "the disk of the database failed"
+Scenario = Callable[[World], int]
+"""Plays in a world; how many requests left that should not have."""
+
+
+def _later_night(world: World) -> None:
+    world.pass_time(timedelta(days=1))
+    with suppress(ReconError):
+        world.night()
+
+
+def _two_refunds(world: World, *, head: bool) -> int:
+    """Two refunds of one payment, a backup between them put back; requests after that.
+
+    The gateway shows a payment that is refunded in part, as the backup knows it: no state tells.
+    """
+    world.instruct(InstructionKind.REFUND, "C-0", amount=250)
+    world.night()
+    backup = world.backup()
+    world.instruct(InstructionKind.REFUND, "C-0", amount=400)
+    _later_night(world)
+    world.put_back(backup, head=head)
+    before = world.gateway.requests
+    assert before == 2
+    for _ in range(2):
+        _later_night(world)
+    return world.gateway.requests - before
+
+
+def _forgotten_word(world: World, *, act: Callable[[World], None]) -> int:
+    """Somebody forbids what waits, and a backup from before is put back."""
+    world.instruct(InstructionKind.REFUND, "C-0", amount=250)
+    world.gateway.deaf = True
+    world.night()
+    backup = world.backup()
+    act(world)
+    world.put_back(backup, head=True)
+    world.gateway.deaf = False
+    _later_night(world)
+    return world.gateway.requests
+
+
+def _two_copies(world: World, *, at: str) -> int:
+    """While one database's night is at a point, the night of a copy runs; doubles."""
+    world.instruct(InstructionKind.REFUND, "C-3", amount=250)
+    world.night()
+    world.pass_time(timedelta(days=1))
+    for place in ("C-0", "C-1", "C-2"):
+        world.instruct(InstructionKind.REFUND, place, amount=250)
+    world.instruct(InstructionKind.CAPTURE, "A-0", amount=1_000)
+    copy = world.copied()
+    world.act_beside(copy.night_in_a_thread, at=at)
+    with suppress(ReconError):
+        world.night()
+    assert len(world.gateway.happened) > 1
+    return len(unwanted(world.gateway.effects(), may_happen=world.merchant.may_happen()))
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "head kept": partial(_two_refunds, head=True),
+    "head lost": partial(_two_refunds, head=False),
+    "withdrawn": partial(_forgotten_word, act=partial(withdraw_any, number=0)),
+    "stopped": partial(_forgotten_word, act=stop_sending),
+    **{f"two copies {at}": partial(_two_copies, at=at) for at in POINTS},
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_database_that_is_not_the_newest_sends_nothing(
+    world_of: Callable[[int], World], name: str
+) -> None:
+    """A backup put back, with its head file or without, and a copy beside the one that works."""
+    assert SCENARIOS[name](world_of(1)) == 0
+
+
+def _no_note_of_people(patch: pytest.MonkeyPatch) -> None:
+    """Only claims are noted outside the database."""
+    patch.setattr(OutsideHeads, "pending", lambda *_: str)
+
+
+def _a_foreign_link_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What another database noted after the gate is not looked at any more."""
+    real = restore.Notes.note
+
+    def note(self: restore.Notes) -> None:
+        with suppress(HistoryBrokenError):
+            real(self)
+
+    patch.setattr(restore.Notes, "note", note)
+
+
+def _no_head_file_is_a_new_one(patch: pytest.MonkeyPatch) -> None:
+    """Nothing beside the reports means that nothing was ever sent."""
+    patch.setattr(outside_heads, "_without_notes", lambda *_, **__: "")
+
+
+def _the_gate_asks_nobody(patch: pytest.MonkeyPatch) -> None:
+    """The head file is written and never read."""
+    patch.setattr(outside_heads, "first_foreign", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        (_no_note_of_people, "withdrawn"),
+        (_no_note_of_people, "stopped"),
+        (_a_foreign_link_is_ignored, "two copies behind the gate"),
+        (_no_head_file_is_a_new_one, "head lost"),
+        (_the_gate_asks_nobody, "head kept"),
+    ],
+)
+def test_each_control_of_restored_databases_is_needed(
+    world_of: Callable[[int], World], mutant: Callable[[pytest.MonkeyPatch], None], name: str
+) -> None:
+    """Without one of them, money leaves that should not: the scenarios are strong enough."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant(patch)
+
+        assert SCENARIOS[name](world_of(1)) > 0
+
+
+@pytest.mark.parametrize("head", [True, False], ids=["head kept", "head lost"])
+def test_what_people_accepted_sends_nothing_again(
+    world_of: Callable[[int], World], *, head: bool
+) -> None:
+    """The files ask for it once more; people, who know what happened, let nothing of it go."""
+    world = world_of(2)
+    _two_refunds(world, head=head)
+    world.merchant.tell_again(1, guise=Guise(request_id="other"))
+    with world.environment() as environment:
+        for short in ("ann", "ben"):
+            accept_restore(person=person_of(world, short), reason=WHY, environment=environment)
+
+    for _ in range(3):
+        _later_night(world)
+        look(world)
+
+    assert unwanted(world.gateway.effects(), may_happen=world.merchant.may_happen()) == []
