@@ -26,6 +26,7 @@ MAY_ASK_THE_MACHINE = (
     "src/recon/cli/",
     "src/recon/steps/environment.py",
     "src/recon/sandbox/clock.py",
+    "src/recon/gateway_client/gateway.py",  # the client's front door, for other programs
     "flows/",
     "tasks/",
 )

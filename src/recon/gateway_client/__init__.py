@@ -1,7 +1,9 @@
 """The HTTP client of the payment gateway. A leaf: imports nothing else of recon.
 
-Money in three phases, because the caller journals between them: `prepare` (pure, exact bytes),
-`MoneyTransport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every row).
+`Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/CLIENT.md).
+Beneath, money goes in three phases, because the caller journals between them: `prepare` (pure,
+exact bytes), `MoneyTransport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every
+row).
 A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Reads through
 `QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
 """
@@ -22,6 +24,7 @@ from recon.gateway_client.errors import (
     SignatureRefusedError,
     UnknownOutcomeError,
 )
+from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.line_items import LineItem, decoded_items, encoded_items
 from recon.gateway_client.outcomes import BatchReply, Finding, FindingKind, Outcome, RowOutcome
@@ -71,6 +74,7 @@ __all__ = [
     "AddressError",
     "AddressNotRegisteredError",
     "ApmPayment",
+    "AsyncGateway",
     "BankDetails",
     "BatchReply",
     "BatchRow",
@@ -80,11 +84,13 @@ __all__ = [
     "CaptureRow",
     "CardPayment",
     "CertificateError",
+    "Connection",
     "Credentials",
     "FailedKey",
     "Finding",
     "FindingKind",
     "FraudCheck",
+    "Gateway",
     "GatewayClientError",
     "GatewayInterface",
     "HostedForm",

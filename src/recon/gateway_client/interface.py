@@ -4,8 +4,10 @@
 the chosen profile are laid on top of each other here. Used by every other module of the client.
 """
 
+import tomllib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
@@ -25,11 +27,15 @@ from recon.gateway_client.wire_amounts import WireAmounts
 
 CHARACTERS_MAX = 1_000_000
 Table = TypeVar("Table", bound=BaseModel)
-LAYERS = ("base", "extended", "user")
+USER = "user"
+LAYERS = ("base", "extended", USER)
 """Lowest first; `extended` counts only in the profile of that name."""
 
 UNREAD = frozenset({"checkout", "payment_reply"})
 """Templates without a rule for replies: a hosted page carries no signature."""
+
+FILES = ("profiles", "signature", "status_map")
+UserLayers = Mapping[str, Mapping[str, Any]]
 
 ReplyPolicy = Literal["off", "warn", "enforce"]
 ReplyRule = Literal["echo", "echo-or-absent", "signed", "signed-or-absent"]
@@ -128,7 +134,7 @@ class GatewayInterface(InterfaceTable):
         signature: Mapping[str, Any],
         status_map: Mapping[str, Any],
         profile: str = "base",
-    ) -> "GatewayInterface":
+    ) -> Self:
         """The interface of one profile, from the three parsed TOML files.
 
         Raises:
@@ -142,6 +148,30 @@ class GatewayInterface(InterfaceTable):
         )
         _refuse_gaps(interface)
         return interface
+
+    @classmethod
+    def bundled(cls, profile: str = "base", *, user: UserLayers | None = None) -> Self:
+        """The interface as it ships with the package.
+
+        Args:
+            profile: `base`, what the API document shows, or `extended`.
+            user: A gateway's own keys by file (profiles, signature, status_map); they win.
+
+        Raises:
+            InterfaceError: naming the file and key that is unknown, missing or wrong.
+
+        >>> GatewayInterface.bundled("base").profile.batch["capture"].rows_max
+        50
+        >>> yen = {"profiles": {"amounts": {"of_currency": {"JPY": 0}}}}
+        >>> GatewayInterface.bundled("base", user=yen).profile.amounts.decimals_of("JPY")
+        0
+        """
+        unknown = sorted(set(user or {}) - set(FILES))
+        if unknown:
+            msg = f"{', '.join(unknown)} is no file of the interface (known: {', '.join(FILES)})"
+            raise InterfaceError(msg)
+        tables = {name: {**_bundled(name), USER: (user or {}).get(name, {})} for name in FILES}
+        return cls.of(**tables, profile=profile)
 
     def batch(self, operation: str) -> OperationFormat:
         """The wire format of one operation that is sent in batches, be it of one row.
@@ -161,6 +191,14 @@ class GatewayInterface(InterfaceTable):
         """The wire format of an operation that starts a payment."""
         found: PaymentFormat = getattr(self.profile.payment, operation)
         return found
+
+
+def _bundled(name: str) -> dict[str, Any]:
+    """A file of the wheel, or of the checkout that this module lies in."""
+    here = Path(__file__)
+    shipped = here.parents[1] / "_config"
+    folder = shipped if shipped.is_dir() else here.parents[3] / "config"
+    return tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def _read(table: type[Table], *, tables: Mapping[str, Any], file: str, profile: str) -> Table:

@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+import httpx
+
 from recon.gateway_client.errors import (
     CertificateError,
     NotSentError,
@@ -70,6 +72,7 @@ class QueryClient:
         sleep: How to wait; a test passes its own.
         pace: What earlier clients of this account have learnt of its pace, and its clock.
         route: Whom to trust, as whom to appear, by which proxy.
+        transport: Takes the place of the network, such as httpx.MockTransport; it stays open.
     """
 
     def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
@@ -85,6 +88,7 @@ class QueryClient:
         sleep: Sleep = asyncio.sleep,
         pace: AccountPace | None = None,
         route: Route = DIRECT,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         refuse_credentials(credentials, interface=interface)
         self._base_url = base_url
@@ -96,6 +100,7 @@ class QueryClient:
         self._randomness = randomness
         self._sleep = sleep
         self._route = route
+        self._transport = transport
         self._stack = AsyncExitStack()
         self._connections: list[ReadConnection] = []
         self._pace = pace or AccountPace(
@@ -116,6 +121,7 @@ class QueryClient:
                 deadline_seconds=self._limits.deadline_seconds,
                 trusted=trusted,
                 proxy=proxy,
+                transport=self._transport,
             )
             self._connections.append(await self._stack.enter_async_context(connection))
         return self

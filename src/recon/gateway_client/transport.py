@@ -1,4 +1,4 @@
-"""HTTP to the gateway: the one module that knows httpx.
+"""HTTP to the gateway: the one module that calls httpx.
 
 Money goes over a fresh connection per batch, once, with one deadline around all of it; reads keep
 one connection. Neither follows redirects, keeps cookies, reads proxy variables or unpacks coded
@@ -67,8 +67,11 @@ class _Wire:
 
     written: bool = False
     status: int | None = None
+    watched: bool = True
+    """Whether what is written can be seen; a transport from elsewhere may tell nothing of it."""
 
     async def trace(self, event: str, details: Mapping[str, Any]) -> None:
+        self.watched = True
         # What a proxy is asked for the tunnel is not yet a byte to the gateway.
         if getattr(details.get("request"), "method", b"") == b"CONNECT":
             return
@@ -89,6 +92,8 @@ class MoneyTransport:
         connect_seconds: For the connection alone, TLS included.
         deadline_seconds: For the whole call.
         route: Whom to trust, as whom to appear, by which proxy.
+        transport: Takes the place of the network, such as httpx.MockTransport; it stays open. Its
+            failures are unknown outcomes unless it reports its writes as httpx's own does.
     """
 
     def __init__(
@@ -99,13 +104,16 @@ class MoneyTransport:
         connect_seconds: float = CONNECT_SECONDS,
         deadline_seconds: float = DEADLINE_SECONDS,
         route: Route = DIRECT,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._caller = _Caller(
             base_url=checked_base_url(base_url),
             clock=clock,
             connect_seconds=connect_seconds,
             deadline_seconds=deadline_seconds,
+            is_injected=transport is not None,
         )
+        self._injected = transport
         self._trusted = trust(base_url, route=route)
         self._proxy = checked_proxy(route, base_url=base_url)
 
@@ -116,19 +124,24 @@ class MoneyTransport:
             NotSentError: surely nothing was sent; a resend is safe.
             UnknownOutcomeError: anything else that is not a whole reply; never resend.
         """
+        if self._injected is not None:
+            return await self._call(self._injected, prepared)
         async with _connection(self._trusted, proxy=self._proxy, keep_alive=False) as connection:
-            return await self._caller.call(
-                connection,
-                path=prepared.path,
-                content_type=prepared.content_type,
-                body=prepared.body,
-            )
+            return await self._call(connection, prepared)
+
+    async def _call(self, connection: httpx.AsyncBaseTransport, prepared: PreparedCall) -> RawReply:
+        return await self._caller.call(
+            connection,
+            path=prepared.path,
+            content_type=prepared.content_type,
+            body=prepared.body,
+        )
 
 
 class ReadConnection:
     """One kept connection for reads; one worker uses it at a time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything a connection depends on is passed in, by name
         self,
         *,
         base_url: str,
@@ -137,14 +150,16 @@ class ReadConnection:
         deadline_seconds: float,
         trusted: ssl.SSLContext,
         proxy: str = "",
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._caller = _Caller(
             base_url=checked_base_url(base_url),
             clock=clock,
             connect_seconds=connect_seconds,
             deadline_seconds=deadline_seconds,
+            is_injected=transport is not None,
         )
-        self._connection = _connection(trusted, proxy=proxy, keep_alive=True)
+        self._connection = transport or _connection(trusted, proxy=proxy, keep_alive=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -155,7 +170,8 @@ class ReadConnection:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._connection.aclose()
+        if not self._caller.is_injected:
+            await self._connection.aclose()
 
     async def call(self, *, path: str, content_type: str, body: bytes) -> RawReply:
         """One read; it may be repeated after NotSentError and after UnknownOutcomeError."""
@@ -172,6 +188,7 @@ class _Caller:
     clock: Clock
     connect_seconds: float
     deadline_seconds: float
+    is_injected: bool = False
     timeouts: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -181,9 +198,9 @@ class _Caller:
         object.__setattr__(self, "timeouts", timeouts)
 
     async def call(
-        self, connection: httpx.AsyncHTTPTransport, *, path: str, content_type: str, body: bytes
+        self, connection: httpx.AsyncBaseTransport, *, path: str, content_type: str, body: bytes
     ) -> RawReply:
-        wire = _Wire()
+        wire = _Wire(watched=not self.is_injected)
         try:
             request = httpx.Request(
                 "POST",
@@ -205,7 +222,7 @@ class _Caller:
             _give_up(error, wire=wire, deadline_seconds=self.deadline_seconds)
 
     async def _exchange(
-        self, connection: httpx.AsyncHTTPTransport, *, request: httpx.Request, wire: _Wire
+        self, connection: httpx.AsyncBaseTransport, *, request: httpx.Request, wire: _Wire
     ) -> RawReply:
         response = await connection.handle_async_request(request)
         wire.status = response.status_code
@@ -240,21 +257,29 @@ async def _bounded_body(response: httpx.Response) -> bytes:
     if coding not in {"", "identity"}:
         msg = f"the gateway answered HTTP {response.status_code} in a coding nobody asked for"
         raise UnknownOutcomeError(msg, kind="CodedReply", status=response.status_code)
+    if response.is_stream_consumed:  # a transport from elsewhere may have read it already
+        return _within_bounds(response.content, status=response.status_code)
     parts: list[bytes] = []
     size = 0
     async for part in response.aiter_raw():
         size += len(part)
         if size > REPLY_BYTES_MAX:
-            msg = f"the gateway's reply is larger than {REPLY_BYTES_MAX} bytes"
-            raise UnknownOutcomeError(msg, kind="OversizedReply", status=response.status_code)
+            break
         parts.append(part)
-    return b"".join(parts)
+    return _within_bounds(b"".join(parts), status=response.status_code, size=size)
+
+
+def _within_bounds(body: bytes, *, status: int, size: int = 0) -> bytes:
+    if max(size, len(body)) > REPLY_BYTES_MAX:
+        msg = f"the gateway's reply is larger than {REPLY_BYTES_MAX} bytes"
+        raise UnknownOutcomeError(msg, kind="OversizedReply", status=status)
+    return body
 
 
 def _give_up(error: Exception, *, wire: _Wire, deadline_seconds: float) -> NoReturn:
     # The cause is not chained: protocol errors quote what came, which may quote what was sent.
     kind = type(error).__name__
-    if isinstance(error, _SURELY_NOT_SENT) and not wire.written:
+    if isinstance(error, _SURELY_NOT_SENT) and wire.watched and not wire.written:
         if _is_certificate(error):
             msg = "the gateway's certificate was not accepted; nothing was sent"
             raise CertificateError(msg, kind=kind) from None

@@ -1,0 +1,288 @@
+"""The gateway for a program of one's own: one account, every operation, an outcome for each row.
+
+`AsyncGateway` for asyncio, `Gateway` for everybody else. Money is sent once and never again,
+whatever happens; what went wrong is an outcome (`NOT_SENT`, `UNKNOWN`), not an exception. Who keeps
+a journal uses the phases beneath instead: `prepare`, `MoneyTransport.send`, `read_batch_reply`.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import SecretStr
+
+from recon.gateway_client.batch_reply import read_batch_reply, without_reply
+from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
+from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.outcomes import BatchReply
+from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.payment import Payment
+from recon.gateway_client.payment_outcome import PaymentReply
+from recon.gateway_client.payment_reply import payment_without_reply, read_payment_reply
+from recon.gateway_client.payout import PayoutRow
+from recon.gateway_client.prepare import prepare
+from recon.gateway_client.prepare_payment import prepare_payment
+from recon.gateway_client.query import QueryAnswers, QueryClient, RefundAnswers
+from recon.gateway_client.query_bounds import QueryLimits
+from recon.gateway_client.route import DIRECT, Route
+from recon.gateway_client.rows import (
+    CancelRow,
+    CancelSubscriptionRow,
+    CaptureRow,
+    Credentials,
+    Operation,
+    RefundRow,
+    ReviewRow,
+    Row,
+)
+from recon.gateway_client.transport import (
+    CONNECT_SECONDS,
+    DEADLINE_SECONDS,
+    Clock,
+    MoneyTransport,
+)
+
+Answer = TypeVar("Answer")
+
+
+def utc_now() -> datetime:
+    """The time, where nobody passes a clock."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How an account is reached; everything but the first four has a value that suits most."""
+
+    base_url: str
+    merchant_id: str
+    account_id: str
+    sign_key: SecretStr
+    interface: GatewayInterface | None = None
+    """None: `GatewayInterface.bundled("base")`."""
+    policy: ReplyPolicy = "enforce"
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    connect_seconds: float = CONNECT_SECONDS
+    deadline_seconds: float = DEADLINE_SECONDS
+    """Of one money call, from its first byte to the last of its reply."""
+    route: Route = DIRECT
+    transport: httpx.AsyncBaseTransport | None = None
+    """Takes the place of the network, such as httpx.MockTransport."""
+    clock: Clock = utc_now
+
+
+class AsyncGateway:
+    """One account at the gateway, for asyncio.
+
+    Raises (all methods): InvalidBatchError or InvalidPaymentError for what must not be sent, naming
+    each field; nothing was sent then.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._interface = connection.interface or GatewayInterface.bundled("base")
+        self._credentials = Credentials(
+            connection.merchant_id, connection.account_id, connection.sign_key
+        )
+        self._money = MoneyTransport(
+            base_url=connection.base_url,
+            clock=connection.clock,
+            connect_seconds=connection.connect_seconds,
+            deadline_seconds=connection.deadline_seconds,
+            route=connection.route,
+            transport=connection.transport,
+        )
+        limits = connection.limits
+        self._pace = AccountPace(
+            calls_per_second=limits.calls_per_second,
+            in_flight=limits.in_flight,
+            patience_seconds=limits.patience_seconds,
+        )
+
+    async def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
+        """Capture authorised payments, at most 50."""
+        return await self._batch(Operation.CAPTURE, rows)
+
+    async def cancel(self, rows: Sequence[CancelRow]) -> BatchReply:
+        """Release authorised payments, at most 50."""
+        return await self._batch(Operation.CANCEL, rows)
+
+    async def refund(self, rows: Sequence[RefundRow]) -> BatchReply:
+        """Give captured payments back, in whole or in part, at most 50."""
+        return await self._batch(Operation.REFUND, rows)
+
+    async def review(self, rows: Sequence[ReviewRow]) -> BatchReply:
+        """Set review flags, at most 100."""
+        return await self._batch(Operation.REVIEW, rows)
+
+    async def payout(self, row: PayoutRow) -> BatchReply:
+        """Pay a beneficiary; the one row of the reply has the gateway's record."""
+        return await self._batch(Operation.PAYOUT, [row])
+
+    async def cancel_subscription(self, row: CancelSubscriptionRow) -> BatchReply:
+        """End a recurring contract; the reply has one row."""
+        return await self._batch(Operation.CANCEL_SUBSCRIPTION, [row])
+
+    async def pay(self, payment: Payment) -> PaymentReply:
+        """Start a payment: by card, by another method, or by the hosted page."""
+        prepared = prepare_payment(
+            payment,
+            credentials=self._credentials,
+            interface=self._interface,
+            today=self._connection.clock().date(),
+        )
+        try:
+            raw = await self._money.send(prepared)
+        except (NotSentError, UnknownOutcomeError) as error:
+            return payment_without_reply(error)
+        return read_payment_reply(
+            prepared,
+            raw,
+            interface=self._interface,
+            policy=self._connection.policy,
+            credentials=self._credentials,
+        )
+
+    async def query(
+        self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
+    ) -> QueryAnswers:
+        """What the gateway knows of any number of orders, or of transactions.
+
+        Raises:
+            QueryRefusedError: no query can succeed before a person changes something.
+        """
+        async with self._reads() as client:
+            return await client.query(order_nos=order_nos, trades=transaction_ids)
+
+    async def refunds(
+        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
+    ) -> RefundAnswers:
+        """The refunds of orders, or of references of one's own (profile extended).
+
+        Raises:
+            InterfaceError: the profile has no refund search.
+            QueryRefusedError: no query can succeed before a person changes something.
+        """
+        async with self._reads() as client:
+            return await client.refunds(order_nos=order_nos, references=references)
+
+    async def _batch(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
+        prepared = prepare(
+            operation, rows, credentials=self._credentials, interface=self._interface
+        )
+        try:
+            raw = await self._money.send(prepared)
+        except (NotSentError, UnknownOutcomeError) as error:
+            return without_reply(prepared, error=error)
+        return read_batch_reply(
+            prepared,
+            raw,
+            interface=self._interface,
+            policy=self._connection.policy,
+            credentials=self._credentials,
+        )
+
+    def _reads(self) -> QueryClient:
+        connection = self._connection
+        return QueryClient(
+            base_url=connection.base_url,
+            credentials=self._credentials,
+            interface=self._interface,
+            policy=connection.policy,
+            clock=connection.clock,
+            limits=connection.limits,
+            pace=self._pace,
+            route=connection.route,
+            transport=connection.transport,
+        )
+
+
+class Gateway:
+    """One account at the gateway, without asyncio; a context manager.
+
+    The same operations as `AsyncGateway`, under the same names:
+
+    >>> import httpx
+    >>> from decimal import Decimal
+    >>> from pydantic import SecretStr
+    >>> from recon.gateway_client import CaptureRow, Connection, Gateway
+    >>> def refuse(request: httpx.Request) -> httpx.Response:
+    ...     return httpx.Response(503)
+    >>> place = Connection(
+    ...     base_url="https://gateway.example",
+    ...     merchant_id="100042",
+    ...     account_id="100042001",
+    ...     sign_key=SecretStr("sandbox"),
+    ...     transport=httpx.MockTransport(refuse),
+    ... )
+    >>> row = CaptureRow(
+    ...     transaction_id="T1", order_no="SO-1", currency="EUR", amount=Decimal("12.50")
+    ... )
+    >>> with Gateway(place) as gateway:
+    ...     reply = gateway.capture([row])
+    >>> [(one.order_no, one.outcome.value) for one in reply.rows]
+    [('SO-1', 'unknown')]
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._gateway = AsyncGateway(connection)
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._runner.close()
+
+    def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
+        """As `AsyncGateway.capture`."""
+        return self._run(self._gateway.capture(rows))
+
+    def cancel(self, rows: Sequence[CancelRow]) -> BatchReply:
+        """As `AsyncGateway.cancel`."""
+        return self._run(self._gateway.cancel(rows))
+
+    def refund(self, rows: Sequence[RefundRow]) -> BatchReply:
+        """As `AsyncGateway.refund`."""
+        return self._run(self._gateway.refund(rows))
+
+    def review(self, rows: Sequence[ReviewRow]) -> BatchReply:
+        """As `AsyncGateway.review`."""
+        return self._run(self._gateway.review(rows))
+
+    def payout(self, row: PayoutRow) -> BatchReply:
+        """As `AsyncGateway.payout`."""
+        return self._run(self._gateway.payout(row))
+
+    def cancel_subscription(self, row: CancelSubscriptionRow) -> BatchReply:
+        """As `AsyncGateway.cancel_subscription`."""
+        return self._run(self._gateway.cancel_subscription(row))
+
+    def pay(self, payment: Payment) -> PaymentReply:
+        """As `AsyncGateway.pay`."""
+        return self._run(self._gateway.pay(payment))
+
+    def query(
+        self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
+    ) -> QueryAnswers:
+        """As `AsyncGateway.query`."""
+        call = self._gateway.query(order_nos=order_nos, transaction_ids=transaction_ids)
+        return self._run(call)
+
+    def refunds(
+        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
+    ) -> RefundAnswers:
+        """As `AsyncGateway.refunds`."""
+        return self._run(self._gateway.refunds(order_nos=order_nos, references=references))
+
+    def _run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
+        return self._runner.run(call)

@@ -1,0 +1,37 @@
+"""The programs of docs/CLIENT.md and of the client's docstrings, as strict types see them."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import recon.gateway_client.gateway
+import recon.gateway_client.interface
+from tests.architecture.test_documents import ROOT
+
+MYPY_SECONDS_MAX = 200
+
+
+def test_every_example_is_strictly_typed(tmp_path: Path) -> None:
+    """Who copies one needs no ignore: mypy --strict has nothing to say."""
+    page = (ROOT / "docs/CLIENT.md").read_text(encoding="utf-8")
+    texts = ["".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))]
+    for module in (recon.gateway_client.gateway, recon.gateway_client.interface):
+        tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]
+        head = f"from {module.__name__} import *\n"
+        texts += [head + "".join(part.source for part in test.examples) for test in tests]
+    paths = [tmp_path / f"example_{number}.py" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *map(str, paths)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=MYPY_SECONDS_MAX,
+        check=False,
+    )
+
+    assert len(texts) >= 3
+    assert ran.returncode == 0, ran.stdout

@@ -1,0 +1,176 @@
+import asyncio
+import doctest
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+import recon.gateway_client.gateway
+import recon.gateway_client.interface
+from recon.gateway_client import (
+    AsyncGateway,
+    CancelSubscriptionRow,
+    CaptureRow,
+    Connection,
+    Gateway,
+    GatewayInterface,
+    InterfaceError,
+    InvalidBatchError,
+    Outcome,
+    QueryLimits,
+)
+from recon.sandbox import SandboxOptions, serving
+from tests.recon.gateway_client.payments import apm_payment
+from tests.recon.gateway_client.payouts import payout_with
+from tests.recon.gateway_client.played import NOW
+from tests.recon.sandbox.conftest import Caller
+
+PAGE = Path(__file__).parents[3] / "docs" / "CLIENT.md"
+ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
+ECHO = {"capture_status": "1", "error_message": ""}
+
+
+def place_of(answer: Callable[[httpx.Request], httpx.Response], **changes: Any) -> Connection:
+    """A connection whose network is a function."""
+    fields: dict[str, Any] = {
+        "base_url": "https://gateway.example.test",
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "sign_key": SecretStr("sandbox"),
+        "transport": httpx.MockTransport(answer),
+        "clock": lambda: NOW,
+    }
+    return Connection(**fields | changes)
+
+
+def captured(request: httpx.Request) -> httpx.Response:
+    """Every row done, as the document shows it."""
+    reply = json.loads(request.content)
+    rows = [row | ECHO for row in reply["capture_orders"]]
+    head = {"return_status": "1", "return_message": "OK"}
+    return httpx.Response(200, json=reply | head | {"capture_orders": rows})
+
+
+def failing(error: type[httpx.TransportError]) -> Callable[[httpx.Request], httpx.Response]:
+    """A network that breaks."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise error("broken", request=request)
+
+    return answer
+
+
+def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
+    """The same call, the same answer."""
+    with Gateway(place_of(captured)) as gateway:
+        told = gateway.capture([ROW])
+    awaited = asyncio.run(AsyncGateway(place_of(captured)).capture([ROW]))
+
+    assert [row.outcome for row in told.rows] == [Outcome.DONE]
+    assert awaited == told
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ConnectError, httpx.ConnectTimeout])
+def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
+    error: type[httpx.TransportError],
+) -> None:
+    """Nobody saw what an injected transport wrote before it failed: unknown, never not_sent."""
+    with Gateway(place_of(failing(error))) as gateway:
+        batch = gateway.capture([ROW])
+        payment = gateway.pay(apm_payment())
+        payout = gateway.payout(payout_with())
+
+    assert [row.outcome for row in (*batch.rows, *payout.rows)] == [Outcome.UNKNOWN] * 2
+    assert (payment.outcome, payment.code) == (Outcome.UNKNOWN, error.__name__)
+
+
+def test_what_must_not_be_sent_is_an_error_and_not_sent() -> None:
+    """By row and field."""
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return captured(request)
+
+    with Gateway(place_of(answer)) as gateway:
+        with pytest.raises(InvalidBatchError, match="amount has 0 decimals"):
+            gateway.capture([CaptureRow(**{**_fields(ROW), "amount": Decimal(10)})])
+        with pytest.raises(InvalidBatchError, match="1 to 50"):
+            gateway.capture([])
+    assert asked == []
+
+
+def _fields(row: CaptureRow) -> dict[str, Any]:
+    names = ("transaction_id", "order_no", "currency", "amount")
+    return {name: getattr(row, name) for name in names}
+
+
+def test_a_real_gateway_is_reached_without_any_settings() -> None:
+    """Queries, captures, payments, payouts and subscriptions against the sandbox over real HTTP."""
+    with serving(SandboxOptions(orders=60)) as running:
+        caller = Caller(running.base_url)
+        with caller.http:
+            (payment, *_) = [row for row in caller.authorised() if row["currency"] == "EUR"]
+        limits = QueryLimits(calls_per_second=1_000)
+        place = place_of(captured, base_url=running.base_url, transport=None, limits=limits)
+        with Gateway(place) as gateway:
+            found = gateway.query(order_nos=[payment["order_no"], "nobodys"])
+            batch = gateway.capture(
+                [CaptureRow(**payment | {"amount": Decimal(payment["amount"])})]
+            )
+            started = gateway.pay(apm_payment())
+            paid = gateway.payout(payout_with())
+            ended = gateway.cancel_subscription(
+                CancelSubscriptionRow(recurring_id="R1", contract_name="Gold")
+            )
+            again = gateway.query(transaction_ids=[payment["transaction_id"]])
+
+    assert (len(found.found), found.not_found) == (1, ("nobodys",))
+    assert [row.outcome for row in batch.rows] == [Outcome.DONE]
+    assert started.outcome is Outcome.PENDING
+    assert [row.outcome for row in (*paid.rows, *ended.rows)] == [Outcome.DONE, Outcome.FAILED]
+    assert again.found[0].payment_status == "3000"
+
+
+def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]) -> None:
+    """One set of files, whoever reads it."""
+    for profile in ("base", "extended"):
+        assert GatewayInterface.bundled(profile) == GatewayInterface.of(**tables, profile=profile)
+    with pytest.raises(InterfaceError, match="profile is no file of the interface"):
+        GatewayInterface.bundled(user={"profile": {}})
+    with pytest.raises(InterfaceError, match="rows_max"):
+        GatewayInterface.bundled(user={"profiles": {"batch": {"capture": {"rows_max": 0}}}})
+
+
+@pytest.mark.parametrize(
+    "module", [recon.gateway_client.gateway, recon.gateway_client.interface], ids=str
+)
+def test_the_examples_in_the_docstrings_work(module: Any) -> None:
+    """As they are printed."""
+    ran = doctest.testmod(module)
+
+    assert (ran.failed, ran.attempted > 0) == (0, True)
+
+
+def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/CLIENT.md, from the first line on, against a sandbox: an outcome for each order."""
+    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    with serving(SandboxOptions(orders=60)) as running:
+        caller = Caller(running.base_url)
+        with caller.http:
+            orders = [row["order_no"] for row in caller.authorised()[:2]]
+        first = programs[0].replace("http://127.0.0.1:8042", running.base_url)
+        for shown, real in zip(("SO1000001", "SO1000002"), orders, strict=True):
+            first = first.replace(shown, real)
+        names: dict[str, Any] = {}
+        for program in (first, *programs[1:]):
+            exec(compile(program, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+
+    assert capsys.readouterr().out.splitlines() == [f"{one} done  " for one in orders]
+    assert len(programs[0].splitlines()) <= 30
