@@ -8,10 +8,17 @@ waits for another person's approval and for the next night, since nobody moves m
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from recon.errors import AmountError, NightHeldError, UsageError
+from recon.errors import (
+    AmountError,
+    FolderError,
+    NightHeldError,
+    ReconError,
+    UsageError,
+)
 from recon.foreign_bytes.table_schema import Grammar
 from recon.foreign_bytes.text_cells import is_fit
 from recon.gateway_adapter.money import GatewayOfMoney
@@ -20,7 +27,7 @@ from recon.gateway_client.addresses import is_loopback
 from recon.model import Answer, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
 from recon.settings import Settings
-from recon.settlement.eligibility import Baseline, Payment, Refused, clear
+from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
@@ -82,6 +89,7 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
 
     Raises:
         UsageError: the account's papers speak against it; nothing was stored or sent.
+        FolderError: there is no folder to note the history's head in; nothing was stored or sent.
         NightHeldError: a night is at work on the account.
     """
     environment.settings.account(request.merchant_id, account_id=request.account_id)
@@ -99,17 +107,32 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
         msg = f"{stopped}; nothing was stored or sent"
         raise UsageError(msg)
     run = _run_of(request, environment=environment)
+    _make_reports(run, environment=environment)
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
-    try:
-        with account_lock(environment.store, **place):
+    with ExitStack() as held:
+        try:
+            held.enter_context(account_lock(environment.store, **place))
             _refuse_living_night(environment, **place)
-            return _carry_out(request, run=run, environment=environment)
-    except NightHeldError as error:
+        except NightHeldError as error:
+            msg = (
+                f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
+                "stored or sent: try again when it has ended"
+            )
+            raise NightHeldError(msg) from error
+        return _carry_out(request, run=run, environment=environment)
+
+
+def _make_reports(run: Run, *, environment: Environment) -> None:
+    """The folder in which the head of the history is noted before anything is sent."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    try:
+        account.reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         msg = (
-            f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
-            "stored or sent: try again when it has ended"
+            f"the reports folder {account.reports} cannot be made ({error.strerror}); nothing was "
+            "stored or sent: correct `reports` in merchants.toml, or make the folder"
         )
-        raise NightHeldError(msg) from error
+        raise FolderError(msg) from error
 
 
 def _refuse_living_night(environment: Environment, **place: str) -> None:
@@ -143,9 +166,36 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
     if instruction.state is InstructionState.APPROVED:
-        journal = journal_of(run, environment=environment)
-        send([judged], run=run, sending=(gateway, journal), environment=environment)
+        _send(judged, run=run, gateway=gateway, environment=environment)
     return _result(instruction, environment=environment)
+
+
+def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: Environment) -> None:
+    """Send it; what did not leave says so in `recon status` and waits for the next night.
+
+    Raises:
+        ReconError: it may have left, and what became of it could not be kept.
+    """
+    instruction_id = judged.instruction.instruction_id
+    sending = (gateway, journal_of(run, environment=environment))
+    failed: ReconError | None = None
+    told = ""
+    try:
+        sent = send([judged], run=run, sending=sending, environment=environment)
+        told = sent.stop_reason or sent.left_out.get(instruction_id, "")
+    except ReconError as error:
+        failed, told = error, str(error)
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        is_unsent = found is not None and found.state is InstructionState.APPROVED
+        if is_unsent:
+            hold = (
+                f"{judged.instruction.approved_by}, and it was not sent: {told}. The next night "
+                "sends it; withdraw it (`recon withdraw`) if it shall not"
+            )
+            instruction_rows.note_hold(connection, instruction_id, hold=hold)
+    if failed and not is_unsent:
+        raise failed
 
 
 def _ids_unique(run: Run, *, environment: Environment) -> bool:

@@ -212,7 +212,10 @@ def _folder(path: Path, access: int) -> str:
 def _writable(path: Path) -> str:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     _folder(existing, os.W_OK)
-    return machine.room_told(existing)
+    room = machine.room_told(existing)
+    if existing == path:
+        return room
+    return f"{path} is not there yet; the first night, or call by hand, makes it ({room})"
 
 
 def _disk(store: Store) -> str:

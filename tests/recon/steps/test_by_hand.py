@@ -1,13 +1,14 @@
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from recon.errors import NightHeldError, UsageError
+from recon.errors import FolderError, NightHeldError, UsageError
 from recon.model import InstructionKind, InstructionState
-from recon.steps import by_hand
+from recon.steps import by_hand, people
 from recon.steps.by_hand import HandRequest, HandResult, carry_out
 from recon.steps.environment import Environment
 from recon.store import runs
@@ -228,6 +229,83 @@ def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
 
     with pytest.raises(UsageError, match="a backup that was restored"):
         _ask(merchant, "capture", second)
+    assert len(merchant.effects()) == 1
+
+
+def test_a_reports_folder_that_is_not_there_yet_is_made_first(merchant: Any) -> None:
+    """The first movement of an account may come before its first night."""
+    (merchant.folder / "reports").rmdir()
+
+    result = _ask(merchant, "capture", merchant.payments("authorised")[0])
+
+    assert result.state is InstructionState.CONFIRMED
+    assert (merchant.folder / "reports").is_dir()
+
+
+def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant: Any) -> None:
+    """Where the folder cannot be made the call is refused before there is an instruction."""
+    (merchant.folder / "reports").rmdir()
+    (merchant.folder / "reports").write_text("a file")
+
+    with pytest.raises(FolderError, match=r"cannot be made .* nothing was stored or sent"):
+        _ask(merchant, "capture", merchant.payments("authorised")[0])
+    assert merchant.instruction_states() == {}
+    assert merchant.effects() == []
+
+
+def _status(merchant: Any) -> list[str]:
+    with merchant.environment() as environment:
+        return [one.next_step for _, told in people.status(environment) for one in told]
+
+
+def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
+    """A gateway that cannot be reached: answer and `recon status` say so, the night sends it."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+    merchant.fault({"operation": "retrievalTrans", "kind": "refuse", "seconds": 3})
+    result = _ask(merchant, "capture", payment)
+    told = _status(merchant)
+    time.sleep(3)
+    merchant.fault()
+    merchant.wait(hours=24)
+    merchant.drop("orders.csv", merchant.order(payment))
+    merchant.night(date="2026-11-21")
+
+    assert result.state is InstructionState.APPROVED
+    assert "By hand: anna, and it was not sent: the gateway could not be reached" in told[0]
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+
+
+def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
+    """Killed between plan and claim: `recon status` shows what the next night would send."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+
+    def killed(point: str) -> None:
+        if point == "before claim":
+            raise KeyboardInterrupt
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
+        carry_out(request, environment=replace(environment, mark=killed))
+
+    assert merchant.instruction_states() == {"approved": 1}
+    assert [one.startswith("It waits for the next night") for one in _status(merchant)] == [True]
+
+
+def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
+    """Another run that took the account over meanwhile: the sentence does not deny the sending."""
+    payment = merchant.payments("authorised")[0]
+
+    def taken_over(point: str) -> None:
+        if point == "after send":
+            raise NightHeldError(point)
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(NightHeldError) as error:
+        carry_out(request, environment=replace(environment, mark=taken_over))
+
+    assert "nothing was stored or sent" not in str(error.value)
     assert len(merchant.effects()) == 1
 
 

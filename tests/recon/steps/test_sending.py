@@ -186,6 +186,49 @@ def test_stopping_twice_names_who_was_first(merchant: Any) -> None:
         stop_sending(by="Bob", reason="me too", environment=environment)
 
 
+def _account(merchant: Any, line: str) -> None:
+    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
+        merchants.write(line)
+
+
+@pytest.mark.parametrize("tightened", ["approved_by_rule", "approved_by_rule_night", "no rule"])
+def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
+    """What a rule approved in a dry run goes only as far as the rule goes in the live night."""
+    payments = _drop_captures(merchant)
+    amounts = sorted(_cents(p.amount) for p in payments)
+    merchant.night(mode=Mode.DRY_RUN)
+    assert merchant.instruction_states() == {"approved": 3}
+    if tightened == "no rule":
+        _account(merchant, "auto_approve = false\n")
+        may = 0
+    else:
+        _limits(merchant, **{tightened: f"{amounts[0] // 100}.{amounts[0] % 100:02}"})
+        may = 1
+    merchant.night()
+    holds = _sql(merchant, "SELECT hold, approved_by FROM instruction WHERE state = 'planned'")
+
+    assert len(merchant.effects()) <= may
+    assert sum(_cents(one["amount"]) for one in merchant.effects()) <= amounts[0]
+    assert len(holds) == 3 - len(merchant.effects())
+    assert all(hold.startswith("needs approval by two people") for hold, _ in holds)
+    assert {by for _, by in holds} == {""}
+
+
+def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
+    """The night's sum is counted again over what it sent, not begun anew by the next night."""
+    payments = _drop_captures(merchant)
+    by_size = sorted((_cents(p.amount) for p in payments), reverse=True)
+    _limits(merchant, night=f"{by_size[0] // 100}.{by_size[0] % 100:02}")
+    merchant.night()
+    sent = sum(_cents(one["amount"]) for one in merchant.effects())
+    _limits(merchant, approved_by_rule_night=f"{sent // 100}.{sent % 100:02}")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert sum(_cents(one["amount"]) for one in merchant.effects()) == sent
+    assert "approved" not in merchant.instruction_states()
+
+
 def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> None:
     """The list of a dry run is the list of batches that the live night then sends."""
     payments = _drop_captures(merchant)
