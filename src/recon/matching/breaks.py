@@ -10,6 +10,7 @@ from recon.matching.grace import business_days
 from recon.matching.grouping import NO_INSTANT, Ints
 from recon.matching.joined_sets import Joined, event_instants
 from recon.matching.outcomes import Outcomes
+from recon.matching.residuals import effect_on_ledger, effect_on_orders
 from recon.matching.result import BREAK_COLUMNS
 from recon.matching.result_rows import SORTED_BY, nullable
 from recon.matching.severity import exposure_of, exposures, owed_to, severity_of
@@ -45,7 +46,7 @@ def breaks_of(
     frame["first_seen"] = _first_seen(
         frame["break_id"], as_of=as_of, rules=rules, previous=previous
     )
-    effects = frame["effect_orders"].tolist()
+    effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(found, effects, strict=True)]
     frame["owed_to"] = pd.Series(owed, dtype="str")
     facts = zip(found, exposure.tolist(), frame["currency"], age.tolist(), strict=True)
@@ -60,7 +61,7 @@ def breaks_of(
 
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[Any]) -> Ints:
-    """Money at risk: the largest effect, or the largest amount where the code says so."""
+    """Money at risk by the worst of all findings: the largest effect, or the largest amount."""
     nets, size = joined.nets, joined.keys.size
     host = outcomes.host[nets["set"].to_numpy()]
     owner = np.where(host >= 0, host, nets["set"])
@@ -70,10 +71,22 @@ def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[
         effect = np.maximum(effect, np.abs(_booking_gap(nets)))
     effects = np.zeros(size, dtype=np.int64)
     np.maximum.at(effects, owner[own], effect[own])
-    columns = exposures(joined.sets, effects=effects)
-    chosen = [columns[exposure_of(codes[0])] for codes in found]
-    picked = [int(column[n]) for column, n in zip(chosen, numbers.tolist(), strict=True)]
+    effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
+    columns = exposures(outcomes.sets, effects=effects)
+    measures = {codes: {exposure_of(code) for code in codes} for codes in {*found}}
+    picked = [
+        max(int(columns[name][number]) for name in measures[codes])
+        for codes, number in zip(found, numbers.tolist(), strict=True)
+    ]
     return np.array(picked, dtype=np.int64)
+
+
+def _known(outcomes: Outcomes, *, covered: bool) -> Ints:
+    """The largest effect with what our replies say of refunds and captures."""
+    effect = np.abs(effect_on_orders(outcomes.sets, ours=outcomes.ours))
+    if not covered:
+        return effect
+    return np.maximum(effect, np.abs(effect_on_ledger(outcomes.sets, ours=outcomes.ours)))
 
 
 def _booking_gap(nets: pd.DataFrame) -> Ints:

@@ -16,6 +16,7 @@ from recon.matching.digest import digest_of
 from recon.matching.exact import Exact, nothing_aside, set_aside
 from recon.matching.exact_rows import exact_matches, exact_tallies
 from recon.matching.grace import microseconds
+from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.joined_sets import Joined, join_sides
 from recon.matching.journals import propose
 from recon.matching.ledger_side import JUDGED
@@ -77,7 +78,7 @@ def prove(
 ) -> Proof:
     """The frames of the result with all that the control totals are computed from."""
     refuse_beyond_sums(sources)
-    sources = _with_judged_payouts(sources)
+    sources = _with_judged_payouts(with_each_instruction_once(sources))
     exact = set_aside(sources, rules=rules, previous=previous, workers=workers)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
@@ -87,7 +88,7 @@ def prove_all_classified(
 ) -> Proof:
     """The same without setting exact sets aside: slow, and never another result."""
     refuse_beyond_sums(sources)
-    sources = _with_judged_payouts(sources)
+    sources = _with_judged_payouts(with_each_instruction_once(sources))
     exact = nothing_aside(sources, rules=rules)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
@@ -136,7 +137,7 @@ def digest_alone(
 ) -> str:
     """The digest that `reconcile` gives, made without the totals and what only they need."""
     refuse_beyond_sums(sources)
-    sources = _with_judged_payouts(sources)
+    sources = _with_judged_payouts(with_each_instruction_once(sources))
     exact = set_aside(sources, rules=rules, previous=previous)
     found = _judged(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     return _digest(found.frames, matches=_every_match(found.frames, exact=exact, sources=sources))

@@ -134,7 +134,7 @@ def plain_facts(sets: pd.DataFrame, *, ours: Ours, covered: bool) -> dict[str, I
     bounded = np.isin(state, BOUNDED)
     masks = {
         "anything": present,
-        "ambiguous": sets["gateway_ambiguous"] | sets["key_ambiguous"] | sets["account_ambiguous"],
+        "ambiguous": sets[[*_AMBIGUOUS]].any(axis=1),
         "order_duplicate": sets["order_duplicate"],
         "wrong_account": sets["wrong_account"],
         "currency_mismatch": mismatch,
@@ -166,6 +166,7 @@ def plain_facts(sets: pd.DataFrame, *, ours: Ours, covered: bool) -> dict[str, I
     }
 
 
+_AMBIGUOUS = ("gateway_ambiguous", "key_ambiguous", "account_ambiguous", "moves_told_apart")
 _ABSENT = [NUMBER["none"], NUMBER["unverified"]]
 _DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
 BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]

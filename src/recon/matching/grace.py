@@ -24,15 +24,15 @@ def due_columns(sets: pd.DataFrame, *, rules: Rules) -> dict[Due, Ints]:
     ordered, dated = sets["ordered_at"].to_numpy(), sets["transaction_date"].to_numpy()
     sold = np.where(ordered == NO_INSTANT, dated, ordered)
     sold = np.where(sold == NO_INSTANT, sets["instructed_at"].to_numpy(), sold)
-    moved = np.maximum.reduce(
-        [dated, sets["capture_confirmed_at"].to_numpy(), sets["refund_confirmed_at"].to_numpy()]
-    )
+    taken = np.maximum(dated, sets["capture_confirmed_at"].to_numpy())
+    moved = np.maximum(taken, sets["refund_confirmed_at"].to_numpy())
     grace = rules.grace
     starts = {
         Due.ORDER: (sold, grace.order_to_gateway),
         Due.HARD: (sold, grace.hard_limit),
         Due.BOOKED: (sets["booked_at"].to_numpy(), grace.gateway_to_ledger),
-        Due.LEDGER: (moved, grace.gateway_to_ledger),
+        Due.LEDGER: (taken, grace.gateway_to_ledger),
+        Due.LEDGER_REFUND: (moved, grace.gateway_to_ledger),
         Due.CAPTURE: (sets["capture_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
         Due.CANCEL: (sets["cancel_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
         Due.REFUND: (sets["refund_confirmed_at"].to_numpy(), grace.refund_visible),

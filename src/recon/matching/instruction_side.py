@@ -34,6 +34,8 @@ KINDS = (
     InstructionKind.CANCEL,
     InstructionKind.REVIEW,
 )
+TOLD_APART = "told_apart"
+"""Column that the engine may add: two rows tell of this instruction and exclude each other."""
 STANDINGS = {
     "confirmed": CONFIRMED_STATES,
     "rejected": REJECTED_STATES,
@@ -76,6 +78,10 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
     chosen = first_row(rows[["currency", "instruction_id"]], groups=sets, size=size)
     columns["instruction_currency"] = taken(rows["currency"], rows=chosen)
     columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
+    apart = np.zeros(len(rows), dtype=np.bool_)
+    if TOLD_APART in rows.columns:
+        apart = rows[TOLD_APART].to_numpy(dtype=np.bool_)
+    columns["moves_told_apart"] = present(apart, groups=sets, size=size)
     columns["instructed_at"] = latest(at, groups=sets, size=size)
     return pd.DataFrame(columns)
 

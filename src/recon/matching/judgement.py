@@ -56,11 +56,11 @@ def judge(pattern: Pattern) -> Judgement:
     if pattern.unverified:
         reason = UNVERIFIED_REASONS[pattern.unverified - 1]
         return Judgement(SetState.UNVERIFIED, reason=reason.value)
-    if pattern.wrong_account:
-        return Judgement(SetState.BREAK, (BreakCode.WRONG_ACCOUNT,))
     findings = tuple(_kept(pattern))
     late = [finding for finding in findings if pattern.is_late(finding.due)]
-    if not any(finding.code for finding in late):
+    if pattern.wrong_account:
+        late.append(Finding(BreakCode.WRONG_ACCOUNT, Leg.ORDERS))
+    elif not any(finding.code for finding in late):
         late += _unexplained(pattern, findings=findings)
     codes = tuple(sorted({f.code for f in late if f.code}, key=PRECEDENCE.index))
     waits = tuple(finding for finding in findings if not pattern.is_late(finding.due))

@@ -72,7 +72,7 @@ def _money(pattern: Pattern) -> Iterator[Finding]:
     if pattern.refund_unknown and not pattern.reply_only:
         return
     if pattern.refunded and not pattern.ledger_refunded:
-        yield Finding(BreakCode.REFUND_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
+        yield Finding(BreakCode.REFUND_NOT_BOOKED, Leg.LEDGER, Due.LEDGER_REFUND, "ledger")
     elif pattern.refunded or pattern.ledger_refunded < 0:
         yield from _mismatch(bool(pattern.ledger_refund_differs), pattern=pattern)
     elif pattern.ledger_refunded:

@@ -14,11 +14,11 @@ from recon.matching.grouping import (
     amounts_or,
     first_row,
     instants_of,
-    latest,
     present,
     taken,
     total,
 )
+from recon.matching.open_entries import open_since
 from recon.matching.orders_side import Side
 from recon.matching.versions import CONFLICT, REPEAT, versions
 from recon.model import REVERSAL_SUFFIX, EntryType
@@ -123,8 +123,8 @@ def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
 def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) -> Side:
     """The entries of every set; entries that are not compared have set -1.
 
-    `sets` of the result: booked gross per movement (reversals taken off), currency, the latest
-    booking, and what makes the set unverified or a duplicate.
+    `sets` of the result: booked gross per movement (reversals taken off), currency, since when
+    they stand open, and what makes the set unverified or a duplicate.
     """
     outcome = entry_versions(ledger)
     every = ledger_items(ledger).assign(set=sets, exchange=exchange_gaps(ledger, rules=rules))
@@ -138,7 +138,7 @@ def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) ->
     for kind in (*_MOVEMENTS, EntryType.ADJUSTMENT, EntryType.WRITE_OFF):
         moved = np.where(items["kind"].eq(kind), items["forward"], 0)
         frame[f"ledger_{kind.value}"] = total(moved, groups=groups, size=size)
-    frame["booked_at"] = latest(items["booked_at"].to_numpy(), groups=groups, size=size)
+    frame["booked_at"] = open_since(items, size=size)
     frame["entry_conflict"] = present(conflict, groups=sets, size=size)
     chosen = first_row(items[["currency", "transaction_id", "entry_id"]], groups=groups, size=size)
     for name in ("currency", "transaction_id", "entry_id"):

@@ -78,7 +78,7 @@ def _orders(
     captured = ints(sets["gateway_captured"] - sets["order_captured"])
     refunded = ints(sets["gateway_refunded"] - sets["order_refunded"])
     refunded = refunded + (ours.hidden + ours.running) * tells
-    net = ints(sets["gateway_net"] - sets["order_net"]) - ours.hidden * tells
+    net = effect_on_orders(sets, ours=ours)
     signs = {
         "net_sign": sign(net, within=bound),
         "captured_sign": sign(captured, within=bound),
@@ -115,9 +115,7 @@ def _ledger(
         "ledger_capture_differs": np.abs(sign(capture_gap, within=bound)),
         "ledger_refund_differs": np.abs(sign(refund_gap, within=bound)),
     }
-    hidden = back - ints(sets["gateway_refunded"])
-    left = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
-    left = left - hidden - ours.uncaptured
+    left = effect_on_ledger(sets, ours=ours)
     closed = _written_off(sets, left=left, covered=covered)
     left = np.where(closed, 0, left) * covered
     booked_any = (ints(sets["ledger_capture"]) != 0) | (ints(sets["ledger_adjustment"]) != 0)
@@ -132,6 +130,20 @@ def _ledger(
         "residual_ledger": np.where(small, 0, np.sign(left)),
     }
     return facts, np.where(small, np.abs(left), 0)
+
+
+def effect_on_orders(sets: pd.DataFrame, *, ours: Ours) -> Ints:
+    """Gateway less order, with what our replies say of refunds where the order tells of them."""
+    tells = np.isin(sets["order_state"], STATES_REFUND)
+    shown = ints(sets["gateway_net"] - sets["order_net"])
+    return np.asarray(shown - (ours.hidden + ours.running) * tells, dtype=np.int64)
+
+
+def effect_on_ledger(sets: pd.DataFrame, *, ours: Ours) -> Ints:
+    """Gateway less ledger, with what our replies say of refunds and captures."""
+    more = refunded_for_books(sets, ours=ours) - ints(sets["gateway_refunded"])
+    shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
+    return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
 
 
 def refunded_for_books(sets: pd.DataFrame, *, ours: Ours) -> Ints:

@@ -19,6 +19,7 @@ class Due(StrEnum):
     HARD = "hard_limit"
     BOOKED = "ledger_entry"
     LEDGER = "gateway_to_ledger"
+    LEDGER_REFUND = "refund_to_ledger"
     CAPTURE = "capture_confirmed"
     CANCEL = "cancel_confirmed"
     REFUND = "refund_confirmed"

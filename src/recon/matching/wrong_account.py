@@ -90,7 +90,9 @@ _OF_ITS_ACCOUNT = frozenset(
     {"merchant_id", "account_id", "order_no", "key", "kind", "currency", "currencies"}
 )
 _WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
-_ONE_OF_BOTH = frozenset({"order_state", "gateway_state", "payout", "ledger_any"})
+_ONE_OF_BOTH = frozenset(
+    {"order_state", "gateway_state", "payout", "ledger_any", "instruction_amount"}
+)
 _LATEST = ("_at", "_date", "settled_from", "settled_until")
 
 

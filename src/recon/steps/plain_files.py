@@ -11,6 +11,7 @@ import pandas as pd
 from recon.errors import OutputError, UsageError
 from recon.figures import NightFigures
 from recon.foreign_bytes import Table, read_table, scrubbed
+from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.result import Reconciliation
 from recon.matching.sources import (
     GATEWAY_COLUMNS,
@@ -81,7 +82,7 @@ def reconcile_files(
     with output_folder(request.out):
         previous = None if request.previous is None else read_earlier_run(request.previous)
         tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
-        sources = _sources(tables)
+        sources = with_each_instruction_once(_sources(tables))
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
         result = engine(sources, rules=rules, as_of=as_of, previous=previous)

@@ -333,6 +333,40 @@ def test_the_figures_show_the_instructions_in_doubt(tmp_path: Path) -> None:
     assert (figures.generated_at, figures.opening_breaks) == (NOW, None)
 
 
+def test_an_instruction_of_a_key_that_no_record_has_is_a_break_with_its_money(
+    tmp_path: Path,
+) -> None:
+    """Only our journal knows the order: the break stands in the instruction's own currency."""
+    path = tmp_path / "instructions.csv"
+    path.write_text(INSTRUCTIONS.replace("A1,T1", "Z9,TZ"))
+
+    run(request(tmp_path, instructions=(path,)))
+
+    (told,) = [
+        line for line in contents(tmp_path / "out")["breaks.csv"].splitlines() if "Z9" in line
+    ]
+    assert "REFUND_UNCONFIRMED" in told
+    assert ",EUR," in told
+    assert ",5.00," in told
+
+
+def test_an_instruction_in_two_files_is_one(tmp_path: Path) -> None:
+    """The same row in two files of the journal is one move, in the figures as in the breaks."""
+    paths = (tmp_path / "one.csv", tmp_path / "two.csv")
+    for path in paths:
+        path.write_text(INSTRUCTIONS)
+    shown: list[NightFigures] = []
+
+    def look(figures: NightFigures, place: Path) -> Path:
+        shown.append(figures)
+        return place
+
+    reconcile_files(request(tmp_path, instructions=paths), clock=lambda: NOW, write_workbook=look)
+
+    assert [doubt.amount for doubt in shown[0].attention] == [500]
+    assert len(shown[0].instructions) == 1
+
+
 def test_several_accounts_are_shown_as_several(tmp_path: Path) -> None:
     """A workbook of more than one account names none of them in its title."""
     (tmp_path / "orders.csv").write_text(ORDERS.replace("100042001,A2", "100042002,A2"))
