@@ -35,6 +35,14 @@ _WORDS = (
         r"{0}: rows in all files = rows given to an account + rows given to none",
     ),
     (
+        r"ledger in money: file = compared, step by step",
+        "money in the ledger file = ledger compared, step by step",
+    ),
+    (
+        r"breaks open on the night before, as stored = carried forward",
+        "breaks open on the night before = carried forward",
+    ),
+    (
         r"\w+ (.+): read = accepted \+ rejected \+ skipped",
         r"{0}: rows read = accepted + rejected + skipped",
     ),

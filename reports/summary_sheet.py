@@ -6,6 +6,7 @@ scope of assurance, sign-off. Everything that can be computed from the other she
 
 from recon.model import Verdict
 from reports import look as looks
+from reports.books_block import books_sentence
 from reports.draft import NOT_COVERED
 from reports.highlight import when
 from reports.look import Look
@@ -95,10 +96,24 @@ def _put_legs(page: Page, top: int) -> int:
         left = len(currencies) - CURRENCIES_SHOWN
         page.text(row, LEFT, f"and {left} more currencies on Control totals", looks.NOTE)
         row += 1
+    row = _put_books(page, row)
     bottom = max(row, top + CHART_ROWS_MIN)
     page.text(top, RIGHT, "Open breaks, last 14 nights", looks.HEADING)
     put_trend(page.sheet, nights=page.places.trend, box=(RIGHT, top + 1, LAST, bottom))
     return bottom
+
+
+def _put_books(page: Page, row: int) -> int:
+    """How the ledger file comes to the ledger above, a line for each currency that lost some."""
+    told = [books_sentence(page.figures, currency=one) for one in page.figures.books]
+    for sentence in [one for one in told if one][:CURRENCIES_SHOWN]:
+        page.draft.link(
+            page.sheet,
+            (row, LEFT),
+            (f"The books: {sentence}", f"'Control totals'!A{page.places.books}"),
+        )
+        row += 1
+    return row
 
 
 def _put_currency(page: Page, row: int, currency: str) -> int:

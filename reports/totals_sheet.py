@@ -11,6 +11,7 @@ from openpyxl.utils import get_column_letter
 
 from recon.figures import NightFigures
 from reports import look as looks
+from reports.books_block import BOOKS_CHECKS, put_books
 from reports.draft import NOT_COVERED, Draft
 from reports.highlight import CHECK, OK, colour_checks
 from reports.page import (
@@ -70,6 +71,8 @@ class Places:
     """How many checks on this sheet say CHECK."""
     checks: tuple[str, ...]
     """The names of the ranges they stand in."""
+    books: int
+    """Row of the way from the ledger file to the ledger compared."""
 
 
 def draw_totals(
@@ -94,9 +97,8 @@ def draw_totals(
         failed, checks = failed + bridge_failed, [*checks, BRIDGE_CHECKS]
     row = max(row, below_results, below_nights)
     below_proofs = row
-    if rows.movements or not rows.breaks:  # nor movements
-        roll_failed, row = put_roll_forward(draft, sheet, rows=rows, totals=totals, top=row)
-        failed, checks = failed + roll_failed, [*checks, ROLL_CHECKS]
+    more, below, books = _put_ways(draft, sheet, figures=figures, rows=rows, totals=totals, top=row)
+    failed, checks, row = failed + sum(more.values()), [*checks, *more], below
     texts = totals.text_currencies
     row = put_sides(draft, sheet, rows=rows.sides, text_currencies=texts, top=row)
     elsewhere = row
@@ -110,7 +112,25 @@ def draw_totals(
     sheet.print_area = f"A1:{right}{below_proofs - 2},A{below_proofs}:{right}{last_on_paper}"
     protect(sheet)
     failed += sum(leg.unexplained != 0 for leg in totals.legs)
-    return Places(legs, results, trend, failed, tuple(checks))
+    return Places(legs, results, trend, failed, tuple(checks), books)
+
+
+def _put_ways(
+    draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows, totals: Totals, top: int
+) -> tuple[dict[str, int], int, int]:
+    """From the night before to tonight, and from the ledger file to the ledger compared.
+
+    Name of the checks -> how many fail, the next free row, and where the second block stands.
+    """
+    row, failed = top, {}
+    if rows.movements or not rows.breaks:  # a run of an earlier version kept no movements
+        failed[ROLL_CHECKS], row = put_roll_forward(draft, sheet, rows=rows, totals=totals, top=row)
+    books = row
+    if figures.ledger_covered:
+        failed[BOOKS_CHECKS], row = put_books(
+            draft, sheet, figures=figures, rows=rows, totals=totals, top=row
+        )
+    return failed, row, books
 
 
 def _put_legs(

@@ -141,6 +141,8 @@ class NightFigures:
     """Order rows of any night that could not be read and that nobody brought again since."""
     bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
     """Source -> step (matching.bridge) -> rows, from those of `files` to those compared."""
+    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `sides`."""
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
     """break_id -> what a person answered to it on an earlier night."""
     attention: tuple[Attention, ...] = ()

@@ -134,6 +134,8 @@ class Sources:
     """How the store took the accepted rows of a night, for T2; empty for plain files."""
     arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
     """Source -> step (matching.bridge) -> rows, from what the files brought to what is compared."""
+    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `ledger`."""
     exported: tuple["Exported", ...] = ()
     """Journals that were handed out on earlier nights."""
     agreed_write_offs: "AgreedWriteOffs | None" = None

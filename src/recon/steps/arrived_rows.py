@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.matching.books_bridge import Books, arrived_books
 from recon.matching.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.matching.sources import Sources
 from recon.model import SourceFile, SourceKind
@@ -47,6 +48,7 @@ def with_arrived(
     orders: Mapping[str, int],
     extract: Extract,
     entries: pd.DataFrame | None,
+    sums: Mapping[tuple[str, str], int],
 ) -> Sources:
     """The sources with the steps of their rows.
 
@@ -56,15 +58,21 @@ def with_arrived(
         orders: the steps of the order rows.
         extract: the ledger as it was read.
         entries: its entries of this account.
+        sums: the extract by (entry type, currency), added up by the database.
     """
+    books: Books = {}
     joined = len(whole.orders) - len(own.orders)
     arrived = {SourceKind.ORDERS: {**orders, FROM_OTHERS: joined}}
-    if extract is not None and entries is not None and whole.ledger is not None:
+    recent = own.ledger
+    if extract and entries is not None and recent is not None and whole.ledger is not None:
+        books = arrived_books(
+            sums, extract=extract[0], entries=entries, recent=recent, whole=whole.ledger
+        )
         arrived[SourceKind.LEDGER] = {
             OTHER_ACCOUNTS: len(entries) - len(extract[0]),
             BEFORE_WINDOW: len(whole.ledger) - len(entries),
         }
-    return replace(whole, arrived=arrived)
+    return replace(whole, arrived=arrived, books=books)
 
 
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:

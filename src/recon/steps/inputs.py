@@ -103,19 +103,15 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     until, since = inputs.last_file, window_start(run, rules=rules)
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
-        every_reject = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = _of_this_account(
-            [source for source, _ in loaded], every_reject, run=run, siblings=inputs.siblings
-        )
+        read = [source for source, _ in loaded]
+        found = order_rows.rejects_of_night(connection, run, until=until)
+        files, rejects = _of_this_account(read, found, run=run, siblings=inputs.siblings)
         extract, entries = _books(connection, run)
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])
         gateway = answers.gateway_frame(connection, run)
-        lines, days = None, None
-        if inputs.settlement:
-            lines, days = settled(
-                connection, run, asked=asked, gateway=gateway, until=until, rules=rules
-            )
+        told: dict[str, Any] = {"asked": asked, "gateway": gateway, "until": until, "rules": rules}
+        lines, days = settled(connection, run, **told) if inputs.settlement else (None, None)
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
@@ -142,11 +138,13 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             settled=days,
             quarantined=_quarantined(connection, run, inputs=inputs),
         )
-    whole = with_siblings(
-        own, run=run, siblings=inputs.siblings, last_file=until, environment=environment
-    )
+        sums = ledger_rows.sums_by_type(connection, run.run_id)
+    siblings = inputs.siblings
+    whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
     compared = without_opening_balance(whole, rules=rules)
-    return with_arrived(compared, own=own, orders=steps, extract=extract, entries=entries)
+    return with_arrived(
+        compared, own=own, orders=steps, extract=extract, entries=entries, sums=sums
+    )
 
 
 def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:

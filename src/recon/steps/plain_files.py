@@ -11,6 +11,7 @@ import pandas as pd
 from recon.errors import OutputError, UsageError
 from recon.figures import NightFigures
 from recon.foreign_bytes import Table, read_table, scrubbed
+from recon.matching.books_bridge import books_of, books_totals
 from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.result import Reconciliation
 from recon.matching.sources import (
@@ -26,6 +27,7 @@ from recon.model import Clock, SourceKind
 from recon.rules import Rules
 from recon.settings import load_rules
 from recon.steps.earlier_run import read_earlier_run
+from recon.steps.more_totals import with_totals
 from recon.steps.plain_figures import plain_figures
 from recon.steps.result_files import WORKBOOK, output_folder, publish, result_files, stage
 
@@ -85,7 +87,10 @@ def reconcile_files(
         sources = with_each_instruction_once(_sources(tables))
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
-        result = engine(sources, rules=rules, as_of=as_of, previous=previous)
+        compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
+        books = books_of(sources)
+        totals = books_totals(books, sides=compared.sides, place=("", ""))
+        result = with_totals(compared, totals=totals)
         staged = stage(
             request.out,
             files=result_files(
@@ -98,6 +103,7 @@ def reconcile_files(
         figures = replace(
             figures,
             notes=_ignored_columns(tables),
+            books=books,
             opening_breaks=None if previous is None else len(previous.breaks),
         )
         _draw(write_workbook, figures, place=request.out / WORKBOOK)

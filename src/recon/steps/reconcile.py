@@ -15,6 +15,7 @@ from recon.model import ControlTotal, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.incomplete import missing_sources, why_incomplete
 from recon.steps.inputs import frozen_inputs, input_digests, previous_of, sources_of
+from recon.steps.more_totals import carried_forward, with_books, with_totals
 from recon.steps.rules_change import moved_since_signed
 from recon.store import break_rows, history, input_rows, journal_rows, results, runs
 from recon.store.columns import REASON_CHARACTERS
@@ -38,7 +39,12 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     engine = partial(compare, **terms, workers=environment.workers)
     # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
     digest = partial(digest_alone, **terms)
-    proven = compared_twice(sources, engine=engine, digest=digest, run=run)
+    place = (run.merchant_id, run.account_id)
+    twice = compared_twice(sources, engine=engine, digest=digest, run=run)
+    proven = with_books(twice, sources=sources, place=place)
+    with environment.store.reading() as connection:
+        carried = carried_forward(connection, proven, before=inputs.previous_run_id, place=place)
+        proven = with_totals(proven, totals=carried)
     moved = moved_since_signed(
         run,
         result=proven,

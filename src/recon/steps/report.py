@@ -6,7 +6,6 @@ night is NOT PROVEN and the workbook is written again saying so.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -23,23 +22,19 @@ from recon.figures import (
     NightFigures,
     TrendPoint,
 )
+from recon.matching.books_bridge import books_of
 from recon.matching.bridge import bridge_of
 from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
-from recon.steps.arrived_rows import undeclared_told
 from recon.steps.environment import Environment
-from recon.steps.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.night_end import end_of
+from recon.steps.page_notes import page_notes
 from recon.steps.people import attention
-from recon.steps.predecessor import SKIPPED, missing_days, named_days
-from recon.steps.query import previous_night
 from recon.steps.reconcile import worse
-from recon.steps.rejected_rows import nameless_told
 from recon.steps.risk_told import risk_told
-from recon.steps.sign_off import notes_on
 from recon.store import (
     history,
     input_rows,
@@ -47,7 +42,6 @@ from recon.store import (
     resolution_rows,
     results,
     runs,
-    sending_rows,
     sign_off_rows,
 )
 from recon.store.answers import observations_of
@@ -109,13 +103,8 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     inputs, sources = _compared_by(run, environment=environment)
-    with environment.store.reading() as connection:
-        head = history.head(connection)
-        points = _trend(connection, run)
-        instructions = instruction_sheet.sheet_frame(connection, run)
-        batches = instruction_sheet.batch_frame(connection, run)
-        answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
     return NightFigures(
+        **_of_tables(run, before=inputs.previous_run_id, environment=environment),
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         merchant_name=account.name,
@@ -135,24 +124,36 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         movements=result.movements,
         journals=result.journals,
         control_totals=result.control_totals,
-        instructions=instructions,
-        batches=batches,
         files=sources.files,
         rejects=sources.rejects,
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
-        answers=answers,
+        books=books_of(sources),
         attention=_needs_a_person(run, result=result, environment=environment),
-        trend=tuple(points[-TREND_NIGHTS:]),
-        opening_breaks=points[-1].open_breaks if points else None,
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
-        history_head=f"{head.sequence}:{head.hash}",
         ledger_covered=sources.ledger is not None,
-        notes=_notes(run, result=result, inputs=inputs, sources=sources, environment=environment),
+        notes=page_notes(
+            run, result=result, inputs=inputs, sources=sources, environment=environment
+        ),
     )
+
+
+def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
+    """What stands in the tables as it is shown; `before` is the run that was carried forward."""
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+        opening = results.section_counts(connection, before).get("break", 0) if before else None
+        return {
+            "history_head": f"{head.sequence}:{head.hash}",
+            "instructions": instruction_sheet.sheet_frame(connection, run),
+            "batches": instruction_sheet.batch_frame(connection, run),
+            "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
+            "trend": tuple(_trend(connection, run)[-TREND_NIGHTS:]),
+            "opening_breaks": opening,
+        }
 
 
 def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources]:
@@ -327,72 +328,3 @@ def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) ->
     failed = any(not total.passed for total in totals)
     verdict = worse(result.verdict, than=Verdict.NOT_PROVEN) if failed else result.verdict
     return replace(result, control_totals=(*others, *totals), verdict=verdict)
-
-
-def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
-    """The business days between the night before and this one that nobody ran, in a sentence."""
-    before = previous_night(run, environment=environment)
-    if before is None:
-        return []
-    calendar = environment.settings.rules.business_calendar
-    missing = missing_days(before.business_date, day=run.business_date, calendar=calendar)
-    if not missing:
-        return []
-    why = run.predecessor.removeprefix(SKIPPED)
-    reason = f" ({why})" if why != run.predecessor else ""
-    days = "this day" if len(missing) == 1 else "these days"
-    return [
-        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is judged tonight."
-    ]
-
-
-def _notes(
-    run: Run,
-    *,
-    result: Reconciliation,
-    inputs: Inputs,
-    sources: Sources,
-    environment: Environment,
-) -> tuple[str, ...]:
-    notes = [
-        *nameless_told(sources.quarantined, breaks=result.breaks),
-        *inputs.moved_by_rules,
-        *undeclared_told(run, until=inputs.last_file, environment=environment),
-    ]
-    gateway = environment.settings.gateway
-    if gateway.reply_signatures != "enforce":
-        notes.append(
-            f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
-            "proven to be the gateway's."
-        )
-    notes += [f"Missing: {sentence}." for sentence in missing_sources(sources)]
-    if any(sentence == NO_ORDER_FILE for sentence in missing_sources(sources)):
-        notes.append(
-            "Without its order files a payment looks like one that no order explains: find the "
-            "files before anything below is answered."
-        )
-    if sources.opening_balance:
-        counts = Counter[str]()
-        for one in sources.opening_balance:
-            counts[one.what] += one.count
-        left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
-        notes.append(
-            f"Opening balance, not compared: {left_out} from before the window "
-            f"(`recon opening {run.run_id}` lists them)."
-        )
-    notes += skipped_nights(run, environment=environment)
-    if run.mode.value != "live":
-        notes.append("Dry run: nothing was sent to the gateway.")
-    with environment.store.reading() as connection:
-        unproven = runs.not_proven(
-            connection,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-        )
-        stopped = sending_rows.stopped(connection)
-        notes += notes_on(run.run_id, connection=connection)
-    if stopped:
-        notes.append(f"No money moves: {stopped}.")
-    if unproven:
-        notes.append(f"Refunds are held: the night of {', '.join(unproven)} is NOT PROVEN.")
-    return tuple(notes)

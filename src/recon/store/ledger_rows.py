@@ -77,6 +77,17 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
     )
 
 
+def sums_by_type(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units of the whole extract, added up by the database."""
+    entry = ledger_entry.c
+    found = connection.execute(
+        select(entry.entry_type, entry.currency, func.sum(entry.amount))
+        .where(entry.run_id == run_id)
+        .group_by(entry.entry_type, entry.currency)
+    )
+    return {(kind, currency): int(total) for kind, currency, total in found}
+
+
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str], int]:
     """Order, transaction ("" where none is booked) and currency -> minor units charged back.
 

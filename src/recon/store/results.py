@@ -22,13 +22,13 @@ from recon.matching.result import (
 )
 from recon.matching.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
 from recon.model import ControlTotal, Verdict
+from recon.store import runs
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.schema import (
     control_total,
     result_effect,
     result_row,
     result_summary,
-    run,
 )
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -161,17 +161,12 @@ def section_sums(connection: Connection, run_id: str, *, column: str) -> dict[tu
 def open_breaks_by_night(
     connection: Connection, *, merchant_id: str, account_id: str, before: str
 ) -> dict[str, int]:
-    """Business date -> open breaks of its newest finished run, for the trend."""
-    found = connection.execute(
-        select(run.c.business_date, run.c.run_id)
-        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
-        .where(run.c.status == "finished", run.c.business_date < before)
-        .order_by(run.c.started_at)
-    ).all()
-    newest = {row.business_date: row.run_id for row in found}
+    """Business date -> open breaks of its newest finished run, live before dry, for the trend."""
+    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     return {
-        date: section_counts(connection, run_id).get("break", 0)
-        for date, run_id in sorted(newest.items())
+        day: section_counts(connection, night.run_id).get("break", 0)
+        for day, night in sorted(nights.items())
+        if day < before
     }
 
 

@@ -10,7 +10,7 @@ from recon.matching.result import Reconciliation
 from recon.model import Mode
 from recon.rules import Rules
 from recon.steps.opening import OpeningLine, opening_of, write_opening
-from recon.steps.report import skipped_nights
+from recon.steps.page_notes import skipped_nights
 from recon.steps.window import ledger_start, looked_back, window_start
 from recon.store import results, runs
 from recon.store.runs import Run
