@@ -18,10 +18,10 @@ from openpyxl.utils import get_column_letter
 from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.errors import OutputError, SourceUnreadableError
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from recon.foreign_bytes.form_book import refuse_unfit_form
 from reports.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW, VERSION
-from reports.matched_files import MatchedFile, described
+from reports.matched_files import described
 from reports.run_sheet import TITLE as RUN_TITLE
 from reports.run_sheet import beside_of
 from reports.signed_copy import NAMES

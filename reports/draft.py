@@ -38,6 +38,7 @@ class Draft:
         self.streams: dict[str, RowStream] = {}
         self._cached: dict[str, dict[tuple[int, int], CachedValue]] = {}
         self._styles: dict[Look, Any] = {}
+        self._style_of: dict[int, tuple[Look, Any]] = {}
 
     def sheet(self, title: str) -> Any:
         """A new sheet without gridlines, at the end."""
@@ -47,7 +48,14 @@ class Draft:
         return sheet
 
     def style(self, look: Look) -> Any:
-        """The openpyxl style of a look, made once."""
+        """The openpyxl style of a look, made once; cells of a look share it."""
+        # By identity first: a look's own hash is of all its properties, and cells are many.
+        known = self._style_of.get(id(look))
+        if known is None:
+            known = self._style_of[id(look)] = (look, self._made(look))
+        return known[1]
+
+    def _made(self, look: Look) -> Any:
         if look not in self._styles:
             cell = self.workbook.worksheets[0].cell(row=1, column=1)
             kept = copy(cell._style)  # noqa: SLF001 - styles are shared by number, not set one by one

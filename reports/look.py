@@ -58,8 +58,22 @@ class Look:
     """Editing the cell keeps it text (a leading = + - @ of foreign text)."""
 
     def but(self, **changes: object) -> "Look":
-        """The same look with some properties changed."""
-        return replace(self, **changes)  # type: ignore[arg-type]  # names are checked by replace
+        """The same look with some properties changed; the same changes give the same look."""
+        key = (id(self), *changes.items())
+        known = _CHANGED.get(key)
+        if known is None:
+            made = replace(self, **changes)  # type: ignore[arg-type]  # names are checked by replace
+            # The look itself is kept beside its change, so that its id stays its own.
+            known = _CHANGED[key] = (self, _SHARED.setdefault(made, made))
+        return known[1]
+
+
+_CHANGED: dict[tuple[object, ...], tuple[Look, Look]] = {}
+"""A look by the one it was made from and what was changed: lists ask once for each of their cells.
+
+As many as a workbook has looks and currencies: looks are made of constants of this package."""
+_SHARED: dict[Look, Look] = {}
+"""Equal looks are one."""
 
 
 TITLE = Look(bold=True, size=20, colour=NAVY)

@@ -1,6 +1,8 @@
 """The matches of a large night beside its workbook: the same rows as Parquet and as packed CSV.
 
-Written in parts, never whole in memory; the workbook names both files with rows and SHA-256.
+Where a result file of the run holds them already, as in `recon reconcile`, that one is named and
+nothing is written twice. Written in parts, never whole in memory; the workbook names each file with
+rows and SHA-256.
 """
 
 import gzip
@@ -8,7 +10,6 @@ import hashlib
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from pyarrow import parquet
 
-from recon.figures import MatchedRows
+from recon.figures import MatchedFile, MatchedRows
 from recon.matching.result import AMOUNT_COLUMNS, MATCH_COLUMNS
 from recon.steps.csv_columns import csv_of
 from reports.in_place import written_in_place
@@ -28,16 +29,6 @@ CSV_ENDING = "-matched.csv.gz"
 AMOUNT_TYPE = pa.decimal128(24, 4)
 """Major units, exactly: no currency has more than four decimals."""
 SUMMED = "effect_orders"
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedFile:
-    """A file beside a workbook."""
-
-    name: str
-    rows: int
-    size_bytes: int
-    sha256: str
 
 
 def write_matched_files(matched: MatchedRows, *, beside: Path) -> tuple[MatchedFile, ...]:
@@ -110,7 +101,9 @@ def _write_csv(matched: MatchedRows, file: BinaryIO) -> None:
 
 
 def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
-    """Rows of either file, and the sum of SUMMED by currency in major units; read in parts.
+    """Rows of a file, and the sum of SUMMED by currency in major units; read in parts.
+
+    The file is Parquet, CSV or packed CSV, by its ending.
 
     Raises:
         OSError: the file cannot be read.
@@ -131,12 +124,12 @@ _SUMS = ("currency", f"{SUMMED}_sum")
 
 def _batches(path: Path) -> Iterator[Any]:
     names = ["currency", SUMMED]
-    if not path.name.endswith(".gz"):
+    if path.suffix == ".parquet":
         with parquet.ParquetFile(path) as file:
             yield from file.iter_batches(columns=names)
         return
     with (
-        gzip.open(path) as packed,
+        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed,
         arrow_csv.open_csv(packed, parse_options=_PARSE, convert_options=_convert(names)) as reader,
     ):
         yield from reader

@@ -9,10 +9,9 @@ from typing import Any
 
 from openpyxl.utils import get_column_letter
 
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from reports.draft import Draft
 from reports.listing import Column, Kind, field, name_columns, put_list
-from reports.matched_files import MatchedFile
 from reports.matched_xml import Streamed, rows_as_xml
 from reports.package import RowStream
 from reports.page import print_first_rows, print_on, protect, put_heading

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from recon.figures import MatchedRows
+from recon.matching.coding import placed, sums_of
+from recon.matching.grouping import Rows, amounts_of
 from reports.plain_text import replaced_in
 
 GROUP_NAMES = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
@@ -63,25 +66,24 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
 
 def _sums_of(batch: pd.DataFrame) -> dict[tuple[str, ...], dict[str, int]]:
     """Group -> rows and exact sums of a batch."""
-    halves: dict[str, Any] = {name: batch[name].fillna("") for name in GROUP_NAMES}
-    for name in AMOUNT_NAMES:
-        amounts = batch[name].astype("Int64").fillna(0).astype("int64")
-        halves[f"{name} high"], halves[f"{name} low"] = amounts // _HALF, amounts % _HALF
-    grouped = pd.DataFrame(halves).groupby([*GROUP_NAMES], sort=False, observed=True)
-    counts, summed = grouped.size(), grouped.sum()
-    found = {}
-    for group, count, row in zip(
-        counts.index, counts.tolist(), summed.to_dict("records"), strict=True
-    ):
-        exact = {
-            name: int(row[f"{name} high"]) * _HALF + int(row[f"{name} low"])
-            for name in AMOUNT_NAMES
-        }
-        found[tuple(map(str, group))] = {"rows": int(count), **exact}
-    return found
+    numbers, groups = placed(batch, by=GROUP_NAMES)
+    counts = np.bincount(numbers, minlength=len(groups)).tolist()
+    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in AMOUNT_NAMES}
+    return {
+        group: {"rows": count, **{name: sums[name][number] for name in AMOUNT_NAMES}}
+        for number, (group, count) in enumerate(zip(groups, counts, strict=True))
+    }
+
+
+def _sums(column: "pd.Series[int]", *, groups: Rows, size: int) -> list[int]:
+    high, low = np.divmod(amounts_of(column), _HALF)
+    halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
+    return [one * _HALF + other for one, other in zip(*halves, strict=True)]
 
 
 def _largest_of(batch: pd.DataFrame) -> dict[str, int]:
-    amounts = batch[[*AMOUNT_NAMES]].astype("Int64").abs().max(axis=1).fillna(0).astype("int64")
-    found = amounts.groupby(batch["currency"].fillna("")).max()
-    return {str(currency): int(amount) for currency, amount in found.items()}
+    numbers, places = placed(batch, by=("currency",))
+    largest = np.zeros(len(places), dtype=np.int64)
+    for name in AMOUNT_NAMES:
+        np.maximum.at(largest, numbers, np.abs(amounts_of(batch[name])))
+    return {currency: amount for (currency,), amount in zip(places, largest.tolist(), strict=True)}

@@ -4,10 +4,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from recon.resolutions import RESOLUTIONS, SCOPES
 from reports.draft import Draft
-from reports.matched_files import MatchedFile
 from reports.page import column_range
 from reports.totals import Rows
 

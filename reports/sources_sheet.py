@@ -5,11 +5,10 @@ from typing import Any
 
 from openpyxl.utils import get_column_letter
 
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from reports import look as looks
 from reports.draft import Draft
 from reports.listing import LINE_POINTS, LINES_MAX
-from reports.matched_files import MatchedFile
 from reports.page import column_range, print_on, protect, put_header, put_heading, set_widths
 from reports.plain_text import text_width
 from reports.totals_blocks import bridge_sentence

@@ -13,14 +13,14 @@ from typing import Any
 
 from openpyxl.packaging.custom import StringProperty
 
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from reports.breaks_sheet import draw_breaks
 from reports.draft import Draft
 from reports.guide_sheet import draw_guide
 from reports.in_place import written_in_place
 from reports.instructions_sheet import draw_instructions
 from reports.journals_sheet import draw_journals
-from reports.matched_files import MatchedFile, write_matched_files
+from reports.matched_files import write_matched_files
 from reports.matched_sheet import draw_matched, is_pivot
 from reports.open_sheet import draw_open
 from reports.run_sheet import TITLE as RUN_TITLE
@@ -49,15 +49,18 @@ TAB_COLOURS = {"Summary": "1F3864", "Control totals": "1F3864", "Breaks": "C0000
 def write_workbook(figures: NightFigures, path: Path) -> Path:
     """Write the workbook of a night; the path that was really written.
 
-    The matches of a large night are written into files beside it first. An equal file that is
+    The matches of a large night are written into files beside it first, unless a result file of
+    the run holds them. An equal file that is
     already there stays as it is.
 
     Raises:
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    large = is_pivot(figures.matches.count)
-    beside = write_matched_files(figures.matches, beside=path) if large else ()
+    beside: Sequence[MatchedFile] = ()
+    if is_pivot(figures.matches.count):
+        whole = figures.matched_file
+        beside = (whole,) if whole else write_matched_files(figures.matches, beside=path)
     return written_in_place(drawn(figures, beside=beside).write, path=path)
 
 

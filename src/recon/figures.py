@@ -107,6 +107,16 @@ def matched_of(matches: pd.DataFrame) -> MatchedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class MatchedFile:
+    """A file beside a workbook that holds every match."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class NightFigures:
     """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
 
@@ -157,3 +167,5 @@ class NightFigures:
     ledger_covered: bool = True
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences that page one must carry, such as "reply signatures are not verified"."""
+    matched_file: MatchedFile | None = None
+    """A result file of the run that holds every match; a large night then needs no copy of them."""

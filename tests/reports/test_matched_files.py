@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from recon.figures import NightFigures, matched_of
 from recon.matching.result import MATCH_COLUMNS
 from recon.steps.csv_columns import csv_of
 from reports import matched_sheet
-from reports.matched_files import totals_in
+from reports.matched_files import described, totals_in
 from reports.workbook import write_workbook
 from reports.workbook_check import beside_problems, sheet_totals
 
@@ -69,6 +70,23 @@ def test_the_sheet_adds_up_what_the_files_hold(workbook: Path, figures: NightFig
     totals = sheet_totals(workbook)["match"]
     assert totals == (48, {"EUR": 1, "JPY": 0, "KWD": 0, "USD": 0})
     assert figures.matches.count == 48
+
+
+def test_a_result_file_that_holds_all_matches_is_named_and_not_copied(
+    figures: NightFigures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole list beside the workbook once; it is added up and checked as the copies are."""
+    monkeypatch.setattr(matched_sheet, "MATCHED_ROWS_MAX", 47)
+    whole = tmp_path / "matches.csv"
+    whole.write_text(csv_of(next(figures.matches.batches()), columns=MATCH_COLUMNS), "utf-8")
+    told = replace(figures, matched_file=described(whole, rows=48))
+    path = write_workbook(told, tmp_path / "night.xlsx")
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["matches.csv", "night.xlsx"]
+    assert sheet_totals(path)["match"] == (48, {"EUR": 1, "JPY": 0, "KWD": 0, "USD": 0})
+    assert [*beside_problems(path)] == []
+    whole.write_text(whole.read_text("utf-8").replace("1234567.90", "1234567.91"), "utf-8")
+    assert "was changed since" in "".join(beside_problems(path))
 
 
 def test_sources_and_the_hidden_sheet_name_both_files(workbook: Path) -> None:

@@ -1,5 +1,6 @@
 """`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -9,7 +10,7 @@ from typing import Protocol
 import pandas as pd
 
 from recon.errors import OutputError, UsageError
-from recon.figures import NightFigures
+from recon.figures import MatchedFile, NightFigures
 from recon.foreign_bytes import Table, read_table, scrubbed
 from recon.matching.books_bridge import books_of, books_totals
 from recon.matching.instruction_versions import with_each_instruction_once
@@ -29,7 +30,7 @@ from recon.settings import load_rules
 from recon.steps.earlier_run import read_earlier_run
 from recon.steps.more_totals import with_totals
 from recon.steps.plain_figures import plain_figures
-from recon.steps.result_files import WORKBOOK, output_folder, publish, result_files, stage
+from recon.steps.result_files import MATCHES, WORKBOOK, output_folder, publish, result_files, stage
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 
@@ -105,10 +106,19 @@ def reconcile_files(
             notes=_ignored_columns(tables),
             books=books,
             opening_breaks=None if previous is None else len(previous.breaks),
+            matched_file=_matched_file(staged, rows=len(result.matches)),
         )
         _draw(write_workbook, figures, place=request.out / WORKBOOK)
         publish(staged)
     return result
+
+
+def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:
+    """matches.csv as the workbook names it; it takes its place after the workbook does."""
+    path = next(path for path, place in staged.items() if place.name == MATCHES)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return MatchedFile(MATCHES, rows, path.stat().st_size, digest)
 
 
 def _engine() -> Engine:

@@ -34,6 +34,7 @@ from recon.steps.csv_columns import csv_of, plain_text
 
 BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
+MATCHES = "matches.csv"
 SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
 REOPENED = "reopened"
@@ -57,7 +58,7 @@ def result_files(
     return {
         BREAKS: csv_of(result.breaks, columns=BREAK_COLUMNS),
         "effects.csv": csv_of(result.effects, columns=EFFECT_COLUMNS),
-        "matches.csv": csv_of(result.matches, columns=MATCH_COLUMNS),
+        MATCHES: csv_of(result.matches, columns=MATCH_COLUMNS),
         "pending.csv": csv_of(result.pending, columns=PENDING_COLUMNS),
         "unverified.csv": csv_of(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),

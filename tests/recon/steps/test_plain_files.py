@@ -193,6 +193,25 @@ def test_files_of_one_kind_may_come_in_parts(ran: Path) -> None:
         run(request(ran, orders=(parts[0], parts[0])))
 
 
+def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: Path) -> None:
+    """A large night's workbook names matches.csv by the SHA-256 that it has in its place."""
+    seen: list[NightFigures] = []
+
+    def drawn(figures: NightFigures, place: Path) -> Path:
+        seen.append(figures)
+        return place
+
+    reconcile_files(request(tmp_path), clock=lambda: NOW, write_workbook=drawn)
+    content = (tmp_path / "out" / "matches.csv").read_bytes()
+    (figures,) = seen
+
+    assert figures.matched_file is not None
+    assert figures.matched_file.name == "matches.csv"
+    assert figures.matched_file.rows == figures.matches.count == content.count(b"\n") - 1 > 0
+    assert figures.matched_file.sha256 == hashlib.sha256(content).hexdigest()
+    assert figures.matched_file.size_bytes == len(content)
+
+
 def test_without_a_ledger_the_verdict_is_incomplete(tmp_path: Path) -> None:
     """Leg B is then not covered, and says so."""
     result = run(request(tmp_path, ledger=()))
