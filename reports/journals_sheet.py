@@ -1,9 +1,11 @@
 """The Journals sheet: what would put the books right, and what became of every break.
 
-Nothing here books. The totals of the proposals are formulas over their lines; the movements are the
-rows that the roll-forward on Control totals adds up.
+Nothing here books. What was handed out stands here until the ledger shows it. The totals of the
+proposals are formulas over their lines; the movements are the rows that the roll-forward on Control
+totals adds up.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from recon.figures import NightFigures
@@ -56,6 +58,17 @@ JOURNALS = (
     Column("Break key", 18, "text", field("break_id")),
     Column("What for", 42, "text", field("text")),
 )
+OUT = (
+    Column("Journal", 36, "text", field("journal_id"), "outKey"),
+    Column("Handed out (UTC)", 12, "text", field("handed_out")),
+    Column("Of run", 27, "text", field("run_id")),
+    Column("Ccy", 6, "text", field("currency")),
+    Column("Books still lack", 16, "amount", field("amount")),
+    Column("", 16, "text", field("nothing")),
+    Column("Order no", 24, "text", field("order_no")),
+    Column("Payment", 24, "text", field("transaction_id")),
+    Column("Break key", 18, "text", field("break_id")),
+)
 MOVEMENTS = (
     Column("What became of it", 36, "text", _became),
     Column("Ccy before", 12, "text", field("currency_before"), "movCcyBefore"),
@@ -86,15 +99,15 @@ def draw_journals(
         draft,
         sheet,
         title="Journals",
-        sentence="Proposed journals: what would put the books right, two lines each. Nothing is "
-        "booked from here: `recon journals export` hands each one out once.",
+        sentence="Proposed journals: what would put the books right, two lines for each kind of "
+        "entry. Nothing is booked from here: `recon journals export` hands each one out once.",
     )
     row = _put_totals(draft, sheet, rows=rows, totals=totals)
     draft.text(sheet, (row, 1), f"Lines of the proposals ({len(rows.journals)})", looks.HEADING)
     _, last = put_list(draft, sheet, columns=JOURNALS, rows=rows.journals, top=row + 1)
     if not rows.journals:
         draft.text(sheet, (last, 1), "None.", looks.NOTE)
-    row = last + 2
+    row = _put_out(draft, sheet, figures=figures, top=last + 2)
     title = f"What became of each break since the night before ({len(rows.movements)})"
     draft.text(sheet, (row, 1), title, looks.HEADING)
     _, last = put_list(draft, sheet, columns=MOVEMENTS, rows=rows.movements, top=row + 1)
@@ -103,6 +116,20 @@ def draw_journals(
     sheet.freeze_panes = "A4"
     print_on(sheet, run_id=figures.run_id)
     protect(sheet)
+
+
+def _put_out(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
+    """What was handed out and is not yet seen in the books; the next free row."""
+    out = [
+        {**asdict(one), "handed_out": f"{one.handed_out_at:%Y-%m-%d}", "nothing": ""}
+        for one in figures.handed_out
+    ]
+    title = f"Handed out, not yet seen in the books ({len(out)})"
+    draft.text(sheet, (top, 1), title, looks.HEADING)
+    _, last = put_list(draft, sheet, columns=OUT, rows=out, top=top + 1)
+    if not out:
+        draft.text(sheet, (last, 1), "None.", looks.NOTE)
+    return last + 2
 
 
 def _put_totals(draft: Draft, sheet: Any, *, rows: Rows, totals: Totals) -> int:

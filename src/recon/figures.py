@@ -107,6 +107,22 @@ def matched_of(matches: pd.DataFrame) -> MatchedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A proposed journal that was handed out and that the night's ledger does not show yet."""
+
+    journal_id: str
+    break_id: str
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """What the books still lack of it, gateway less ledger, minor units."""
+    run_id: str
+    """Whose proposal it was."""
+    handed_out_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedFile:
     """A file beside a workbook that holds every match."""
 
@@ -167,5 +183,7 @@ class NightFigures:
     ledger_covered: bool = True
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences that page one must carry, such as "reply signatures are not verified"."""
+    handed_out: tuple[HandedOut, ...] = ()
+    """Oldest first."""
     matched_file: MatchedFile | None = None
     """A result file of the run that holds every match; a large night then needs no copy of them."""

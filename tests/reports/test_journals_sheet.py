@@ -3,12 +3,13 @@
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.figures import NightFigures
+from recon.figures import HandedOut, NightFigures
 from reports.workbook import drawn
 
 Build = Callable[..., NightFigures]
@@ -55,6 +56,27 @@ def test_a_night_without_proposals_says_so(build: Build) -> None:
     words = [row[0] for row in rows_on(build(journals=none), "Journals")]
 
     assert "No journal is proposed." in words
+
+
+def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
+    """Each journal with its day, its order and what the books still lack; or the word None."""
+    out = HandedOut(
+        journal_id="b1-EUR-1",
+        break_id="b1",
+        order_no="=1+1",
+        transaction_id="T1",
+        currency="EUR",
+        amount=-12345,
+        run_id="run-7",
+        handed_out_at=datetime(2026, 11, 18, 7, 30, tzinfo=UTC),
+    )
+    rows = rows_on(build(handed_out=(out,)), "Journals")
+    (listed,) = below(rows, "Handed out, not yet seen in the books (1)")
+    without = rows_on(build(handed_out=()), "Journals")
+
+    assert listed[:5] == ["b1-EUR-1", "2026-11-18", "run-7", "EUR", -123.45]
+    assert listed[6:9] == ["=1+1", "T1", "b1"]
+    assert below(without, "Handed out, not yet seen in the books (0)")[0][0] == "None."
 
 
 def test_breaks_roll_forward_in_number_and_in_money(figures: NightFigures) -> None:

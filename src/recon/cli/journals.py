@@ -20,14 +20,39 @@ def _journals() -> None:
 def export(
     run: Annotated[str, typer.Argument(help="The run's id; `recon nights` lists them.")],
     out: Annotated[Path, typer.Option(help="Folder for the CSV file.")],
+    again: Annotated[
+        list[str] | None,
+        typer.Option(help="A journal whose file was lost, by its id; may repeat."),
+    ] = None,
 ) -> None:
     """Write the journals that a night proposes as CSV; each is handed out once and never again."""
     from recon.steps.environment import environment_of, system_clock
     from recon.steps.journals import export_journals
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        handed = export_journals(run, out=out, environment=environment)
+        handed = export_journals(run, out=out, environment=environment, again=again or ())
+    for one in handed.kept_back:
+        say(f"Kept back: {one}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
         say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.")
         return
     say(f"{handed.journals} journals: {handed.path}")
+
+
+@journals.command("list")
+def list_out() -> None:
+    """List the journals that were handed out and that no night's ledger shows yet."""
+    from recon.money import Money
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.journals import journals_out
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = journals_out(environment)
+    for one in found:
+        amount = Money.of_minor_units(one.amount, currency=one.currency)
+        say(
+            f"{one.journal_id}: {amount} for order {one.order_no or '-'} of {one.merchant_id}/"
+            f"{one.account_id}, handed out {one.handed_out_at:%Y-%m-%d %H:%M} UTC of run "
+            f"{one.run_id}"
+        )
+    say(f"{len(found)} journals are out and not yet seen in the books.")

@@ -18,6 +18,7 @@ from recon.matching.exact_rows import exact_matches, exact_tallies
 from recon.matching.grace import microseconds
 from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.joined_sets import Joined, join_sides
+from recon.matching.journal_parts import parts_of
 from recon.matching.journals import propose
 from recon.matching.ledger_side import JUDGED
 from recon.matching.marks import set_flags
@@ -182,9 +183,10 @@ def classified(
     journals = propose(
         frames.breaks,
         effects=frames.effects,
+        parts=parts_of(joined, break_sets=found.break_sets),
         rules=rules,
         date=business_date(as_of, rules=rules).isoformat(),
-        exported=sources.exported,
+        sources=sources,
     )
     states = outcomes.states()
     return Proof(

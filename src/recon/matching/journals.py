@@ -1,9 +1,10 @@
 """Journals that would put the books right, proposed for people to import. Nothing here books.
 
 A journal comes from the ledger's effect of a break whose money is proven and whose answer is to
-book it. Two lines, equal and opposite, between the clearing account of the gateway and the account
-that the code names. Its id is the break's id and a version: while an exported one waits to be
-booked, nothing is proposed for its break.
+book it. Two lines, equal and opposite, for each kind of entry that is missing, is there too often
+or has another amount: the clearing account of the gateway against the account of that kind. Its id
+is the break's id and a version: while an exported one waits to be booked, nothing is proposed for
+its break, and nothing ever for a break that two people wrote off.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,60 +13,77 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recon.matching.journal_parts import PARTS
 from recon.matching.result import JOURNAL_COLUMNS
-from recon.matching.sources import Exported
+from recon.matching.sources import Exported, Sources
 from recon.matching.total_rows import compared_sums
 from recon.model import BreakCode, ControlTotal
 from recon.rules import JournalAccounts, Rules
 
 _C = BreakCode
-COUNTER_ACCOUNT: Mapping[BreakCode, str] = {
-    _C.MISSING_IN_LEDGER: "sales",
-    _C.LEDGER_AMOUNT_MISMATCH: "sales",
-    _C.DUPLICATE_LEDGER_POSTING: "sales",
-    _C.BOOKED_NOT_AT_GATEWAY: "sales",
-    _C.REFUND_NOT_BOOKED: "refunds",
-    _C.CHARGEBACK_NOT_BOOKED: "chargebacks",
-    _C.CHARGEBACK_REVERSED_NOT_BOOKED: "chargebacks",
-    _C.PAYOUT_NOT_BOOKED: "payouts",
-    _C.PAYOUT_AMOUNT_MISMATCH: "payouts",
-}
-"""Codes that are answered by booking what the gateway shows, and the account on the other side.
+BOOKED = frozenset(
+    {
+        *(_C.MISSING_IN_LEDGER, _C.LEDGER_AMOUNT_MISMATCH, _C.DUPLICATE_LEDGER_POSTING),
+        *(_C.BOOKED_NOT_AT_GATEWAY, _C.REFUND_NOT_BOOKED, _C.CHARGEBACK_NOT_BOOKED),
+        *(_C.CHARGEBACK_REVERSED_NOT_BOOKED, _C.PAYOUT_NOT_BOOKED, _C.PAYOUT_AMOUNT_MISMATCH),
+    }
+)
+"""Codes that are answered by booking what the gateway shows.
 
 Others need a decision or evidence first: whether to refund, whose a movement is, what a status
 means.
 """
+UNDECIDED = frozenset(
+    {
+        *(_C.LEDGER_REFUND_ONLY, _C.CHARGEBACK_UNPROVEN, _C.CHARGEBACK_AFTER_REFUND),
+        *(_C.REFUND_UNCONFIRMED, _C.CAPTURE_UNCONFIRMED, _C.CANCEL_UNCONFIRMED),
+        *(_C.PAYOUT_UNCONFIRMED, _C.PAYOUT_FAILED, _C.LEDGER_PAYOUT_ONLY, _C.LEDGER_ONLY),
+        *(_C.FX_DIFFERENCE, _C.REFUND_FAILED_AFTER_ACCEPT, _C.OVER_REFUND),
+    }
+)
+"""Findings beside the primary code with which its amount is not proven."""
 
 
 def propose(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
+    parts: pd.DataFrame,
     rules: Rules,
     date: str,
-    exported: Sequence[Exported] = (),
+    sources: Sources,
 ) -> pd.DataFrame:
-    """The journals of tonight's breaks, one row per line (JOURNAL_COLUMNS); two lines each.
+    """The journals of tonight's breaks, one row per line (JOURNAL_COLUMNS), two for each part.
 
     Args:
         breaks: tonight's breaks.
         effects: what they mean on the leg of the ledger.
+        parts: the same by kind of entry (see journal_parts.parts_of).
         rules: the accounts; without them nothing is proposed.
         date: ISO business date that the journals are dated.
-        exported: what was handed out before, booked or not.
+        sources: what was handed out before, and which breaks two people agreed to write off.
     """
+    written_off = sources.agreed_write_offs or frozenset()
     rows = (
         []
         if rules.journal.accounts is None
         else [
             line
-            for row in _bookable(breaks, effects=effects)
-            for line in _lines(row, accounts=rules.journal.accounts, date=date, exported=exported)
+            for row in _bookable(breaks, effects=effects, parts=parts, written_off=written_off)
+            for line in _lines(
+                row, accounts=rules.journal.accounts, date=date, exported=sources.exported
+            )
         ]
     )
     frame = pd.DataFrame(rows, columns=[*JOURNAL_COLUMNS])
     texts = {name: "str" for name in JOURNAL_COLUMNS if name not in {"debit", "credit"}}
     return frame.astype({**texts, "debit": "int64", "credit": "int64"})
+
+
+def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
+    """Exported journals whose break still has an effect on the ledger in their currency."""
+    shown = shown_in_the_books(effects, exported=exported)
+    return [one for one in exported if not one.booked and one not in shown]
 
 
 def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
@@ -97,23 +115,25 @@ def journal_totals(
     yield from compared_sums("T12", name, left=moved, right=legs[chosen])
 
 
-def _bookable(breaks: pd.DataFrame, *, effects: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Effects on the ledger of the breaks that booking answers."""
-    wanted = breaks[breaks["code"].isin([code.value for code in COUNTER_ACCOUNT])]
-    # A second code of another account would have to share the amount: a person splits it.
-    others = wanted["flags"].map(lambda text: {*COUNTER_ACCOUNT} & {*text.split(";")})
-    fits = np.array(
-        [
-            len({COUNTER_ACCOUNT[BreakCode(one)] for one in {code, *also}}) == 1
-            for code, also in zip(wanted["code"], others, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-    wanted = wanted[fits]
+def _bookable(
+    breaks: pd.DataFrame,
+    *,
+    effects: pd.DataFrame,
+    parts: pd.DataFrame,
+    written_off: frozenset[str],
+) -> Iterator[dict[str, Any]]:
+    """The parts of the breaks that booking answers; of those whose parts are the whole effect."""
+    wanted = breaks[breaks["code"].isin([code.value for code in BOOKED])]
+    doubtful = wanted["flags"].map(lambda text: bool(UNDECIDED & {*text.split(";")}))
+    wanted = wanted[~(doubtful.astype("bool") | wanted["break_id"].isin(written_off))]
     cells = wanted[["break_id", "code", "order_no", "transaction_id"]]
     legs = effects[effects["leg"].eq("ledger") & effects["amount"].ne(0)]
-    joined = legs.merge(cells, on="break_id")
-    by = ["merchant_id", "account_id", "break_id", "currency"]
+    whole = parts.groupby(["break_id", "currency"])["amount"].sum().rename("known").reset_index()
+    legs = legs.merge(whole, on=["break_id", "currency"])
+    legs = legs[legs["amount"].eq(legs["known"])].drop(columns=["amount", "known"])
+    joined = legs.merge(parts, on=["break_id", "currency"]).merge(cells, on="break_id")
+    joined["rank"] = joined["part"].map(PARTS.index)
+    by = ["merchant_id", "account_id", "break_id", "currency", "rank"]
     for row in joined.sort_values(by, kind="stable").to_dict("records"):
         yield {str(name): value for name, value in row.items()}
 
@@ -121,7 +141,7 @@ def _bookable(breaks: pd.DataFrame, *, effects: pd.DataFrame) -> Iterator[dict[s
 def _lines(
     row: Mapping[str, Any], *, accounts: JournalAccounts, date: str, exported: Sequence[Exported]
 ) -> Iterator[dict[str, Any]]:
-    """Debit and credit of one journal; none while an exported one waits for the books."""
+    """Debit and credit of one part; none while an exported journal waits for the books."""
     before = [
         one
         for one in exported
@@ -130,20 +150,25 @@ def _lines(
     if any(not one.booked for one in before):
         return
     version = 1 + max((one.version for one in before), default=0)
-    code = BreakCode(row["code"])
-    effect, counter = int(row["amount"]), getattr(accounts, COUNTER_ACCOUNT[code])
+    effect, counter = int(row["amount"]), getattr(accounts, row["part"])
     debited, credited = accounts.clearing, counter
     if effect < 0:
         debited, credited = credited, debited
     named = row["order_no"] or row["transaction_id"]
+    code = BreakCode(row["code"])
     shared = {
-        "journal_id": f"{row['break_id']}-{row['currency']}-{version}",
+        "journal_id": journal_id(row["break_id"], row["currency"], version=version),
         "date": date,
         "text": f"{code.value.lower().replace('_', ' ')} {named}",
         **{name: row[name] for name in _NAMED},
     }
     yield {**shared, "account": debited, "debit": abs(effect), "credit": 0}
     yield {**shared, "account": credited, "debit": 0, "credit": abs(effect)}
+
+
+def journal_id(break_id: str, currency: str, *, version: int) -> str:
+    """The name of a journal, by which an import can refuse it the second time."""
+    return f"{break_id}-{currency}-{version}"
 
 
 _NAMED = ("merchant_id", "account_id", "currency", "order_no", "transaction_id", "break_id")

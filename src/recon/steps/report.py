@@ -30,6 +30,7 @@ from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
+from recon.steps.journals import handed_out
 from recon.steps.night_end import end_of
 from recon.steps.page_notes import page_notes
 from recon.steps.people import attention
@@ -123,6 +124,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         sides=result.sides,
         movements=result.movements,
         journals=result.journals,
+        handed_out=handed_out(result, inputs=inputs, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,
         rejects=sources.rejects,

@@ -1,10 +1,11 @@
 """Journals in the database: which were handed out, and which the books show."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from recon.matching.sources import Exported
 from recon.store.history import Event, append
@@ -59,6 +60,52 @@ def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]
         for row in found
         if row.journal_id in wanted
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A journal that was handed out."""
+
+    journal_id: str
+    merchant_id: str
+    account_id: str
+    break_id: str
+    currency: str
+    run_id: str
+    """Whose proposal it was."""
+    exported_at: datetime
+
+
+def not_seen_in_the_books(connection: Connection) -> list[Out]:
+    """Journals of all accounts that were handed out and that no night's ledger shows yet."""
+    table = exported_journal
+    found = connection.execute(
+        select(table)
+        .where(table.c.booked_in == "")
+        .order_by(table.c.exported_at, table.c.journal_id)
+    ).mappings()
+    return [_out(row) for row in found]
+
+
+def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
+    """Those of these journals that were handed out, by id."""
+    wanted = set(journal_ids)
+    found = connection.execute(select(exported_journal)).mappings()
+    return {row["journal_id"]: _out(row) for row in found if row["journal_id"] in wanted}
+
+
+def _out(row: RowMapping) -> Out:
+    return Out(**{name: row[name] for name in Out.__dataclass_fields__})
+
+
+def note_again(
+    connection: Connection, run: Run, *, journal_ids: Iterable[str], at: datetime
+) -> None:
+    """These were handed out once more, by name; the history keeps it."""
+    told = {"run": run.run_id}
+    append(
+        connection, [Event("journal", one, "exported again", told) for one in journal_ids], at=at
+    )
 
 
 def note_exported(

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from recon.matching.engine import reconcile
-from recon.matching.journals import shown_in_the_books
+from recon.matching.journals import BOOKED, shown_in_the_books
 from recon.matching.sources import Exported
+from tests.recon.matching.reason_sets import a_thousand
 
 ACCOUNTS = {
     "clearing": "1360",
@@ -70,15 +71,39 @@ def lines_of(frame: pd.DataFrame) -> list[tuple[str, int, int]]:
         ),
         pytest.param(
             lambda c: c.order("refunded").payment("refunded").entry(amount=9000),
+            [
+                ("1360", 1000, 0),
+                ("8400", 0, 1000),
+                ("8700", 10000, 0),
+                ("1360", 0, 10000),
+            ],
+            id="a-capture-too-small-and-a-refund-missing",
+        ),
+        pytest.param(
+            lambda c: (
+                c.order("refunded").payment("refunded").entry().entry("refund").entry("refund")
+            ),
+            [("1360", 10000, 0), ("8700", 0, 10000)],
+            id="a-refund-booked-twice",
+        ),
+        pytest.param(
+            lambda c: (
+                c.order().payment("chargeback").entry().entry("chargeback").entry("chargeback")
+            ),
+            [("1360", 10000, 0), ("6930", 0, 10000)],
+            id="a-chargeback-booked-twice",
+        ),
+        pytest.param(
+            lambda c: c.order().payment().ledger().entry("refund", amount=3000),
             [],
-            id="two-accounts-would-have-to-share",
+            id="a-capture-missing-beside-a-refund-that-a-person-must-judge",
         ),
     ],
 )
 def test_what_is_proposed(
     case: Any, build: Callable[[Any], Any], lines: list[tuple[str, int, int]]
 ) -> None:
-    """Two equal lines between the clearing account and the one that the code names, or none."""
+    """Two equal lines between the clearing account and that of the kind of entry, or none."""
     assert lines_of(journals_of(build(case))) == lines
 
 
@@ -118,3 +143,51 @@ def test_booked_is_what_the_ledger_shows(case: Any, new_case: Callable[[], Any])
 
     assert shown_in_the_books(before.effects, exported=handed) == []
     assert shown_in_the_books(after.effects, exported=handed) == handed
+
+
+def test_what_two_people_wrote_off_is_not_booked_as_well(case: Any) -> None:
+    """A write-off and a journal for one break would put the books wrong by its amount."""
+    case.order().payment().ledger().ruled(journal={"accounts": ACCOUNTS})
+    name = journals_of(case)["break_id"].iloc[0]
+    told = replace(case.sources(), agreed_write_offs=frozenset({name}))
+    result = reconcile(told, rules=case.rules, as_of=case.as_of, previous=None)
+
+    assert len(result.journals) == 0
+
+
+ENTRY_OF_ACCOUNT = {"8400": "capture", "8700": "refund", "6930": "chargeback", "1200": "payout"}
+"""Account of the books -> the type of entry that its journal is."""
+BOOKED_AS_A_DEBIT = frozenset({"refund", "chargeback", "payout"})
+
+
+def test_after_the_journals_are_booked_nothing_is_left_of_their_breaks_in_the_books(
+    case: Any,
+) -> None:
+    """Of a thousand random sets: each line is entered as its kind, and no difference remains."""
+    case, planted = a_thousand(case, seed=7, covered=True)
+    case.ruled(journal={"accounts": ACCOUNTS})
+    before = case.run()
+    lines = before.journals[before.journals["account"].ne(ACCOUNTS["clearing"])]
+    for number, line in enumerate(lines.to_dict("records")):
+        kind = ENTRY_OF_ACCOUNT[line["account"]]
+        forward = bool(line["debit"]) == (kind in BOOKED_AS_A_DEBIT)
+        case.entry(
+            kind if forward else f"{kind}_reversal",
+            entry_id=f"J{number}",
+            merchant_id=line["merchant_id"],
+            order_no=line["order_no"],
+            reference_no=f"J{number}",
+            currency=line["currency"],
+            amount=line["debit"] + line["credit"],
+        )
+    after = case.run()
+
+    assert len(lines) > 50
+    left = after.breaks[after.breaks["break_id"].isin(lines["break_id"])]
+    assert left["effect_ledger"].tolist() == [0] * len(left)
+    assert len(after.journals) == 0
+    alone = {name for name, rows in planted.items() if len(rows.get("gateway", [])) == 1}
+    assert not {*left.loc[left["merchant_id"].isin(alone), "code"]} & LEDGER_CODES
+
+
+LEDGER_CODES = {code.value for code in BOOKED}
