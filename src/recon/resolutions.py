@@ -110,6 +110,8 @@ class Taken:
     version: int
     row: int
     waits: bool
+    covers_cause: bool = False
+    """It came with the answer to another break of the same cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ def propose(
         date: ISO business date that the journals are dated.
         sources: what was handed out before, and which breaks two people agreed to write off.
     """
-    written_off = sources.agreed_write_offs or frozenset()
+    agreed = sources.agreed_write_offs
+    written_off = frozenset(() if agreed is None else agreed.breaks)
     rows = (
         []
         if rules.journal.accounts is None

@@ -141,6 +141,7 @@ def _judge(returned: Returned, *, night: _Night, brought: Import) -> tuple[Impor
         answers[row.break_id] = _new(row, break_id=row.break_id, kept=kept, night=night)
     for row in own:
         if row.scope == WHOLE_CAUSE and row.break_id in answers:
+            refusals += _uncovered(row, returned=returned, night=night)
             covered = list(_covered(row, returned=returned, night=night, taken=answers))
             answers.update({one.break_id: one for one in covered})
     blank = len(returned.rows) - len(own)
@@ -172,15 +173,42 @@ def _covered(
     row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
 ) -> Iterator[NewAnswer]:
     """The other breaks of the row's cause that nobody answered in this workbook."""
-    cause = night.breaks[row.break_id]["cause"]
-    if not cause:
-        return
-    spoken = {one.break_id for one in returned.rows if not one.answer.is_blank}
-    for break_id, found in night.breaks.items():
-        if found["cause"] != cause or break_id in spoken or break_id in taken:
+    for other in _of_cause(row, returned=returned, night=night):
+        if other.break_id in taken or not other.answer.is_blank or _is_stale(other, night=night):
             continue
-        new = _new(row, break_id=break_id, kept=night.kept.get(break_id), night=night)
+        new = _new(row, break_id=other.break_id, kept=night.kept.get(other.break_id), night=night)
         yield replace(new, covers_cause=True)
+
+
+def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
+    """The other rows whose break has the cause of this one's."""
+    cause = night.breaks[row.break_id]["cause"]
+    alike = {one for one, found in night.breaks.items() if cause and found["cause"] == cause}
+    return [one for one in returned.rows if one.break_id in alike - {row.break_id}]
+
+
+def _is_stale(row: ReturnedRow, *, night: _Night) -> bool:
+    kept = night.kept.get(row.break_id)
+    return row.version != (kept.version if kept else 0)
+
+
+def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[Refusal]:
+    """To what an answer for every break of a cause was not applied, so that nobody believes it."""
+    others = _of_cause(row, returned=returned, night=night)
+    if not others:
+        told = (
+            "no other break is known to have the same cause; the answer was taken for this break "
+            "alone: answer each of the others in its own row"
+        )
+        yield Refusal(row.cells["Applies to"], row.scope, told)
+    for other in others:
+        if other.answer.is_blank and _is_stale(other, night=night):
+            by = night.kept[other.break_id].by if other.break_id in night.kept else "nobody"
+            told = (
+                f"{by} answered this break of the same cause since the workbook was written; look "
+                "at the newest workbook first"
+            )
+            yield Refusal(other.cells["Resolution"], row.answer.resolution, told)
 
 
 def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Night) -> NewAnswer:
@@ -197,7 +225,10 @@ def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Ni
 
 def _taken(one: NewAnswer, *, night: _Night) -> Taken:
     order_no = str(night.breaks[one.break_id]["order_no"])
-    return Taken(one.break_id, order_no, one.answer, one.version, one.sheet_row, one.waits)
+    return Taken(
+        *(one.break_id, order_no, one.answer, one.version, one.sheet_row, one.waits),
+        covers_cause=one.covers_cause,
+    )
 
 
 def sentence_of(done: Import) -> str:
@@ -206,6 +237,9 @@ def sentence_of(done: Import) -> str:
         return f"{done.name} was imported before; nothing was done."
     waiting = sum(one.waits for one in done.taken)
     parts = [f"{len(done.taken)} answers taken"]
+    covered = sum(one.covers_cause for one in done.taken)
+    if covered:
+        parts.append(f"{covered} of them with the answer to another break of their cause")
     if waiting:
         parts.append(f"{waiting} of them write-offs that wait for a second person")
     parts += [f"{done.unchanged} unchanged", f"{done.blank} without an answer"]

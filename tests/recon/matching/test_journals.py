@@ -9,7 +9,7 @@ import pytest
 
 from recon.matching.engine import reconcile
 from recon.matching.journals import BOOKED, shown_in_the_books
-from recon.matching.sources import Exported
+from recon.matching.sources import AgreedWriteOffs, Exported
 from tests.recon.matching.reason_sets import a_thousand
 
 ACCOUNTS = {
@@ -149,7 +149,7 @@ def test_what_two_people_wrote_off_is_not_booked_as_well(case: Any) -> None:
     """A write-off and a journal for one break would put the books wrong by its amount."""
     case.order().payment().ledger().ruled(journal={"accounts": ACCOUNTS})
     name = journals_of(case)["break_id"].iloc[0]
-    told = replace(case.sources(), agreed_write_offs=frozenset({name}))
+    told = replace(case.sources(), agreed_write_offs=AgreedWriteOffs({name: ("EUR", 10000)}))
     result = reconcile(told, rules=case.rules, as_of=case.as_of, previous=None)
 
     assert len(result.journals) == 0

@@ -199,6 +199,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
     answer = {
         **{column.name: "" for column in break_answer.columns if column.name != "answer_id"},
         "break_id": result.breaks["break_id"].iloc[0],
+        "run_id": run_id,
         "merchant_id": "100042",
         "account_id": "100042001",
         "resolution": WRITE_OFF,

@@ -354,3 +354,23 @@ def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     assert {one.order_no for one in done.taken} == {one.order_no for one in paid[:3]}
     assert {one.answer.resolution for one in done.taken} == {"Order corrected"}
     assert not done.refusals
+    assert "3 answers taken, 2 of them with the answer to another break" in sentence_of(done)
+
+
+def test_an_answer_for_every_break_of_no_cause_says_that_it_is_for_one(merchant: Any) -> None:
+    """Two breaks alike have no cause that was found: the other one stays open, and it is told."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid]
+    merchant.drop("minor.csv", *rows)
+    merchant.night(workbooks=workbooks())
+    back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
+    back.answer("Order corrected", row=0)
+    back.write("Applies to", WHOLE_CAUSE, row=0)
+
+    done = take(merchant, back.save("answered.xlsx"))
+
+    assert len(done.taken) == 1
+    (refusal,) = done.refusals
+    assert refusal.value == WHOLE_CAUSE
+    assert "was taken for this break alone" in refusal.reason
