@@ -24,7 +24,7 @@ from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
 from recon.request_ids import RequestIds
 from recon.retention import Retention, retention_of
-from recon.rules import Rules
+from recon.rules import Rules, ZoneText
 from recon.settlement_folder import SettlementFolder
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
@@ -50,6 +50,8 @@ class LedgerSource(BaseModel):
     """Our column name -> theirs; absent means the same name."""
     layout: FileLayout | None = None
     """How a file is written; a query says by itself how it answers."""
+    zone: ZoneText = ""
+    """Of times without an offset; absent: that of business dates."""
 
     @model_validator(mode="after")
     def _one_layout(self) -> "LedgerSource":
@@ -284,13 +286,14 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
 
 
 def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Rules:
-    """The rules of reconciliation: rules.toml in its layers, or one file named on its own."""
-    if rules_file is not None:
-        if not rules_file.is_file():
-            msg = f"the rules file {rules_file} does not exist"
-            raise ConfigurationError(msg)
-        return Rules.of(_read_toml(rules_file), source=str(rules_file))
-    return Rules.of(load_tables("rules", config_dir=config_dir), source="rules.toml")
+    """The rules of reconciliation: rules.toml in its layers, a named file as the topmost one."""
+    tables = load_tables("rules", config_dir=config_dir)
+    if rules_file is None:
+        return Rules.of(tables, source="rules.toml")
+    if not rules_file.is_file():
+        msg = f"the rules file {rules_file} does not exist"
+        raise ConfigurationError(msg)
+    return Rules.of(overlay(tables, over=_read_toml(rules_file)), source=str(rules_file))
 
 
 def _accounts(tables: Tables) -> dict[str, AccountSettings]:

@@ -258,12 +258,22 @@ def test_without_accounts_the_message_says_none(environment: dict[str, str]) -> 
         load_settings(environment).account("1", account_id="2")
 
 
-def test_a_rules_file_of_its_own_replaces_the_layers(tmp_path: Path) -> None:
-    """`--rules` reads that file alone; a file that is not there is an error, not the defaults."""
-    alone = tmp_path / "strict.toml"
-    alone.write_text("[payment_status]\n2000 = 'authorised'\n")
+def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path: Path) -> None:
+    """`--rules` merges as RECON_CONFIG_DIR does; a file that is not there is an error."""
+    layer = tmp_path / "config"
+    layer.mkdir()
+    (layer / "rules.toml").write_text(
+        "[payment_status]\n2000 = 'pending'\n5000 = 'cancelled'\n[grace]\nhard_limit = '7bd'\n"
+    )
+    named = tmp_path / "strict.toml"
+    named.write_text("[payment_status]\n2000 = 'authorised'\n[grace]\nrefund_visible = '1bd'\n")
 
-    assert load_rules(config_dir=None, rules_file=alone).payment_status == {"2000": "authorised"}
+    rules = load_rules(config_dir=layer, rules_file=named)
+
+    words = {"3000": "paid", "4100": "refunded", "5000": "cancelled", "2000": "authorised"}
+    assert rules.payment_status == words
+    assert (rules.grace.refund_visible, rules.grace.hard_limit) == ("1bd", "7bd")
+    assert rules.answer_of("2") == "not_found"
     with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
         load_rules(config_dir=None, rules_file=tmp_path / "absent.toml")
 

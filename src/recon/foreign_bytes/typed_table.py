@@ -117,8 +117,8 @@ def read_table(
         kind: which table it is.
         rules: how the gateway's fields are to be read.
         layout: how the file is written.
-        zone: of timestamps without an offset; the layout's comes first, then this, then the
-            rules' for the gateway, else UTC.
+        zone: of timestamps without an offset; the layout's comes first, then this, then that of
+            the gateway for its own, else that of business dates.
         schema: another layout of this kind, such as the inbox file's.
 
     Raises:
@@ -172,7 +172,8 @@ def reading_of(
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
     local = ZoneInfo(layout.zone) if layout.zone else zone
-    local = local or zone_of(rules.gateway.timezone if schema.kind is SourceKind.GATEWAY else "UTC")
+    of_gateway = schema.kind is SourceKind.GATEWAY
+    local = local or zone_of(rules.gateway.timezone if of_gateway else rules.calendar.timezone)
     for column in schema.columns:
         problems = _read_column(reading, column, kind=schema.kind, zone=local)
         problems |= _blanks(reading, column, excused=without_payment)

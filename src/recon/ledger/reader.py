@@ -39,7 +39,8 @@ def read_ledger(
 ) -> Ledger:
     """The entries of a file or a query, its rejects, and its counts.
 
-    `zone` is that of timestamps without an offset, UTC by default. With `rows_max` a query gives
+    `zone` is that of timestamps without an offset, by default the source's own, else that of
+    business dates. With `rows_max` a query gives
     its first rows only, to be looked at; a file is read whole.
 
     Raises:
@@ -49,6 +50,7 @@ def read_ledger(
     """
     schema = schema_of(SourceKind.LEDGER)
     layout = _layout_of(source)
+    zone = zone or (ZoneInfo(source.zone) if source.zone else None)
     refuse_wrong_mapping(source)
     if source.path is not None:
         table = read_table(

@@ -44,7 +44,7 @@ class Evidence:
     """The set whose break explains a set, else negative."""
     counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
     """What `agreeing` found, by its columns: several causes ask the same."""
-    dated: list[set[tuple[str, str, int]]] = field(default_factory=list)
+    dated: list[dict[tuple[str, str, int], int]] = field(default_factory=list)
     """What `agreeing_days` found, once it was asked."""
 
     def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
@@ -58,23 +58,28 @@ class Evidence:
         counts = np.bincount(numbers[self.exact.rows["orders"]], minlength=len(places))
         return dict(zip(places, counts.tolist(), strict=True))
 
-    def agreeing_days(self) -> set[tuple[str, str, int]]:
-        """Merchants, accounts and business dates on which an exact set was paid."""
+    def agreeing_days(self) -> dict[tuple[str, str, int], int]:
+        """How many exact sets were paid, by merchant, account and business date."""
         if not self.dated:
             self.dated.append(self._dated())
         return self.dated[0]
 
-    def _dated(self) -> set[tuple[str, str, int]]:
+    def _dated(self) -> dict[tuple[str, str, int], int]:
         keys, rows = self.exact.keys, self.exact.rows["gateway"]
         instants = instants_of(self.whole.gateway["transaction_date"])[rows]
         known = instants != NO_INSTANT
         account = keys.account[keys.of["gateway"][rows]][known]
         size = max(len(keys.accounts), 1)
         minutes = instants[known] // MINUTE_MICROSECONDS
-        minute, place = np.divmod(pd.unique(minutes * size + account), size)
+        numbers, distinct = pd.factorize(minutes * size + account)
+        minute, place = np.divmod(np.asarray(distinct, dtype=np.int64), size)
         days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)
-        found = {*zip(place.tolist(), days.tolist(), strict=True)}
-        return {(keys.accounts[one][0], keys.accounts[one][1], day) for one, day in found}
+        sums: dict[tuple[str, str, int], int] = {}
+        counts = np.bincount(numbers, minlength=len(distinct)).tolist()
+        for one, day, count in zip(place.tolist(), days.tolist(), counts, strict=True):
+            key = keys.accounts[one][0], keys.accounts[one][1], day
+            sums[key] = sums.get(key, 0) + count
+        return sums
 
     def file_of_sets(self, source: str) -> "pd.Series[str]":
         """The file of the first row of every set that has one (index: set)."""

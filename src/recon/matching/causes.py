@@ -2,9 +2,10 @@
 
 A cause is only claimed on evidence that could have spoken against it: a scale needs nearly every
 compared amount of the file to be off by the same power of ten, a missing day needs the source to
-have nothing of that day. What is merely alike is left without a cause.
+have next to nothing of that day. What is merely alike is left without a cause.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 
@@ -143,8 +144,11 @@ def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
         yield rows.index, told
 
 
-def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str) -> "Finder":
-    """A business date of which a source has nothing, although the gateway has payments."""
+def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str, few: str) -> "Finder":
+    """A business date of which a source has next to nothing, although the gateway has payments.
+
+    `told` is said where it has nothing at all, `few` where a few strayed into the date.
+    """
 
     def find(breaks: Breaks, evidence: Evidence) -> Found:
         chosen = breaks[breaks["code"].eq(code)]
@@ -154,12 +158,16 @@ def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str) -> "Fi
         days = business_days(sets[dated].to_numpy(dtype=np.int64), calendar=calendar)
         places = (sets[name] for name in ACCOUNT)
         place = pd.Series(list(zip(*places, days.tolist(), strict=True)))
-        present = {*place[sets[lacking].ne(0).to_numpy()]} | evidence.agreeing_days()
+        present = Counter(place[sets[lacking].ne(0).to_numpy()])
+        present.update(evidence.agreeing_days())
         for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
             _, account, day = place[rows["set"].iloc[0]]
-            if key not in present and day != NO_INSTANT:
-                dated_of = date.fromordinal(EPOCH + day)
-                yield rows.index, told.format(day=dated_of, account=account)
+            strays = present[key]
+            every = len(rows) + strays
+            if day != NO_INSTANT and len(rows) >= SHARE_MIN * every:
+                words = {"day": date.fromordinal(EPOCH + day), "account": account}
+                said = few if strays else told
+                yield rows.index, said.format(**words, strays=strays, every=every)
 
     return find
 
@@ -184,6 +192,10 @@ FINDERS: tuple[Finder, ...] = (
         lacking="order_state",
         dated="transaction_date",
         told="No order file has an order of {day} for account {account}: is a file missing?",
+        few=(
+            "The order files have only {strays} of {every} payments of {day} for account "
+            "{account}: is a file missing?"
+        ),
     ),
     _missing_day(
         BreakCode.MISSING_IN_LEDGER,
@@ -192,6 +204,10 @@ FINDERS: tuple[Finder, ...] = (
         told=(
             "The ledger has no capture of payments of {day} in account {account}: "
             "is a posting run missing?"
+        ),
+        few=(
+            "The ledger has a capture of only {strays} of {every} payments of {day} in account "
+            "{account}: is a posting run missing?"
         ),
     ),
 )

@@ -168,8 +168,11 @@ def test_columns_may_come_in_any_order(order_csv: Write, header: str) -> None:
 
 
 def test_local_times_are_of_the_sources_zone(order_csv: Write, header: str) -> None:
-    """UTC unless the source is configured otherwise."""
+    """That of business dates, UTC by default, unless the source is configured otherwise."""
     path = order_csv(f"{header}\n{ROW.replace('Z', '')}\n")
+    tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
+    theirs = read_table(path, kind=SourceKind.ORDERS, rules=tokyo)
+    assert theirs.frame["ordered_at"][0].isoformat() == "2026-01-05T01:00:00+00:00"
     table = read_table(path, kind=SourceKind.ORDERS, rules=Rules(), zone=ZoneInfo("Asia/Hong_Kong"))
     assert orders(path).frame["ordered_at"][0].isoformat() == "2026-01-05T10:00:00+00:00"
     assert table.frame["ordered_at"][0].isoformat() == "2026-01-05T02:00:00+00:00"

@@ -50,6 +50,24 @@ def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
     assert (counted.kind, counted.rows_read, counted.rows_accepted) == (SourceKind.LEDGER, 1, 1)
 
 
+def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path: Path) -> None:
+    """A database that keeps local time says nothing of its zone: the settings do."""
+    row = (*ROW[:-1], "2026-01-05 10:00:00")
+    books = {"url": database(tmp_path, row), "query": QUERY}
+    tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
+
+    hours = [
+        read_ledger(LedgerSource.model_validate(source), environment={}, rules=tokyo)
+        .entries["booked_at"][0]
+        .hour
+        for source in (books, {**books, "zone": "Asia/Kolkata"})
+    ]
+
+    assert hours == [1, 4]
+    with pytest.raises(ValidationError, match="Asia/Nowhere"):
+        LedgerSource.model_validate({**books, "zone": "Asia/Nowhere"})
+
+
 def test_tables_have_the_columns_that_the_engine_reads() -> None:
     """Every column of the contract is read, and none beside it."""
     made = {"answer", *PLACE_COLUMNS}

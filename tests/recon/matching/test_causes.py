@@ -145,3 +145,30 @@ def test_the_orders_of_another_merchant_do_not_hide_a_missing_file(make_case: Ma
     assert {*case.run().breaks["cause"]} == {
         "No order file has an order of 2026-10-01 for account 1: is a file missing?"
     }
+
+
+def test_a_missing_posting_day_is_told_although_an_entry_strays_in_it(make_case: MakeCase) -> None:
+    """One payment of the day is booked, by hand or late: the other nine are still one cause."""
+    case = many(make_case().ledger(), count=10)
+    case.entry(order_no="A0", transaction_id="T0")
+
+    (told,) = causes(case)
+    assert told.startswith("The ledger has a capture of only 1 of 10 payments of 2026-10-01 in")
+
+
+def test_a_missing_order_file_is_told_although_an_order_strays_in_it(make_case: MakeCase) -> None:
+    """A stray that agrees in every leg is counted as well as one that does not."""
+    case = many(make_case(), count=10, order={"status": "absent"})
+    case.order(order_no="A0")
+
+    (told,) = causes(case)
+    assert told.startswith("The order files have only 1 of 10 payments of 2026-10-01 for account 1")
+
+
+def test_a_day_of_which_half_is_booked_has_no_cause(make_case: MakeCase) -> None:
+    """Three of six are no missing run."""
+    case = many(make_case().ledger(), count=6)
+    for number in range(3):
+        case.entry(order_no=f"A{number}", transaction_id=f"T{number}")
+
+    assert causes(case) == {""}
