@@ -17,7 +17,7 @@ from typing import Any, Self
 from recon import __version__
 from recon.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, Workers
 from recon.errors import ClusterError, ConfigurationError, ReconError
-from recon.settings import key_of_file
+from recon.keys import key_of_file
 
 RETRIES = 3
 """So often a part is done again whose worker died, or which met an error of a worker."""

@@ -5,7 +5,6 @@ checkout in an editable install), overlaid key by key by the same-named files in
 `RECON_CONFIG_DIR`. The environment is an argument, never read here from the process.
 """
 
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from recon.cluster import ClusterSettings, cluster_of
 from recon.errors import ConfigurationError
 from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
+from recon.keys import OwnSignKey, SignKeys, given, secret_of
 from recon.limits import Limits, limits_of
 from recon.mistakes import problems_of
 from recon.night_schedule import NightSchedule
@@ -28,8 +28,6 @@ from recon.rules import Rules, ZoneText
 from recon.settlement_folder import SettlementFolder
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
-KEY_FILE_BYTES_MAX = 4_096
-SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
@@ -77,10 +75,9 @@ class LedgerSource(BaseModel):
         return self
 
 
-class AccountSettings(BaseModel):
+class AccountSettings(OwnSignKey):
     """One account of one merchant (`[accounts."<merchant>/<account>"]` of merchants.toml)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str = ""
     """The merchant's name for people."""
     inbox: Path
@@ -144,7 +141,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True)
     database_url: SecretStr
     gateway_base_url: str
-    sign_key: SecretStr
+    sign_keys: SignKeys
     seal_key: SecretStr | None = None
     """Under which payees' bank details rest; only payouts need it."""
     gateway: GatewaySettings
@@ -240,11 +237,13 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     """
     config_dir = config_dir_of(environment)
     accounts = _accounts(load_tables("merchants", config_dir=config_dir))
+    sign_keys = SignKeys(environment, accounts)
+    sign_keys.refuse_nothing_given()
     return Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
-        sign_key=_sign_key(environment),
-        seal_key=_seal_key(environment),
+        sign_keys=sign_keys,
+        seal_key=secret_of(environment, "RECON_SEAL_KEY"),
         gateway=_checked(
             GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
         ),
@@ -281,7 +280,7 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
         review_flags=_checked(GatewaySettings, gateway, source="gateway.toml").review_flags,
-        seal_key=_seal_key(environment),
+        seal_key=secret_of(environment, "RECON_SEAL_KEY"),
     )
 
 
@@ -317,66 +316,14 @@ def _checked(model: type[Checked], tables: Any, *, source: str) -> Checked:
         raise ConfigurationError(problems_of(error, source=source)) from None
 
 
-def _sign_key(environment: Mapping[str, str]) -> SecretStr:
-    if _given(environment, "RECON_SIGN_KEY"):
-        return SecretStr(environment["RECON_SIGN_KEY"])
-    if not _given(environment, "RECON_SIGN_KEY_FILE"):
-        msg = "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the key"
-        raise ConfigurationError(msg)
-    return SecretStr(key_of_file(Path(environment["RECON_SIGN_KEY_FILE"])))
-
-
-def _seal_key(environment: Mapping[str, str]) -> SecretStr | None:
-    if _given(environment, "RECON_SEAL_KEY"):
-        return SecretStr(environment["RECON_SEAL_KEY"])
-    if _given(environment, "RECON_SEAL_KEY_FILE"):
-        return SecretStr(key_of_file(Path(environment["RECON_SEAL_KEY_FILE"])))
-    return None
-
-
-def key_of_file(path: Path) -> str:
-    """A secret from a file that only its owner can read.
-
-    Raises:
-        ConfigurationError: no such file, others can read it, or it holds no key.
-    """
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            msg = f"the key file {path} is not a regular file"
-            raise ConfigurationError(msg)
-        mode = stat.S_IMODE(status.st_mode)
-        if mode not in SAFE_KEY_MODES:
-            msg = f"the key file {path} has mode {mode:04o}; others can read it: chmod 600 {path}"
-            raise ConfigurationError(msg)
-        if status.st_size > KEY_FILE_BYTES_MAX:
-            msg = f"the key file {path} is larger than {KEY_FILE_BYTES_MAX} bytes: not a key"
-            raise ConfigurationError(msg)
-        key = path.read_bytes().decode().strip()
-    except UnicodeDecodeError as error:
-        msg = f"the key file {path} is not UTF-8 (byte {error.start})"
-        raise ConfigurationError(msg) from None
-    except OSError as error:
-        msg = f"the key file {path} cannot be read: {error.strerror}"
-        raise ConfigurationError(msg) from error
-    if not key:
-        msg = f"the key file {path} holds no key"
-        raise ConfigurationError(msg)
-    return key
-
-
 def config_dir_of(environment: Mapping[str, str]) -> Path | None:
     """The folder of the merchant's own files."""
     folder = environment.get("RECON_CONFIG_DIR", "").strip()
     return Path(folder) if folder else None
 
 
-def _given(environment: Mapping[str, str], name: str) -> bool:
-    return bool(environment.get(name, "").strip())
-
-
 def _required(environment: Mapping[str, str], name: str) -> str:
-    if not _given(environment, name):
+    if not given(environment, name):
         msg = f"the environment variable {name} is not set (`recon doctor` lists what is needed)"
         raise ConfigurationError(msg)
     return environment[name]

@@ -28,6 +28,7 @@ from sqlalchemy import Connection
 
 from recon.errors import ReconError, StoreError
 from recon.gateway_adapter.money import GatewayOfMoney
+from recon.keys import SignKeys
 from recon.limits import Limits
 from recon.model import InstructionKind, InstructionState, Mode, NightRequest
 from recon.rules import GatewayRules, Rules
@@ -118,7 +119,7 @@ def settings_of(folder: Path) -> Settings:
     return Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url="http://127.0.0.1:9",
-        sign_key=SecretStr("sandbox"),
+        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
         gateway=GatewaySettings(deadline_seconds=10),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
         accounts={f"{MERCHANT}/{ACCOUNT}": account_of(folder)},

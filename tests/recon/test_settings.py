@@ -7,8 +7,6 @@ import pytest
 from recon.errors import ConfigurationError
 from recon.settings import (
     CONFIG_FILE_BYTES_MAX,
-    KEY_FILE_BYTES_MAX,
-    Settings,
     bundled_config_dir,
     load_rules,
     load_settings,
@@ -85,72 +83,6 @@ def test_a_missing_variable_is_named(
         environment[variable] = value
     with pytest.raises(ConfigurationError, match=f"variable {variable} is not set.*recon doctor"):
         load_settings(environment)
-
-
-def test_a_missing_key_names_both_ways_to_give_it(environment: dict[str, str]) -> None:
-    """The signing key comes from a variable or from a file that nobody else can read."""
-    del environment["RECON_SIGN_KEY"]
-    with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
-        load_settings(environment)
-
-
-def with_key_file(environment: dict[str, str], path: Path) -> Settings:
-    """Settings whose key comes from a file."""
-    del environment["RECON_SIGN_KEY"]
-    environment["RECON_SIGN_KEY_FILE"] = str(path)
-    return load_settings(environment)
-
-
-def key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
-    """A key file of that mode."""
-    path = folder / "key"
-    path.write_bytes(content)
-    path.chmod(mode)
-    return path
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o400])
-def test_a_key_file_is_read_without_its_line_end(
-    environment: dict[str, str], tmp_path: Path, mode: int
-) -> None:
-    """The newline that an editor adds is not part of the key."""
-    settings = with_key_file(environment, key_file(tmp_path, KEY.encode() + b"\n", mode))
-
-    assert settings.sign_key.get_secret_value() == KEY
-
-
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o700])
-def test_a_key_file_that_others_can_read_is_refused(
-    environment: dict[str, str], tmp_path: Path, mode: int
-) -> None:
-    """The message gives the mode and the command that mends it."""
-    with pytest.raises(ConfigurationError, match=rf"mode {mode:04o}.*chmod 600 "):
-        with_key_file(environment, key_file(tmp_path, KEY.encode(), mode))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "holds no key"),
-        (b" \n", "holds no key"),
-        (b"\xff\xfe", r"not UTF-8 \(byte 0\)"),
-        (b"k" * (KEY_FILE_BYTES_MAX + 1), "larger than 4096 bytes: not a key"),
-    ],
-)
-def test_a_key_file_without_a_key_is_refused(
-    environment: dict[str, str], tmp_path: Path, content: bytes, message: str
-) -> None:
-    """Nothing is ever signed with an empty or a cut key."""
-    with pytest.raises(ConfigurationError, match=message):
-        with_key_file(environment, key_file(tmp_path, content))
-
-
-def test_a_key_file_that_is_no_file_is_refused(environment: dict[str, str], tmp_path: Path) -> None:
-    """An absent file and a folder are named; a folder would otherwise fail much later."""
-    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
-        with_key_file(dict(environment), tmp_path / "absent")
-    with pytest.raises(ConfigurationError, match="not a regular file"):
-        with_key_file(environment, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,11 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
     """The gateway's interface and our credentials, checked before anything is sent.
 
     Raises:
-        ConfigurationError: profiles, signature, status map, base URL, proxy or certificates are
-            wrong.
+        ConfigurationError: profiles, signature, status map, base URL, key, proxy or certificates
+            are wrong.
     """
     gateway = settings.gateway
+    key = settings.sign_keys.of(f"{merchant_id}/{account_id}")
     route = Route(
         proxy=gateway.proxy,
         ca_file=gateway.ca_file,
@@ -60,7 +61,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
                 status_map=settings.interface["status_map"],
                 profile=settings.gateway.profile,
             ),
-            credentials=Credentials(merchant_id, account_id, settings.sign_key),
+            credentials=Credentials(merchant_id, account_id, key),
             settings=settings,
             route=route,
         )

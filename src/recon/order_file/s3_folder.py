@@ -12,8 +12,8 @@ from s3fs import S3FileSystem
 
 from recon.errors import ConfigurationError, SourceUnreadableError
 from recon.file_sources import RemoteSource
+from recon.keys import key_of_file
 from recon.order_file.fetching import NAMES_MAX, RemoteFile
-from recon.settings import key_of_file
 
 CONNECT_SECONDS = 20
 SILENCE_SECONDS = 60

@@ -34,7 +34,6 @@ from recon.uptime import uptime_of
 NEEDED_VARIABLES = (
     ("RECON_DATABASE_URL",),
     ("RECON_GATEWAY_BASE_URL",),
-    ("RECON_SIGN_KEY", "RECON_SIGN_KEY_FILE"),
     ("RECON_CONFIG_DIR",),
 )
 """What a night needs from its environment; of several names one is enough."""

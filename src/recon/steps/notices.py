@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from recon.errors import ConfigurationError, ReconError, UsageError
+from recon.keys import key_of_file
 from recon.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 from recon.model import ALARMS, Mode
 from recon.notices import STOPPED, Notice
-from recon.settings import Settings, key_of_file
+from recon.settings import Settings
 from recon.steps.environment import Environment
 from recon.steps.night_end import NightEnd, end_of
 from recon.store import history, results, runs

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from recon.approvers import Approver
 from recon.errors import ConfigurationError, ReconError
+from recon.keys import key_of_file
 from recon.model import Answer, GatewayState
 from recon.rules import Rules
-from recon.settings import Settings, key_of_file
+from recon.settings import Settings
 from recon.store import notification_rows
 from recon.store.code_rows import SeenCode, codes_seen
 from recon.store.engine import Store

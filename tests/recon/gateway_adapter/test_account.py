@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.account import GatewayAccount, gateway_account
 from recon.gateway_client import Route
+from recon.keys import SignKeys
 from recon.rules import Rules
 from recon.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 
@@ -18,7 +19,7 @@ def account_with(base_url: str = "https://gateway.example.test", **changes: Any)
     settings = Settings(
         database_url=SecretStr("sqlite://"),
         gateway_base_url=base_url,
-        sign_key=SecretStr("sandbox"),
+        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
         gateway=GatewaySettings.model_validate(changes),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
         accounts={},

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from recon.errors import ConfigurationError, Defect
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.money import GatewayOfMoney
+from recon.keys import SignKeys
 from recon.model import GatewayState, InstructionKind, Outcome
 from recon.rules import Rules
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
@@ -37,7 +38,7 @@ def _gateway(
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=base_url,
-        sign_key=SecretStr(key),
+        sign_keys=SignKeys({"RECON_SIGN_KEY": key}, {}),
         gateway=GatewaySettings(connect_timeout_seconds=1, deadline_seconds=2),
         interface=interface,
         accounts={},
@@ -166,7 +167,7 @@ def test_a_wrong_interface_file_is_named(sandbox: RunningSandbox) -> None:
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=sandbox.base_url,
-        sign_key=SecretStr("sandbox"),
+        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
         gateway=GatewaySettings(),
         interface={
             **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},

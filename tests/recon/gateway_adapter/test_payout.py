@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_client import PreparedRequest, RawReply
+from recon.keys import SignKeys
 from recon.model import GatewayState, InstructionKind
 from recon.rules import Rules
 from recon.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
@@ -50,7 +51,7 @@ def _gateway(key: SecretStr | None = KEY) -> GatewayOfMoney:
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url="http://127.0.0.1:1",
-        sign_key=SecretStr("sandbox"),
+        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
         seal_key=key,
         gateway=GatewaySettings(),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},

@@ -1,0 +1,135 @@
+"""Secrets from the environment or from files that only their owner reads: who gets which.
+
+An account that names a key of its own never falls back to the one of the installation, and its key
+is read only by what works for that account: a mistake there stops nobody else.
+"""
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
+
+from recon.errors import ConfigurationError
+
+KEY_FILE_BYTES_MAX = 4_096
+SAFE_KEY_MODES = frozenset({0o600, 0o400})
+
+
+class OwnSignKey(BaseModel):
+    """Where the signing key of one account is, when it has its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    sign_key_env: str = ""
+    """The variable that holds it."""
+    sign_key_file: Path | None = None
+    """Or the file, of mode 0600 or 0400."""
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> "OwnSignKey":
+        if self.sign_key_env and self.sign_key_file:
+            msg = "name one of sign_key_env and sign_key_file"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the account names a key at all."""
+        return bool(self.sign_key_env or self.sign_key_file)
+
+
+@dataclass(frozen=True, slots=True)
+class SignKeys:
+    """The signing keys of an installation, each read when its account is worked for."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    own: Mapping[str, OwnSignKey]
+    """By "<merchant_id>/<account_id>"; the others use the key of the installation."""
+
+    def of(self, account: str) -> SecretStr:
+        """The key of one account.
+
+        Raises:
+            ConfigurationError: naming the variable or file that is missing or wrong.
+        """
+        named = self.own.get(account)
+        if named is None or not named.is_own:
+            return self._shared()
+        if named.sign_key_file:
+            return SecretStr(key_of_file(named.sign_key_file))
+        if not given(self.environment, named.sign_key_env):
+            msg = (
+                f'merchants.toml: accounts."{account}": sign_key_env names {named.sign_key_env}, '
+                "which is not set; the key of other accounts is not used for it"
+            )
+            raise ConfigurationError(msg)
+        return SecretStr(self.environment[named.sign_key_env])
+
+    def refuse_nothing_given(self) -> None:
+        """Some account can be signed for.
+
+        Raises:
+            ConfigurationError: there is no key of the installation, and an account needs it.
+        """
+        if not self.own or not all(named.is_own for named in self.own.values()):
+            self._shared()
+
+    def _shared(self) -> SecretStr:
+        key = secret_of(self.environment, "RECON_SIGN_KEY")
+        if key is None:
+            msg = (
+                "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the "
+                "key, or give every account its own (sign_key_env in merchants.toml)"
+            )
+            raise ConfigurationError(msg)
+        return key
+
+
+def secret_of(environment: Mapping[str, str], name: str) -> SecretStr | None:
+    """The secret in variable `name`, or in the file that `name`_FILE names; None without both.
+
+    Raises:
+        ConfigurationError: the file is not one that only its owner reads.
+    """
+    if given(environment, name):
+        return SecretStr(environment[name])
+    if given(environment, f"{name}_FILE"):
+        return SecretStr(key_of_file(Path(environment[f"{name}_FILE"])))
+    return None
+
+
+def given(environment: Mapping[str, str], name: str) -> bool:
+    """Whether a variable is set to more than white space."""
+    return bool(environment.get(name, "").strip())
+
+
+def key_of_file(path: Path) -> str:
+    """A secret from a file that only its owner can read.
+
+    Raises:
+        ConfigurationError: no such file, others can read it, or it holds no key.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            msg = f"the key file {path} is not a regular file"
+            raise ConfigurationError(msg)
+        mode = stat.S_IMODE(status.st_mode)
+        if mode not in SAFE_KEY_MODES:
+            msg = f"the key file {path} has mode {mode:04o}; others can read it: chmod 600 {path}"
+            raise ConfigurationError(msg)
+        if status.st_size > KEY_FILE_BYTES_MAX:
+            msg = f"the key file {path} is larger than {KEY_FILE_BYTES_MAX} bytes: not a key"
+            raise ConfigurationError(msg)
+        key = path.read_bytes().decode().strip()
+    except UnicodeDecodeError as error:
+        msg = f"the key file {path} is not UTF-8 (byte {error.start})"
+        raise ConfigurationError(msg) from None
+    except OSError as error:
+        msg = f"the key file {path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    if not key:
+        msg = f"the key file {path} holds no key"
+        raise ConfigurationError(msg)
+    return key
