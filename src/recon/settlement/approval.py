@@ -130,9 +130,9 @@ def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> 
     return ""
 
 
-def requesters_of(items: Iterable[Instruction]) -> set[str]:
-    """People who asked for an instruction themselves; order files are nobody."""
-    asked = (re.match(ASKED_BY_HAND, item.hold) for item in items)
+def requesters_of(holds: Iterable[str]) -> set[str]:
+    """People who asked for an instruction themselves, by what it waited for; files are nobody."""
+    asked = (re.match(ASKED_BY_HAND, hold) for hold in holds)
     return {match[1] for match in asked if match}
 
 

@@ -6,7 +6,7 @@ and any change makes it another one. Approving sends nothing: the next night doe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +21,11 @@ from recon.settlement.approval import (
     requesters_of,
 )
 from recon.settlement.instruction import Instruction
+from recon.settlement.terms import terms_of
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, key_of, refuse_unproven
 from recon.store import approval_rows, instruction_rows
+from recon.store.bound_rows import TERMS, holds_of, refuse_changed
 from recon.store.history import append
 from recon.store.journal import move
 
@@ -80,6 +82,7 @@ def approve(
             first = None
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
+            refuse_changed(connection, wanted.items)
             _refuse(problem_of_first(person.declared))
             calendar = environment.settings.rules.business_calendar
             approval_rows.save_first(
@@ -111,24 +114,24 @@ def _second(
     person: Person,
     environment: Environment,
 ) -> None:
+    refuse_changed(connection, wanted.items)
+    ids = approval_rows.ids_of(wanted.items)
     _refuse(
         problem_of_second(
             person.declared,
             wanted=wanted,
-            others={first.by, *requesters_of(wanted.items)},
+            others={first.by, *requesters_of(holds_of(connection, ids))},
             key=lambda name: key_of(name, environment=environment),
         )
     )
     both = f"{first.by}, {person.word.told}"
-    events = [
-        move(
-            connection,
-            item,
-            to=InstructionState.APPROVED,
-            values={"approved_by": both[:255], "approved_at": person.word.at, "hold": ""},
-        )
+    values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
+    moved = [
+        (item, move(connection, item, to=InstructionState.APPROVED, values=values))
         for item in wanted.items
     ]
+    # What both of them saw is bound, not only that they said yes.
+    events = [replace(event, data={**event.data, TERMS: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
     approval_rows.save_second(connection, first, word=person.word)
 

@@ -7,7 +7,7 @@ from recon.settlement.gate import Gate
 from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.environment import Environment
 from recon.steps.restore import resolve_pending, restored_since
-from recon.store import answers, history, ledger_rows, proofs, runs
+from recon.store import answers, bound_rows, history, ledger_rows, proofs, runs
 from recon.store.runs import Run
 from recon.store.verified_head import NOTHING, keep_verified, verified
 
@@ -44,4 +44,8 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
     head, problem = history.verify(connection, after=before)
     if not problem:
         keep_verified(folder, head)
-    return problem or history.strayed_instruction(connection)
+    return (
+        problem
+        or history.strayed_instruction(connection)
+        or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
+    )

@@ -12,12 +12,13 @@ from typing import Any
 
 from recon.errors import SourceMissingError
 from recon.figures import NightFigures
+from recon.model import InstructionState
 from recon.steps.environment import Environment, account_of
 from recon.steps.reconcile import RECONCILED
 from recon.steps.report import figures_of
 from recon.steps.restore import link_missing
 from recon.steps.sign_off import later_run
-from recon.store import history, results, runs
+from recon.store import bound_rows, history, results, runs
 from recon.store.runs import FinishedRun
 
 
@@ -66,7 +67,8 @@ def verify(
         head, broken = history.verify(connection)
         finished = runs.finished(connection)
         strayed = history.strayed_instruction(connection)
-        problems = [one for one in (broken, strayed, *cut) if one]
+        changed = bound_rows.changed_instructions(connection, states=InstructionState)
+        problems = [one for one in (broken, strayed, *cut, *changed) if one]
         if workbook is None:
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading)

@@ -19,6 +19,8 @@ from recon.model import InstructionState, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.masking import masked
 from recon.settlement.sender import Prepared, Reply, RowResult
+from recon.settlement.terms import filled_in
+from recon.store.bound_rows import TERMS
 from recon.store.columns import ID_CHARACTERS, REASON_CHARACTERS
 from recon.store.history import Event
 from recon.store.schema import attempt, batch, instruction
@@ -201,7 +203,21 @@ def claim_rows(
             for position, wanted in enumerate(ids)
         ],
     )
-    return [Event("instruction", wanted, _IN_FLIGHT, {"batch": batch_id}) for wanted in ids]
+    return [
+        Event("instruction", wanted, _IN_FLIGHT, {"batch": batch_id} | _filled_in(cleared))
+        for wanted, cleared in zip(ids, rows, strict=True)
+    ]
+
+
+def _filled_in(cleared: Cleared) -> dict[str, object]:
+    """What a claim adds to the terms that were bound: the payment that is meant."""
+    payment = cleared.payment
+    terms = filled_in(
+        cleared.instruction,
+        transaction_id=payment.transaction_id,
+        payment_amount=payment.amount,
+    )
+    return {TERMS: terms} if terms else {}
 
 
 def rows_in_flight(connection: Connection, batch_id: str) -> list[str]:
@@ -258,10 +274,17 @@ def settle_rows(
             "instruction",
             wanted,
             STATE_OF[result.outcome].value,
-            {"batch": batch_id, "outcome": result.outcome, "code": result.code},
+            {"batch": batch_id, "outcome": result.outcome, "code": result.code} | _named(result),
         )
         for wanted, result in zip(ids, results, strict=True)
     ]
+
+
+def _named(result: RowResult) -> dict[str, object]:
+    """The gateway's own id of a payout takes the place of a transaction."""
+    if not result.payout_id:
+        return {}
+    return {TERMS: {"transaction_id": result.payout_id[:ID_CHARACTERS]}}
 
 
 @cache

@@ -22,6 +22,8 @@ from recon.settlement.eligibility import Refused
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import named
 from recon.settlement.planning import Plan
+from recon.settlement.terms import terms_of
+from recon.store.bound_rows import TERMS
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
 from recon.store.instruction_reading import (
@@ -140,6 +142,7 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
             item.instruction_id,
             item.state.value,
             {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold}
+            | {TERMS: terms_of(item)}
             | ({"again_for": item.again_for} if item.again_for else {})
             | ({"repeats": item.repeats} if item.repeats else {}),
         )

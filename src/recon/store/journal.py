@@ -28,6 +28,7 @@ from recon.store.batch_rows import (
     settle_rows,
     state_of,
 )
+from recon.store.bound_rows import refuse_changed_rows
 from recon.store.engine import Store
 from recon.store.history import CLAIMED, Event, append
 from recon.store.last_look import left_out
@@ -105,6 +106,7 @@ class StoredJournal:
 
         Raises:
             NightHeldError: this run lost its place since it last looked; nothing was claimed.
+            GateClosedError: a row is not what the history bound; nothing was claimed.
         """
         with self._store.writing() as connection:
             # Whoever takes over closes this run in a transaction before or after this one.
@@ -112,6 +114,7 @@ class StoredJournal:
                 raise NightHeldError(lost)
             if told := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
                 return told
+            refuse_changed_rows(connection, prepared.rows)
             save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]

@@ -9,6 +9,9 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from recon.errors import StoreError
+from recon.model import InstructionState
+from recon.store import history
+from recon.store.bound_rows import changed_instructions
 from recon.store.engine import Store, open_store, parse_url
 from recon.store.migrate import MIGRATIONS, check_revision, newest_revision, upgrade
 from recon.store.schema import run
@@ -79,6 +82,36 @@ def test_rows_that_refer_to_nothing_stop_the_upgrade(tmp_path: Path) -> None:
         upgrade(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as now:
         assert now.execute("SELECT version_num FROM alembic_version").fetchall() == [("0007",)]
+
+
+def test_instructions_of_an_earlier_version_are_bound_as_they_were_found(tmp_path: Path) -> None:
+    """Nothing bound them before: the upgrade says so in the history, and from then on they are."""
+    path = tmp_path / "r.sqlite"
+    url = f"sqlite:///{path}"
+    _upgrade_to("0021", url)
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        for state in ("approved", "confirmed"):
+            earlier.execute(
+                "INSERT INTO instruction (instruction_id, natural_key, merchant_id, account_id,"
+                " kind, order_no, currency, amount, payment_amount, reason, state, run_id,"
+                " planned_at) VALUES (?, ?, 'm', 'a', 'refund', 'O1', 'EUR', 500, 900, 'late',"
+                " ?, 'r', '2026-11-20 02:00:00')",
+                (state, state, state),
+            )
+    upgrade(url)
+    with closing(sqlite3.connect(path)) as now, now:
+        events = now.execute("SELECT event, data FROM history ORDER BY sequence").fetchall()
+        now.execute("UPDATE instruction SET amount = 501 WHERE state = 'approved'")
+    store = open_store(url)
+    with store.reading() as connection:
+        assert history.verify(connection)[1] == ""
+        assert history.strayed_instruction(connection) == ""
+        problems = [*changed_instructions(connection, states=InstructionState)]
+    store.close()
+
+    assert [event for event, _ in events] == ["approved", "confirmed"]
+    assert all("bound as it was found at the upgrade" in data for _, data in events)
+    assert ["its amount is 5.01 EUR, bound was 5.00 EUR" in one for one in problems] == [True]
 
 
 def _upgrade_to(revision: str, url: str) -> None:

@@ -122,4 +122,5 @@ history = Table(
     Column("data", Text, nullable=False),
     text_column("previous_hash"),
     text_column("hash"),
+    Index("ix_history_entity_id", "entity_id", "sequence"),
 )

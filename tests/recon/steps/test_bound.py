@@ -1,0 +1,162 @@
+"""What was planned and approved is bound: a change of the journal's table past it is found."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recon.errors import GateClosedError
+from recon.steps import night
+from recon.steps.approve import approve, waiting
+from recon.steps.environment import Environment
+from recon.steps.identity import identify
+from recon.steps.verify import Reading, verify
+
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+PEOPLE = """
+[approvers.jo]
+name = "Jo Ahn"
+limit = { EUR = 1000000 }
+[approvers.kim]
+name = "Kim Bell"
+limit = { EUR = 1000000 }
+"""
+SQL = "UPDATE instruction SET {} WHERE kind = 'refund'"
+CHANGES = [
+    ("amount = amount + 100", "its amount is"),
+    ("currency = 'USD'", "its currency is USD, bound was EUR"),
+    ("order_no = 'ORD-9'", "its order no is ORD-9"),
+    ("transaction_id = 'T-9'", "its transaction id is T-9"),
+    ("reason = 'for me'", "its reason is another one"),
+    ("payment_amount = 1", "its payment amount is"),
+    ("kind = 'cancel'", "its kind is cancel, bound was refund"),
+    ("account_id = '100042002'", "its account id is 100042002"),
+    ("payee_digest = 'x'", "its payee digest is x, bound was nothing"),
+]
+
+
+def wait_for_two(merchant: Any) -> None:
+    """A refund of 1.00 that nobody has approved."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    merchant.drop("orders.csv", merchant.order(one, action="refund", **asked))
+    merchant.night()
+
+
+def yes(environment: Environment, *names: str) -> None:
+    """The yes of some people to all that waits."""
+    for name in names:
+        person = identify(name, code=None, environment=environment)
+        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+
+
+def approve_it(merchant: Any) -> None:
+    """The same refund, approved by two people."""
+    wait_for_two(merchant)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+
+
+def change(merchant: Any, what: str) -> None:
+    """Past the journal, as whoever has the database could."""
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        connection.execute(SQL.format(what))
+        connection.commit()
+
+
+def settled(merchant: Any) -> str:
+    """Why the last night sent nothing."""
+    return str(next(one for one in merchant.told[::-1] if one.step == "settle").figures["stopped"])
+
+
+@pytest.mark.parametrize(("what", "said"), CHANGES, ids=[what for what, _ in CHANGES])
+def test_what_was_changed_after_two_people_approved_it_is_not_sent(
+    begun: Callable[[Any], Any], what: str, said: str
+) -> None:
+    """The gate is closed with the field's name, and `recon verify` says the same."""
+    merchant = begun(approve_it)
+    change(merchant, what)
+    merchant.night()
+    with merchant.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert merchant.effects() == []
+    assert said in settled(merchant)
+    assert "changed past the journal" in settled(merchant)
+    assert any(said in one for one in problems)
+
+
+def test_what_two_people_approved_goes(begun: Callable[[Any], Any]) -> None:
+    """The control lets through what nobody touched, and the end of it still agrees."""
+    merchant = begun(approve_it)
+    merchant.night()
+    with merchant.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    assert problems == ()
+
+
+def test_a_change_between_the_gate_and_the_claim_ends_the_night(
+    begun: Callable[[Any], Any],
+) -> None:
+    """The last look is in the transaction that claims: nothing left, nothing was claimed."""
+    merchant = begun(approve_it)
+
+    def mark(at: str) -> None:
+        if at == "before claim":
+            change(merchant, "amount = amount + 100")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(GateClosedError, match=r"its amount is 2\.00 EUR, bound was 1\.00 EUR"),
+    ):
+        night.run(
+            merchant.request,
+            environment=replace(environment, mark=mark),
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": 1}
+
+
+@pytest.mark.parametrize("said_before", [(), ("jo",)], ids=["first", "second"])
+def test_nobody_approves_what_the_history_did_not_bind(
+    begun: Callable[[Any], Any], said_before: tuple[str, ...]
+) -> None:
+    """Whoever looks at a changed amount would say yes to it: the word is refused."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, *said_before)
+        change(merchant, "amount = amount + 100")
+        with pytest.raises(GateClosedError, match=r"its amount is 2\.00 EUR"):
+            yes(environment, "kim")
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"planned": 1}
+
+
+def test_an_instruction_that_was_put_beside_the_journal_is_found(
+    begun: Callable[[Any], Any],
+) -> None:
+    """A copy of an approved row under another id has no event of the history."""
+    merchant = begun(approve_it)
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(instruction)")]
+        own = {"instruction_id": "'planted'", "natural_key": "natural_key || '2'"}
+        chosen = ", ".join(own.get(name, name) for name in names)
+        connection.execute(f"INSERT INTO instruction SELECT {chosen} FROM instruction")  # noqa: S608 - names of our own
+        connection.commit()
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "planted" in settled(merchant)
