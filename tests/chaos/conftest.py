@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "model"))
 sys.path.insert(0, str(Path(__file__).parent))
 from nursery import Nursery
 from server import Server
-from shop import SEEDED, Shop
+from shop import ENDINGS, SEEDED, Shop
 
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.store.migrate import upgrade
@@ -64,7 +64,7 @@ def nursery(gateway: RunningSandbox, place: Path) -> Iterator[Nursery]:
     with Nursery.opened() as opened:
         first = _sqlite_shop(random.Random(0), gateway=gateway, place=place, nursery=opened)
         first.instruct(3)
-        assert first.warm() == 0
+        assert first.warm() in ENDINGS
         yield opened
 
 

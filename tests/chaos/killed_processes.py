@@ -16,7 +16,7 @@ POINTS_MAX = 60
 WAITS = tuple(timedelta(minutes=many) for many in (1, 6, 20, 24 * 60))
 MARKS = ("before claim", "after claim", "after send", "after reply", "after record")
 KILLED = -9
-AGAIN = 0.0
+AGAIN = 0.4
 """How often what was asked is told once more before a night."""
 MONEY = ("capture", "cancel", "refund")
 FAULTS: tuple[dict[str, Any], ...] = (

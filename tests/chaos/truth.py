@@ -11,7 +11,7 @@ import psycopg
 
 from recon.money import parse_minor_units
 
-JUDGED = ("instruction", "attempt", "batch", "history", "contradiction")
+JUDGED = ("instruction", "attempt", "batch", "history", "contradiction", "order_row")
 ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})
 MOVING = frozenset({"capture", "cancel", "refund"})
 NOBODY = "nobody wrote it down"

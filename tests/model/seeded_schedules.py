@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import played_people as people
-from deliveries import AGAIN, FIRST, Intention
+from deliveries import AGAIN, FIRST
 from protocol_world import CAPTURED, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
@@ -48,7 +48,7 @@ class Weather:
     by_hand: float = 0.1
     beyond: float = 0.03
     miscounted: float = 0.0
-    again: float = 0.0
+    again: float = 0.4
     """That a wish is told once more before a night."""
     beside: float = 0.3
     """That somebody acts while a night runs."""
@@ -108,7 +108,9 @@ def _script(chance: random.Random, *, weather: Weather) -> Script:
 
 def _act(world: World, chance: random.Random) -> Callable[[], None]:
     """What somebody does beside a running night."""
+    number = chance.randrange(99)
     acts = (
+        lambda: people.withdraw_any(world, number=number),
         lambda: people.stop_sending(world),
         lambda: people.look(world),
     )
@@ -129,10 +131,9 @@ def _instruct(world: World, chance: random.Random) -> None:
         kind = chance.choice(
             (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
         )
-        guise = chance.choice(FIRST[:3])
+        guise = chance.choice(FIRST)
         if kind is InstructionKind.REFUND:
             place, amount = chance.choice(CAPTURED), chance.choice(PARTS)
-            if not world.merchant.wanted[Intention(kind.value, place, amount)]:
-                world.instruct(kind, place, amount=amount, guise=guise)
+            world.instruct(kind, place, amount=amount, guise=guise)
         elif world.fresh:
             world.instruct(kind, world.fresh.pop(), amount=1_000, guise=guise)

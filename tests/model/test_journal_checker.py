@@ -16,6 +16,8 @@ CREATE TABLE instruction (
     instruction_id, state, transaction_id, order_no, kind, amount, payment_amount,
     refund_reference_id);
 CREATE TABLE contradiction (instruction_id, transaction_id);
+CREATE TABLE order_row (order_no);
+INSERT INTO order_row VALUES ('T0');
 CREATE TABLE batch (batch_id, merchant_id, account_id, state, body_sha256);
 CREATE TABLE attempt (batch_id, position, instruction_id);
 CREATE TABLE history (sequence, at, entity, entity_id, event, data, previous_hash, hash);
