@@ -2,7 +2,7 @@
 
 A final state is never changed. Two answers, far enough apart and after the quarantine, that show
 the opposite make a case for two people, and nothing more is sent for that payment until they have
-closed it. So does a number that the gateway gave to a refund between two of ours.
+closed it. What the gateway's numbers of refunds say is told by `refund_numbers`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,6 @@ class Ended:
     instruction: Instruction
     sent_at: datetime | None
     ended_at: datetime
-    refund_reference_id: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -87,33 +86,6 @@ def shown_against(
         f"the journal has it as {ended.instruction.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
     )
-
-
-def number_skipped(ended: Ended, *, later: Sequence[Ended], earlier: Sequence[Ended]) -> str:
-    """That the gateway counted a refund which the journal calls not applied; "" when not.
-
-    Args:
-        ended: A refund of the payment.
-        later: Refunds of the same payment that were sent after it.
-        earlier: Those that were sent before it.
-    """
-    instruction = ended.instruction
-    is_refund = instruction.kind is InstructionKind.REFUND
-    if not is_refund or instruction.state is not InstructionState.RESOLVED_NOT_APPLIED:
-        return ""
-    after = [number for one in later if (number := refund_number(one))]
-    before = max((refund_number(one) for one in earlier), default=0)
-    if not after or min(after) <= before + 1:
-        return ""
-    return (
-        f"the journal has it as {instruction.state}, but the gateway numbered the next refund of "
-        f"this payment -{min(after):02} after -{before:02}: one between them took effect"
-    )
-
-
-def refund_number(ended: Ended) -> int:
-    """The two digits that end the gateway's id of a refund; 0 when it has none."""
-    return number_of(ended.refund_reference_id)
 
 
 def number_unexplained(*, known: Iterable[str], told: Iterable[str]) -> str:

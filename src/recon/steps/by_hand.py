@@ -31,6 +31,7 @@ from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, cl
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
+from recon.steps.contradictions import note_refund_numbers
 from recon.steps.environment import Environment
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
@@ -143,6 +144,7 @@ def _refuse_living_night(environment: Environment, **place: str) -> None:
 
 
 def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> HandResult:
+    note_refund_numbers(run, environment=environment)
     baseline = _ask(request, run=run, environment=environment)
     payment = _payment(request, baseline=baseline)
     instruction = _planned(request, payment=payment, run=run, environment=environment)

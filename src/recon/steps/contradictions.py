@@ -1,13 +1,13 @@
 """Before anything new is sent: does the gateway now show the opposite of what we believe?"""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from recon.model import Mode
-from recon.settlement.contradiction import Ended, against, number_skipped, shown_against
+from recon.settlement.contradiction import Ended, against, shown_against
 from recon.settlement.instruction import Instruction
+from recon.settlement.refund_numbers import contradicted
 from recon.settlement.resolution import Seen, quarantine
 from recon.steps.environment import Environment
 from recon.store import answers, case_rows, instruction_rows
@@ -27,11 +27,10 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
         found = case_rows.shown_ended(connection, run)
         payments = {one.instruction.transaction_id for one, _ in found}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
-        cases = dict(_skipped(one for one, _ in found))
-        cases |= _shown(connection, run, found=found, others=others, environment=environment)
+        cases = _shown(connection, run, found=found, others=others, environment=environment)
         for item, told in cases.items():
             case_rows.open_case(connection, item, told=told, at=environment.clock())
-    return len(cases)
+    return len(cases) + note_refund_numbers(run, environment=environment)
 
 
 def _shown(
@@ -68,14 +67,18 @@ def _shown(
     return told
 
 
-def _skipped(found: Iterator[Ended]) -> Iterator[tuple[Instruction, str]]:
-    """Refunds called not applied that the gateway's numbers count."""
-    by_payment: dict[str, list[Ended]] = defaultdict(list)
-    for ended in found:
-        if ended.sent_at is not None:
-            by_payment[ended.instruction.transaction_id].append(ended)
-    for refunds in by_payment.values():
-        for place, ended in enumerate(refunds):
-            words = number_skipped(ended, earlier=refunds[:place], later=refunds[place + 1 :])
-            if words:
-                yield ended.instruction, words
+def note_refund_numbers(run: Run, *, environment: Environment) -> int:
+    """Open a case for each refund that the gateway's numbers contradict; returns how many.
+
+    A dry run opens none. What people closed is not opened again.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return 0
+    with environment.store.writing() as connection:
+        found = case_rows.numbered_refunds(connection, run)
+        cases = {item: told for refunds in found for item, told in contradicted(refunds)}
+        known = case_rows.with_case(connection, run)
+        new = {item: told for item, told in cases.items() if item.instruction_id not in known}
+        for item, told in new.items():
+            case_rows.open_case(connection, item, told=told, at=environment.clock())
+    return len(new)

@@ -31,7 +31,7 @@ from recon.settlement.sending_order import ALONE, planned_batches, queue
 from recon.steps import doubt, spilled
 from recon.steps.approve import lapse
 from recon.steps.baselines import payment_reader, payments_by_order
-from recon.steps.contradictions import note_contradictions
+from recon.steps.contradictions import note_contradictions, note_refund_numbers
 from recon.steps.ending import held_back
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
@@ -160,6 +160,8 @@ def send(
             mark=noting_marks(run, environment=environment),
         )
         sent = asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
+    # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
+    note_refund_numbers(run, environment=environment)
     # Only what is on the disk: a noted head that the database lacks would mean a restored backup.
     note_head(run, environment=environment)
     return sent

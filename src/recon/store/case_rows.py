@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.contradiction import Ended
 from recon.settlement.instruction import Instruction
+from recon.settlement.refund_numbers import Numbered
 from recon.store.answers import BASELINE
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
@@ -27,6 +30,40 @@ _OF_ACCOUNT = (
     contradiction.c.account_id == bindparam("of_account"),
 )
 _CASES = select(contradiction).where(*_OF_ACCOUNT)
+_REFUND_OF_ACCOUNT = (
+    instruction.c.merchant_id == bindparam("of_merchant"),
+    instruction.c.account_id == bindparam("of_account"),
+    instruction.c.kind == InstructionKind.REFUND.value,
+    instruction.c.transaction_id != "",
+)
+_NUMBERED_PAYMENTS = (
+    select(instruction.c.transaction_id)
+    .where(*_REFUND_OF_ACCOUNT, instruction.c.refund_reference_id != "")
+    .group_by(instruction.c.transaction_id)
+    .having(
+        or_(
+            func.count() > 1,
+            func.max(instruction.c.refund_reference_id) != instruction.c.transaction_id + "-01",
+        )
+    )
+)
+_NUMBERED = (
+    select(instruction)
+    .where(
+        *_REFUND_OF_ACCOUNT,
+        instruction.c.sent_at.is_not(None),
+        # What surely did not leave took no number.
+        instruction.c.state.not_in(
+            [
+                InstructionState.PLANNED.value,
+                InstructionState.APPROVED.value,
+                InstructionState.WITHDRAWN.value,
+            ]
+        ),
+        instruction.c.transaction_id.in_(_NUMBERED_PAYMENTS),
+    )
+    .order_by(instruction.c.transaction_id, instruction.c.sent_at, instruction.c.instruction_id)
+)
 _SHOWN_ENDED = (
     select(instruction, observation.c.payment_status.label("shown"))
     .join(
@@ -54,13 +91,29 @@ def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
     found = connection.execute(_SHOWN_ENDED, _place(run) | {"of_run": run.run_id}).mappings()
     return [
         (
-            Ended(
-                instruction_of(row), row["sent_at"], row["outcome_at"], row["refund_reference_id"]
-            ),
+            Ended(instruction_of(row), row["sent_at"], row["outcome_at"]),
             row["shown"],
         )
         for row in found
     ]
+
+
+def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
+    """Refunds by payment, as they were sent; of payments with more than one plain first number."""
+    found = connection.execute(_NUMBERED, _place(run)).mappings()
+    by_payment = groupby(found, key=itemgetter("transaction_id"))
+    return [
+        [Numbered(instruction_of(row), row["refund_reference_id"]) for row in rows]
+        for _, rows in by_payment
+    ]
+
+
+def with_case(connection: Connection, run: Run) -> frozenset[str]:
+    """Instructions of the account that have a case, open or closed."""
+    found = connection.execute(
+        _CASES.with_only_columns(contradiction.c.instruction_id), _place(run)
+    )
+    return frozenset(found.scalars())
 
 
 def open_case(connection: Connection, item: Instruction, *, told: str, at: datetime) -> None:

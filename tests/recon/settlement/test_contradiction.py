@@ -6,9 +6,7 @@ import pytest
 from recon.model import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import (
     Ended,
-    number_skipped,
     number_unexplained,
-    refund_number,
     shown_against,
 )
 from recon.settlement.instruction import Instruction
@@ -83,41 +81,6 @@ def test_another_instruction_that_moved_explains_what_is_shown() -> None:
     second = replace(CAPTURE, instruction_id="i2", again_for="i1")
 
     assert _told(first, (20, S.PAID), (30, S.PAID), others=(second,)) == ""
-
-
-def _numbered(number: int, state: InstructionState = J.CONFIRMED) -> Ended:
-    reference = f"T1-{number:02}" if number else ""
-    return Ended(replace(REFUND, state=state), ENDED, ENDED, reference)
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later", "is_case"),
-    [([1], [3], True), ([1], [2], False), ([], [2], True), ([], [1], False), ([1], [], False)],
-)
-def test_a_number_between_two_refunds_tells_of_one_called_not_applied(
-    earlier: list[int], later: list[int], *, is_case: bool
-) -> None:
-    """-01 and then -03: what the journal calls not applied may be -02."""
-    told = number_skipped(
-        _numbered(0, J.RESOLVED_NOT_APPLIED),
-        earlier=[_numbered(one) for one in earlier],
-        later=[_numbered(one) for one in later],
-    )
-
-    assert bool(told) == is_case
-
-
-def test_numbers_say_nothing_of_a_refund_that_is_no_doubt() -> None:
-    """A confirmed refund without a number of its own is not called into question."""
-    assert number_skipped(_numbered(0), earlier=[_numbered(1)], later=[_numbered(3)]) == ""
-
-
-@pytest.mark.parametrize(
-    ("reference", "number"), [("T1-07", 7), ("A-b-12", 12), ("T1", 0), ("T1-x", 0), ("", 0)]
-)
-def test_the_number_is_what_ends_the_id(reference: str, number: int) -> None:
-    """Anything but digits after the last dash is no number."""
-    assert refund_number(Ended(REFUND, ENDED, ENDED, reference)) == number
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,15 @@
 from typing import Any
 
-from recon.model import Mode
+import pytest
+from sqlalchemy import update
+
+from recon.errors import UsageError
+from recon.model import InstructionKind, Mode
+from recon.steps.by_hand import HandRequest, carry_out
 from recon.steps.identity import identify
 from recon.steps.people import status
 from recon.steps.verdicts import resolve
+from recon.store.schema import instruction
 
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 
@@ -40,6 +46,80 @@ def _two_people(merchant: Any, *, said: str) -> None:
                 person=person,
                 environment=environment,
             )
+
+
+def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
+    """A night of its own for one refund."""
+    merchant.drop(
+        f"refund-{date}.csv",
+        merchant.order(payment, status="partially_refunded", refund_amount=amount, action="refund")
+        | {"action_amount": amount},
+    )
+    merchant.night(date=date)
+    merchant.wait(hours=24)
+
+
+def _refunds(merchant: Any) -> list[str]:
+    return [one["amount"] for one in merchant.effects() if one["operation"] == "refund"]
+
+
+@pytest.mark.parametrize("shown", ["skipped", "repeated"])
+@pytest.mark.parametrize(("said", "sent"), [("applied", 3), ("not_applied", 2)])
+def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
+    merchant: Any, shown: str, said: str, sent: int
+) -> None:
+    """-01 then -03, or -01 twice: a case before the next refund, which waits until it is closed."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
+    _refund(merchant, payment, "1.00", date="2026-11-20")
+    if shown == "skipped":
+        merchant.post(
+            "/_sandbox/portal", {"action": "refund", "key": payment.order_no, "amount": "4.00"}
+        )
+    _refund(merchant, payment, "2.00", date="2026-11-21")
+    at_once = [one.what for one in _attention(merchant)].count("refund contradicted")
+    first = f"{payment.transaction_id}-01"
+    if shown == "repeated":
+        merchant.as_owner(update(instruction).values(refund_reference_id=first))
+    _refund(merchant, payment, "3.00", date="2026-11-22")
+    (told,) = (one.next_step for one in _attention(merchant) if one.what == "refund contradicted")
+
+    assert at_once == (1 if shown == "skipped" else 0)
+    words = {"skipped": "numbered it -03 after -01", "repeated": f"gave it the id {first}"}
+    assert words[shown] in told
+    assert _refunds(merchant) == ["1.00", "2.00"]
+
+    _two_people(merchant, said=said)
+    merchant.night(date="2026-11-23")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-24")
+
+    assert len(_refunds(merchant)) == sent
+    assert not [one for one in _attention(merchant) if one.what == "refund contradicted"]
+
+
+def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant: Any) -> None:
+    """The same holds for calls by hand, from the very next one on."""
+    payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
+
+    def ask(amount: str) -> Any:
+        request = HandRequest(
+            *(InstructionKind.REFUND, "100042", "100042001", payment.order_no),
+            by="anna",
+            amount=amount,
+        )
+        with merchant.environment() as environment:
+            return carry_out(request, environment=environment)
+
+    ask("1.00")
+    merchant.post(
+        "/_sandbox/portal", {"action": "refund", "key": payment.order_no, "amount": "4.00"}
+    )
+    ask("2.00")
+
+    with pytest.raises(UsageError, match="has an open case"):
+        ask("3.00")
+    assert _refunds(merchant) == ["1.00", "2.00"]
 
 
 def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any) -> None:
