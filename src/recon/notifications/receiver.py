@@ -16,7 +16,7 @@ from recon.model import Clock
 from recon.notifications.message import Message, Refusal, read_message
 from recon.settings import Settings
 from recon.store.engine import Store
-from recon.store.notification_rows import Told, keep, keep_case
+from recon.store.notification_rows import Kept, Told, keep, keep_case
 
 ACKNOWLEDGED = 200
 STATUS_OF: Mapping[str, int] = {
@@ -32,7 +32,8 @@ UNAVAILABLE = 503
 STORE_TRIES_MAX = 5
 """Two equal messages at the same instant meet on PostgreSQL; the second then counts up."""
 
-CONTRADICTION = "an earlier message about the same thing in the same state says something else"
+CONTRADICTION = "another message about the same thing in the same state says something else"
+"""Both are kept, and people see that they differ; only a flood of such messages is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,10 @@ class Receiver:
             "account_id": place.credentials.account_id,
         }
         with self._store.writing() as connection:
+            kept = None
             if isinstance(read, Message):
-                if keep(connection, _told(read), at=self._clock(), **ids):
+                kept = keep(connection, _told(read), at=self._clock(), **ids)
+                if kept is Kept.ALONE:
                     return Answer(ACKNOWLEDGED, "success")
                 read = Refusal("contradiction", CONTRADICTION, read.fields)
             case = {
@@ -86,6 +89,8 @@ class Receiver:
                 "fields": read.fields,
             }
             keep_case(connection, case, at=self._clock(), **ids)
+        if kept is Kept.BESIDE_OTHERS:
+            return Answer(ACKNOWLEDGED, "success")
         return Answer(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
 
 

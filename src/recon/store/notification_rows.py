@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -13,6 +14,9 @@ from recon.store.schema import notification, notification_case
 
 CASES_PER_ACCOUNT_MAX = 10_000
 """So many refused messages are kept; a flood beyond that only shows in the count of its kind."""
+
+VARIANTS_MAX = 16
+"""Messages about one thing in one state that say different things of it; more are cases only."""
 
 IDS_PER_QUERY_MAX = 500
 
@@ -71,10 +75,21 @@ class SignedState:
     observed_at: datetime
 
 
+class Kept(Enum):
+    """What became of a verified message."""
+
+    ALONE = "nothing else was told of this"
+    BESIDE_OTHERS = "kept, and another message says something else of the same"
+    NOT_KEPT = "too many messages say different things of the same"
+
+
 def keep(
     connection: Connection, told: Told, *, merchant_id: str, account_id: str, at: datetime
-) -> bool:
-    """Keep a message once; False when a kept one of the same identity says something else.
+) -> Kept:
+    """Keep a message once, also where a kept one says something else of the same.
+
+    A signature covers little: whoever holds one message can write another that is signed as well.
+    The first to come is therefore not truer than the next, and none keeps another away.
 
     The caller's transaction must be the only writer (SQLite), or may fail on the unique identity
     and be tried again (PostgreSQL).
@@ -84,18 +99,19 @@ def keep(
         notification.c.account_id == account_id,
         notification.c.identity_sha256 == told.identity_sha256,
     )
-    kept = connection.execute(select(notification.c.sha256).where(*mine)).scalar_one_or_none()
-    if kept is None:
+    kept = set(connection.execute(select(notification.c.sha256).where(*mine)).scalars())
+    if told.sha256 not in kept:
+        if len(kept) >= VARIANTS_MAX:
+            return Kept.NOT_KEPT
         values = {name: getattr(told, name) for name in Told.__dataclass_fields__}
         values["fields"] = json.dumps(dict(told.fields), sort_keys=True)
         row = {"merchant_id": merchant_id, "account_id": account_id, "received_at": at, **values}
         connection.execute(insert(notification), [row])
-        return True
-    if kept != told.sha256:
-        return False
-    again = {"times": notification.c.times + 1, "repeated_at": at}
-    connection.execute(update(notification).where(*mine).values(**again))
-    return True
+    else:
+        again = {"times": notification.c.times + 1, "repeated_at": at}
+        same = notification.c.sha256 == told.sha256
+        connection.execute(update(notification).where(*mine, same).values(**again))
+    return Kept.BESIDE_OTHERS if kept - {told.sha256} else Kept.ALONE
 
 
 def keep_case(
@@ -218,7 +234,10 @@ def _evidence(row: Mapping[Any, Any]) -> Evidence:
 def signed_states(
     connection: Connection, *, merchant_id: str, account_id: str, transaction_id: str
 ) -> list[SignedState]:
-    """What messages about a payment say under their signature, oldest first."""
+    """What messages about a payment say under their signature, oldest first.
+
+    Where two say different things of it in one state, neither is evidence: people see them.
+    """
     place = {"of_merchant": merchant_id, "of_account": account_id}
     found = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
     states = []
@@ -226,7 +245,10 @@ def signed_states(
         fields = json.loads(row["fields"])
         told = {name: fields.get(name, "") for name in SIGNED_FIELDS}
         states.append(SignedState(**told, observed_at=row["received_at"]))
-    return states
+    sums = {(one.order_no, one.order_status): set[tuple[str, str]]() for one in states}
+    for one in states:
+        sums[one.order_no, one.order_status].add((one.currency, one.amount))
+    return [one for one in states if len(sums[one.order_no, one.order_status]) == 1]
 
 
 def counts(connection: Connection) -> dict[str, int]:

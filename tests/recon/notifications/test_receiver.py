@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from sqlalchemy import select
@@ -13,6 +14,7 @@ from sqlalchemy import select
 from recon.notifications.receiver import Receiver
 from recon.settings import load_settings
 from recon.store.engine import Store, open_store
+from recon.store.notification_rows import VARIANTS_MAX
 from recon.store.schema import notification
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
 
@@ -79,20 +81,45 @@ def test_stages_of_one_refund_are_messages_of_their_own(receiver: Receiver, stor
     assert [row["amount"] for row in rows(store, "notification")] == [250, 250, 250]
 
 
-def test_a_replay_with_other_content_is_refused_and_kept_as_a_case(
+def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(
     receiver: Receiver, store: Store
 ) -> None:
-    """The signature does not cover a refund's amount; the first message does."""
-    status(receiver, form(REFUND))
+    """The signature does not cover a refund's amount: neither is truer, and people see both."""
+    bodies = [form(REFUND), form(REFUND | {"refund_amount": "9.99"})]
 
-    assert status(receiver, form(REFUND | {"refund_amount": "9.99"})) == 409
-    (kept,) = rows(store, "notification")
-    (case,) = rows(store, "notification_case")
-    assert kept["amount"] == 250
-    assert (case["problem"], json.loads(case["fields"])["refund_amount"]) == (
-        "contradiction",
-        "9.99",
-    )
+    assert [status(receiver, body) for body in bodies * 2] == [200, 200, 200, 200]
+    kept = {row["amount"]: row["times"] for row in rows(store, "notification")}
+    told = {
+        json.loads(case["fields"])["refund_amount"] for case in rows(store, "notification_case")
+    }
+    assert kept == {250: 2, 999: 2}
+    assert told == {"2.50", "9.99"}
+    assert {case["problem"] for case in rows(store, "notification_case")} == {"contradiction"}
+
+
+def test_a_lifted_signature_keeps_no_true_message_away(receiver: Receiver, store: Store) -> None:
+    """The signature of a payment's message under a refund's result, sent before the true one."""
+    signed = dict(parse_qsl(form(PAYMENT).decode()))
+    lifted = signed | {name: REFUND[name] for name in REFUND if name.startswith("refund")}
+    lifted |= {"webhooks_type": "REFUND RESULT", "refund_status": "1", "refund_amount": "0.01"}
+    true = REFUND | {"webhooks_type": "REFUND RESULT", "refund_status": "1"}
+
+    assert status(receiver, urlencode(lifted).encode()) == 200
+    assert status(receiver, form(true)) == 200
+    assert [row["amount"] for row in rows(store, "notification")] == [1, 250]
+
+
+def test_a_flood_of_different_messages_about_one_thing_is_refused(
+    receiver: Receiver, store: Store
+) -> None:
+    """So many are kept beside each other; what comes then is a case, and not acknowledged."""
+    answers = [
+        status(receiver, form(REFUND | {"refund_amount": f"{number}.00"}))
+        for number in range(1, VARIANTS_MAX + 3)
+    ]
+    assert answers == [200] * VARIANTS_MAX + [409, 409]
+    assert len(rows(store, "notification")) == VARIANTS_MAX
+    assert len(rows(store, "notification_case")) == VARIANTS_MAX + 1
 
 
 @pytest.mark.parametrize(

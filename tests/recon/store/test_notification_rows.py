@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from recon.store import notification_rows
 from recon.store.engine import Store
 from recon.store.notification_rows import (
+    Kept,
     SignedState,
     Told,
     counts,
@@ -69,15 +70,17 @@ def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
     assert [one.transaction_id for one in found] == ["t4"]
 
 
-def test_a_message_is_kept_once_and_contradictions_are_not_kept(store: Store) -> None:
-    """The same again counts up; the same identity with another content is told to the caller."""
+def test_a_message_is_kept_once_and_beside_what_says_otherwise(store: Store) -> None:
+    """The same again counts up; another content of one identity is kept too, and told."""
     with store.writing() as connection:
-        assert keep(connection, told(1), at=NOW, **PLACE)
-        assert keep(connection, told(1), at=NOW, **PLACE)
-        assert not keep(connection, told(1, sha256="y", amount=9), at=NOW, **PLACE)
-        (found,) = evidence_of(connection, transaction_ids=["t1"], **PLACE)
+        answers = [
+            keep(connection, one, at=NOW, **PLACE)
+            for one in (told(1), told(1), told(1, sha256="y", amount=9), told(1))
+        ]
+        found = evidence_of(connection, transaction_ids=["t1"], **PLACE)
 
-    assert found.amount == 5
+    assert answers == [Kept.ALONE, Kept.ALONE, Kept.BESIDE_OTHERS, Kept.BESIDE_OTHERS]
+    assert [one.amount for one in found] == [5, 9]
 
 
 def test_orders_told_lately_are_asked_for(store: Store) -> None:
@@ -122,3 +125,18 @@ def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
 
     assert found == [SignedState("o1", "t1", "EUR", "5.00", "3000", NOW)]
     assert others == []
+
+
+def test_signed_states_that_contradict_each_other_are_no_evidence(store: Store) -> None:
+    """Two amounts under two right signatures: neither ends a doubt, another state still may."""
+    fields = {"order_no": "o1", "transaction_id": "t1", "currency": "EUR", "amount": "5.00"}
+    with store.writing() as connection:
+        for number, changed in enumerate(
+            ({"order_status": "1"}, {"order_status": "1", "amount": "9.00"}, {"order_status": "0"})
+        ):
+            one = told(number, kind="payment", sha256=str(number))
+            one = replace(one, transaction_id="t1", fields=fields | changed)
+            keep(connection, one, at=NOW, **PLACE)
+        found = signed_states(connection, transaction_id="t1", **PLACE)
+
+    assert found == [SignedState("o1", "t1", "EUR", "5.00", "0", NOW)]

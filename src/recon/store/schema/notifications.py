@@ -12,7 +12,8 @@ from recon.store.columns import (
     text_column,
 )
 
-# One row per verified message of an account; its repeats only count up.
+# One row per verified message of an account; its repeats only count up. Of what the signature does
+# not cover several may say different things, since whoever holds one message can write another.
 notification = Table(
     "notification",
     metadata,
@@ -30,7 +31,7 @@ notification = Table(
     at_column("received_at", nullable=False),
     at_column("repeated_at"),
     Column("times", Integer, nullable=False, server_default="1"),
-    UniqueConstraint("merchant_id", "account_id", "identity_sha256"),
+    UniqueConstraint("merchant_id", "account_id", "identity_sha256", "sha256"),
     Index("ix_notification_transaction", "merchant_id", "account_id", "transaction_id"),
 )
 
