@@ -73,7 +73,7 @@ def _signed(
     environment: "Environment",
 ) -> State[Any]:
     from recon.steps.identity import identify
-    from recon.steps.sign_off import sign
+    from recon.steps.sign_off import answers_of, sign
     from reports.signed_copy import write_signed_copy
 
     person = identify(who[0], code=who[1], environment=environment)
@@ -81,6 +81,7 @@ def _signed(
     copy = write_signed_copy(
         Path(night.workbook),
         signatures=night.signed,
+        answers=answers_of(night, environment=environment),
         timezone=environment.settings.rules.calendar.timezone,
     )
     sentence = f"Signed as {sign_as}: night of {night.business_date}, run {run_id}, copy {copy}."

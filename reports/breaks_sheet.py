@@ -27,7 +27,9 @@ ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 KEY = "Break key"
 VERSION = "Answers so far"
 LAST_ON_PAPER = "What to do"
-"""The columns up to this one stand on paper, one page wide; the others need a screen."""
+"""The columns up to this one stand on paper, one page wide, then the answers; the others need a
+screen."""
+FIRST_ANSWERED, LAST_ANSWERED = "Answered by", "Resolved on"
 
 
 def _title(row: Row) -> str:
@@ -147,7 +149,10 @@ def draw_breaks(draft: Draft, sheet: Any, *, figures: NightFigures, rows: Rows) 
     _put_validation(sheet, extent=extent)
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=3)
     print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
-    sheet.print_area = f"A1:{_letter(LAST_ON_PAPER)}{extent[1]}"
+    answers = f"{_letter(FIRST_ANSWERED)}{HEADER_ROW}:{_letter(LAST_ANSWERED)}{extent[1]}"
+    # Two areas: what is wrong, then the answers, with the keys beside them.
+    sheet.print_area = f"A1:{_letter(LAST_ON_PAPER)}{extent[1]},{answers}"
+    sheet.print_title_cols = "A:B"
     protect(sheet)
 
 

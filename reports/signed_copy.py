@@ -1,7 +1,7 @@
-"""A copy of a signed workbook whose page one says who signed which file.
+"""A copy of a signed workbook: who signed which file on page one, on which answers on Breaks.
 
 The signed file itself can never name its signatures: a signature binds its SHA-256. The copy is the
-same file, part by part, but for the lines of the sign-off on page one.
+same file, part by part, but for the lines of the sign-off and the cells of the answers.
 """
 
 import hashlib
@@ -13,9 +13,12 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from openpyxl.utils import get_column_letter
+from python_calamine import CalamineWorkbook
 
 from recon.errors import OutputError
+from recon.resolutions import KeptAnswer
 from recon.store.sign_off_rows import Signature
+from reports.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW
 from reports.in_place import put_in_place
 from reports.package import PART_DATE
 from reports.plain_text import cell_text, local_instant
@@ -23,13 +26,22 @@ from reports.summary_page import RIGHT
 from reports.summary_tonight import SIGNED_FILE, SIGNED_NAMES
 
 PAGE_ONE = "xl/worksheets/sheet1.xml"
+BREAKS_PAGE = "xl/worksheets/sheet3.xml"
 NAMES = "xl/workbook.xml"
+BREAKS_TITLE = "Breaks"
+FILLED_IN = frozenset({*ANSWERS, "Answered by"})
 ENDINGS = {1: "reviewed", 2: "approved"}
 """Signatures -> how the copy is called."""
 
 
-def write_signed_copy(path: Path, *, signatures: Sequence[Signature], timezone: str) -> Path:
-    """Write the copy beside the workbook; its path.
+def write_signed_copy(
+    path: Path,
+    *,
+    signatures: Sequence[Signature],
+    answers: Mapping[str, KeptAnswer],
+    timezone: str,
+) -> Path:
+    """Write the copy beside the workbook, with the answers by break key; its path.
 
     Raises:
         OutputError: it cannot be written, or the workbook is not the one that was signed.
@@ -42,23 +54,32 @@ def write_signed_copy(path: Path, *, signatures: Sequence[Signature], timezone: 
             msg = f"{path} is not the file that was signed, so no signed copy was written; {kept}"
             raise OutputError(msg)
         target = path.with_stem(f"{path.stem}-{ENDINGS[len(signatures)]}")
-        stamped = signed_bytes(content, signatures=signatures, timezone=timezone)
+        stamped = signed_bytes(content, signatures=signatures, answers=answers, timezone=timezone)
         return put_in_place(stamped, path=target)
     except OSError as error:
         msg = f"no signed copy of {path} could be written ({error.strerror}); {kept}"
         raise OutputError(msg) from error
 
 
-def signed_bytes(content: bytes, *, signatures: Sequence[Signature], timezone: str) -> bytes:
-    """The workbook with its signatures on page one; all other parts as they are."""
+def signed_bytes(
+    content: bytes,
+    *,
+    signatures: Sequence[Signature],
+    answers: Mapping[str, KeptAnswer],
+    timezone: str,
+) -> bytes:
+    """The workbook with its signatures and its answers; all other parts as they are."""
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as signed, zipfile.ZipFile(target, "w") as copy:
         rows = _rows_of(signed.read(NAMES).decode())
-        texts = _texts(signatures, rows=rows, timezone=timezone)
+        texts = {
+            PAGE_ONE: _texts(signatures, rows=rows, timezone=timezone),
+            BREAKS_PAGE: _answers(content, answers=answers),
+        }
         for name in signed.namelist():
             data = signed.read(name)
-            if name == PAGE_ONE:
-                data = _replaced(data.decode(), texts=texts).encode()
+            if texts.get(name):
+                data = _replaced(data.decode(), texts=texts[name]).encode()
             part = zipfile.ZipInfo(name, PART_DATE)
             part.compress_type = zipfile.ZIP_DEFLATED
             copy.writestr(part, data)
@@ -94,12 +115,35 @@ def _texts(
     return texts
 
 
+def _answers(content: bytes, *, answers: Mapping[str, KeptAnswer]) -> dict[str, str]:
+    """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
+    sheet = CalamineWorkbook.from_filelike(io.BytesIO(content)).get_sheet_by_name(BREAKS_TITLE)
+    keys = [row[0] if row else "" for row in sheet.to_python(skip_empty_area=False)]
+    texts = {}
+    for number, key in enumerate(keys[HEADER_ROW:], HEADER_ROW + 1):
+        row = {"kept": answers.get(str(key))}
+        for column, one in enumerate(COLUMNS, 1):
+            told = one.value(row) if row["kept"] and one.title in FILLED_IN else None
+            if told not in {None, ""}:
+                texts[f"{get_column_letter(column)}{number}"] = str(told)
+    return texts
+
+
+_CELL = re.compile(r'(<c r="([A-Z]+[0-9]+)" s="[0-9]+")[^>]*?(?:/>|>.*?</c>)')
+
+
 def _replaced(page: str, *, texts: Mapping[str, str]) -> str:
-    for place, text in texts.items():
-        cell = re.search(rf'(<c r="{place}" s="\d+")[^>]*?(?:/>|>.*?</c>)', page)
-        if cell is None:
-            msg = f"page one has no cell {place} for a signature: write the report again"
-            raise OutputError(msg)
-        written = f' t="inlineStr"><is><t>{escape(cell_text(text)[0])}</t></is></c>'
-        page = page[: cell.start()] + cell[1] + written + page[cell.end() :]
-    return page
+    """The sheet with these cells saying these texts."""
+    left = dict(texts)
+
+    def written(cell: re.Match[str]) -> str:
+        text = left.pop(cell[2], None)
+        if text is None:
+            return cell[0]
+        return cell[1] + f' t="inlineStr"><is><t>{escape(cell_text(text)[0])}</t></is></c>'
+
+    whole = _CELL.sub(written, page)
+    if left:
+        msg = f"the workbook has no cell {min(left)} for it: write the report again"
+        raise OutputError(msg)
+    return whole

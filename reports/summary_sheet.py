@@ -18,6 +18,7 @@ from reports.summary_charts import put_trend
 from reports.summary_page import CHART_ROWS_MIN, LAST, LEFT, RIGHT, WIDTHS, Page
 from reports.summary_tiles import put_results, put_tiles
 from reports.summary_tonight import put_foot
+from reports.summary_unproven import put_unproven
 from reports.totals_sheet import LEG_NAMES
 from reports.words import VERDICT_WORDS
 
@@ -34,6 +35,7 @@ def draw_summary(page: Page) -> None:
     _put_title(page)
     row = put_tiles(page, 4)
     row = _put_notes(page, row)
+    row = put_unproven(page, row + 1)
     row = put_attention(page, row + 1)
     row = _put_legs(page, row + 1)
     row = put_matrix(page, row + 1)

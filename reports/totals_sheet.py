@@ -54,6 +54,7 @@ LEG_TITLES = (
     ">Breaks without signs",
 )
 LEG_NAMES = {"orders": "Gateway − orders", "ledger": "Gateway − ledger"}  # noqa: RUF001 - a minus
+LEG_CHECKS, PROOF_CHECKS = "chkLegs", "chkProofs"
 LEG_SUFFIX = {"orders": "Orders", "ledger": "Ledger"}
 
 
@@ -67,12 +68,15 @@ class Places:
     """Result -> row of its count (column B)."""
     trend: tuple[int, int]
     """First and last row of the nights (columns from NIGHT_COLUMN)."""
-    failed_checks: int
-    """How many checks on this sheet say CHECK."""
-    checks: tuple[str, ...]
-    """The names of the ranges they stand in."""
+    checks: dict[str, int]
+    """Name of a range of checks -> how many of them say CHECK."""
     books: int
     """Row of the way from the ledger file to the ledger compared."""
+
+    @property
+    def failed_checks(self) -> int:
+        """How many checks on this sheet say CHECK."""
+        return sum(self.checks.values())
 
 
 def draw_totals(
@@ -89,18 +93,17 @@ def draw_totals(
     )
     legs, row = _put_legs(draft, sheet, figures=figures, totals=totals)
     failing, row = put_questions(draft, sheet, figures=figures, top=row)
-    failed, checks = len(failing), ["chkLegs", "chkProofs"]
+    failed = {LEG_CHECKS: sum(leg.unexplained != 0 for leg in totals.legs)}
+    failed[PROOF_CHECKS] = len(failing)
     results, below_results = put_results(draft, sheet, rows=rows, top=row)
     trend, below_nights = put_nights(draft, sheet, figures=figures, top=row)
     if figures.bridge:  # a run of an earlier version kept no way of its rows
-        bridge_failed, row = put_bridge(draft, sheet, figures=figures, rows=rows, top=row)
-        failed, checks = failed + bridge_failed, [*checks, BRIDGE_CHECKS]
+        failed[BRIDGE_CHECKS], row = put_bridge(draft, sheet, figures=figures, rows=rows, top=row)
     row = max(row, below_results, below_nights)
     below_proofs = row
     more, below, books = _put_ways(draft, sheet, figures=figures, rows=rows, totals=totals, top=row)
-    failed, checks, row = failed + sum(more.values()), [*checks, *more], below
     texts = totals.text_currencies
-    row = put_sides(draft, sheet, rows=rows.sides, text_currencies=texts, top=row)
+    row = put_sides(draft, sheet, rows=rows.sides, text_currencies=texts, top=below)
     elsewhere = row
     row = put_elsewhere(draft, sheet, rows=rows.elsewhere, top=row)
     last_failing = put_every_check(draft, sheet, figures=figures, top=row)
@@ -111,8 +114,7 @@ def draw_totals(
     # Two areas are two pages: everything that is checked on the first, what it rests on below.
     sheet.print_area = f"A1:{right}{below_proofs - 2},A{below_proofs}:{right}{last_on_paper}"
     protect(sheet)
-    failed += sum(leg.unexplained != 0 for leg in totals.legs)
-    return Places(legs, results, trend, failed, tuple(checks), books)
+    return Places(legs, results, trend, {**failed, **more}, books)
 
 
 def _put_ways(
@@ -150,7 +152,7 @@ def _put_legs(
     if row == 6:  # noqa: PLR2004 - nothing was written below the header
         draft.text(sheet, (row, 1), "No amounts in any source.", looks.NOTE)
         row += 1
-    _name_checks(draft, sheet, "chkLegs", column=13, rows=(6, row - 1))
+    _name_checks(draft, sheet, LEG_CHECKS, column=13, rows=(6, row - 1))
     return places, row + 1
 
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from python_calamine import CalamineWorkbook
 
 from recon.errors import OutputError
 from recon.figures import NightFigures
+from recon.resolutions import Answer, KeptAnswer
 from recon.store.sign_off_rows import Signature
 from reports.signed_copy import PAGE_ONE, write_signed_copy
 from reports.workbook import drawn
@@ -46,7 +47,7 @@ def page_one(path: Path) -> set[str]:
 def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
     """Names as text, in the report's zone, with the SHA-256 that they signed."""
     signatures = names_under(workbook, "Dan <Orr> & Co", "=Anna")
-    copy = write_signed_copy(workbook, signatures=signatures, timezone=ZONE)
+    copy = write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
 
     assert copy.name == "night-approved.xlsx"
     assert "not signed" in page_one(workbook)
@@ -57,7 +58,9 @@ def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
 
 def test_a_review_alone_leaves_the_approver_open(workbook: Path) -> None:
     """One name is not two."""
-    copy = write_signed_copy(workbook, signatures=names_under(workbook, "Dan Orr"), timezone=ZONE)
+    copy = write_signed_copy(
+        workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
+    )
 
     assert copy.name == "night-reviewed.xlsx"
     assert {"Dan Orr", "not signed"} <= page_one(copy)
@@ -65,7 +68,9 @@ def test_a_review_alone_leaves_the_approver_open(workbook: Path) -> None:
 
 def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:
     """Part by part the same bytes."""
-    copy = write_signed_copy(workbook, signatures=names_under(workbook, "Dan Orr"), timezone=ZONE)
+    copy = write_signed_copy(
+        workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
+    )
     signed, stamped = (zipfile.ZipFile(io.BytesIO(path.read_bytes())) for path in (workbook, copy))
     differing = [name for name in signed.namelist() if signed.read(name) != stamped.read(name)]
 
@@ -79,4 +84,36 @@ def test_another_file_is_never_given_the_signatures(workbook: Path) -> None:
     workbook.write_bytes(workbook.read_bytes() + b" ")
 
     with pytest.raises(OutputError, match=r"not the file that was signed.*signature is kept"):
-        write_signed_copy(workbook, signatures=signatures, timezone=ZONE)
+        write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
+
+
+def test_the_copy_holds_the_answers_that_it_was_signed_on(
+    workbook: Path, build: Callable[..., NightFigures]
+) -> None:
+    """Who opens the approved copy next year reads what people had answered, on paper too."""
+    key = str(build().breaks["break_id"].iloc[0])
+    answer = Answer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
+    copy = write_signed_copy(
+        workbook,
+        signatures=names_under(workbook, "Dan Orr"),
+        answers={
+            key: KeptAnswer(answer, 1, "Jo Hill", waits=False),
+            "gone": KeptAnswer(answer, 1, "X", waits=False),
+        },
+        timezone=ZONE,
+    )
+    rows = (
+        CalamineWorkbook.from_path(str(copy))
+        .get_sheet_by_name("Breaks")
+        .to_python(skip_empty_area=False)
+    )
+    answered = {row[0]: dict(zip(rows[5], row, strict=True)) for row in rows[6:]}
+    titles = ("Resolution", "Owner", "Comment", "Resolved on", "Answered by")
+    told = {key: [row[title] for title in titles] for key, row in answered.items()}
+
+    wanted = ["Refunded", "Jo <Hill>", "=seen & done", "2026-11-21", "Jo Hill"]
+    assert {one for one, cells in told.items() if any(cells)} == {key}
+    assert told[key] == wanted
+    with zipfile.ZipFile(copy) as book:
+        names = book.read("xl/workbook.xml").decode()
+    assert "'Breaks'!$X$6:$AC$16" in names

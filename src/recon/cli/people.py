@@ -148,14 +148,15 @@ def sign_off(
     from recon.cli.nights import line_of
     from recon.cli.workbooks import signed_copy
     from recon.steps.environment import environment_of, system_clock
-    from recon.steps.sign_off import sign
+    from recon.steps.sign_off import answers_of, sign
 
     with environment_of(os.environ, clock=system_clock) as environment:
         person = person_of(name, code=code, environment=environment)
         night = sign(run, role=role, person=person, environment=environment)
         zone = environment.settings.rules.calendar.timezone
+        answers = answers_of(night, environment=environment)
     say(line_of(night))
-    say(f"Signed copy: {signed_copy(night, timezone=zone)}")
+    say(f"Signed copy: {signed_copy(night, answers=answers, timezone=zone)}")
 
 
 def index(

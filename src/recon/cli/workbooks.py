@@ -3,16 +3,20 @@
 `reports` is imported when the first workbook is written: most of what can go wrong comes earlier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
 from recon.figures import NightFigures
+from recon.resolutions import KeptAnswer
 from recon.steps.night_index import IndexLine
 from recon.steps.report import SheetTotals, Workbooks
 from recon.steps.resolutions import Form
 from recon.steps.sign_off import Night
 from recon.steps.verify import Reading
+
+Answers = Mapping[str, KeptAnswer]
+"""By break key."""
 
 
 def workbooks() -> Workbooks:
@@ -54,11 +58,13 @@ def form() -> Form:
     )
 
 
-def signed_copy(night: Night, *, timezone: str) -> Path:
-    """The copy of a workbook that says who signed it; gives its path."""
+def signed_copy(night: Night, *, answers: Answers, timezone: str) -> Path:
+    """The copy of a workbook that says who signed it, on which answers; gives its path."""
     from reports.signed_copy import write_signed_copy
 
-    return write_signed_copy(Path(night.workbook), signatures=night.signed, timezone=timezone)
+    return write_signed_copy(
+        Path(night.workbook), signatures=night.signed, answers=answers, timezone=timezone
+    )
 
 
 def index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:

@@ -88,6 +88,7 @@ def page_notes(
         notes += notes_on(run.run_id, connection=connection)
     if stopped:
         notes.append(f"No money moves: {stopped}.")
-    if unproven:
-        notes.append(f"Refunds are held: the night of {', '.join(unproven)} is NOT PROVEN.")
+    held = [day for day in unproven if day != run.business_date]  # this run takes its place
+    if held:
+        notes.append(f"Refunds are held: the night of {', '.join(held)} is NOT PROVEN.")
     return tuple(notes)

@@ -133,6 +133,8 @@ def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
     nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
     held = runs.not_proven(connection, merchant_id=run.merchant_id, account_id=run.account_id)
     for day in held:
+        if day == run.business_date and nights[day].run_id != run.run_id:
+            continue  # this run takes its place, and is what the page is about
         said = approval_rows.release_of(connection, nights[day].run_id)
         first = f"{said['first_by']} released it; a second person must. " if said else ""
         yield Attention(

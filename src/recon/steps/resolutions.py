@@ -8,6 +8,7 @@ cell. A write-off counts only when a second person has agreed.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,16 @@ def import_resolutions(
             return replace(brought, repeated=True)
         night = _night_of(connection, returned)
         _refuse_other_rows(returned, night=night, form=form)
-        done, answers = _judge(returned, night=night, brought=brought)
+        today = local_day(environment.clock(), environment=environment)
+        done, answers = _judge(returned, night=night, brought=brought, today=today)
         done = replace(done, altered=tuple(form.altered(returned.rows, night.breaks)))
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
     return done
+
+
+def local_day(now: datetime, *, environment: Environment) -> date:
+    """The day that people write, where the account's calendar is kept."""
+    return now.astimezone(environment.settings.rules.business_calendar.zone).date()
 
 
 def _night_of(connection: Any, returned: Returned) -> _Night:
@@ -124,7 +131,9 @@ def _refuse(returned: Returned, what: str) -> None:
     raise SourceUnreadableError(msg)
 
 
-def _judge(returned: Returned, *, night: _Night, brought: Import) -> tuple[Import, list[NewAnswer]]:
+def _judge(
+    returned: Returned, *, night: _Night, brought: Import, today: date
+) -> tuple[Import, list[NewAnswer]]:
     refusals = list(returned.refusals)
     answers: dict[str, NewAnswer] = {}
     unchanged = blank = 0
@@ -134,7 +143,7 @@ def _judge(returned: Returned, *, night: _Night, brought: Import) -> tuple[Impor
         if kept is not None and kept.answer == row.answer and row.scope != WHOLE_CAUSE:
             unchanged += 1
             continue
-        problem = _problem(row, kept=kept)
+        problem = _problem(row, kept=kept, today=today)
         if problem:
             refusals.append(problem)
             continue
@@ -150,7 +159,7 @@ def _judge(returned: Returned, *, night: _Night, brought: Import) -> tuple[Impor
     return done, list(answers.values())
 
 
-def _problem(row: ReturnedRow, *, kept: KeptAnswer | None) -> Refusal | None:
+def _problem(row: ReturnedRow, *, kept: KeptAnswer | None, today: date) -> Refusal | None:
     """Why an answer cannot be taken."""
     version = kept.version if kept else 0
     cell, answer = row.cells["Resolution"], row.answer
@@ -160,6 +169,9 @@ def _problem(row: ReturnedRow, *, kept: KeptAnswer | None) -> Refusal | None:
             "written; look at the newest workbook first"
         )
         return Refusal(cell, answer.resolution, told)
+    if answer.resolved_on is not None and answer.resolved_on > today:
+        told = f"a day that is still to come: today is {today}; write when it was done"
+        return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", told)
     if answer.resolution and not answer.owner:
         return Refusal(row.cells["Owner"], "", "a resolution needs an owner")
     needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")

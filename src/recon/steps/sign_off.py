@@ -14,6 +14,7 @@ from typing import Any
 
 from recon.errors import UsageError
 from recon.model import Severity, Verdict
+from recon.resolutions import KeptAnswer
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, is_same
 from recon.steps.predecessor import (
@@ -86,6 +87,12 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
             connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
         )
         return _night_of(connection, signed, today=environment.clock().date())
+
+
+def answers_of(night: Night, *, environment: Environment) -> Mapping[str, KeptAnswer]:
+    """What people had answered to the account's breaks when the night was signed, by break key."""
+    with environment.store.reading() as connection:
+        return resolution_rows.kept_answers(connection, (night.merchant_id, night.account_id))
 
 
 def nights(first: date, *, last: date, environment: Environment) -> list[Night]:

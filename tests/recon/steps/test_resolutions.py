@@ -374,3 +374,16 @@ def test_an_answer_for_every_break_of_no_cause_says_that_it_is_for_one(merchant:
     (refusal,) = done.refusals
     assert refusal.value == WHOLE_CAUSE
     assert "was taken for this break alone" in refusal.reason
+
+
+def test_nobody_resolved_a_break_on_a_day_to_come(desk: Any, workbook: Path) -> None:
+    """A date after today is refused with its cell, and its row is not taken."""
+    back = Returned(workbook)
+    back.answer("Refunded")
+    back.write("Resolved on", date(2027, 1, 5))
+    done = take(desk, back.save("answered.xlsx"))
+
+    assert [(one.value, one.reason) for one in done.refusals] == [
+        ("2027-01-05", "a day that is still to come: today is 2026-11-21; write when it was done")
+    ]
+    assert done.taken == ()
