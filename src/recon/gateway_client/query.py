@@ -22,7 +22,7 @@ from recon.gateway_client.errors import (
     QueryRefusedError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.interface import CHARACTERS_MAX, GatewayInterface, ReplyPolicy
 from recon.gateway_client.pace import AccountPace, Sleep, Turns
 from recon.gateway_client.prepare import refuse_credentials
 from recon.gateway_client.query_bounds import QueryLimits, grouped
@@ -38,7 +38,7 @@ from recon.gateway_client.query_work import Answers, Question, Work
 from recon.gateway_client.questions import order_question, refund_question
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
-from recon.gateway_client.rows import Credentials, text_problem
+from recon.gateway_client.rows import Credentials, text_pattern, text_problem
 from recon.gateway_client.transport import (
     Clock,
     RawReply,
@@ -181,12 +181,16 @@ class QueryClient:
     async def _answers(self, question: Question[Record], *, keys: Sequence[str]) -> Answers[Record]:
         """Every key asked and answered; keys that must not be sent are failed at once."""
         kind = question.reading.kind
+        # One look for the many; the reason is asked for the few.
+        fits = text_pattern(kind, interface=self._interface).fullmatch
+        longest = self._interface.profile.lengths.get(kind, CHARACTERS_MAX)
+        odd = [key for key in keys if not (key and fits(key) and len(key) <= longest)]
         problems = {
             key: text_problem(kind, text=key, interface=self._interface) if key else "is empty"
-            for key in keys
+            for key in odd
         }
         groups = grouped(
-            [key for key in keys if not problems[key]],
+            [key for key in keys if key not in problems],
             rows_max=question.rows_max,
             characters_max=self._interface.profile.query_characters_max,
         )
@@ -194,7 +198,7 @@ class QueryClient:
             question,
             groups=deque(groups),
             rows_max=question.rows_max,
-            failed={key: f"not asked: the {kind} {why}" for key, why in problems.items() if why},
+            failed={key: f"not asked: the {kind} {why}" for key, why in problems.items()},
         )
         await self._run(work)
         return work.answers(keys)

@@ -36,7 +36,7 @@ EXTRA_FIELDS_MAX = 50
 REPLY_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
 AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{2,4})?", re.ASCII)
 CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
-_DATE = re.compile(r"[0-9]{14}", re.ASCII)
+DATE = re.compile(r"[0-9]{14}", re.ASCII)
 
 
 class Keyed(Protocol):
@@ -131,7 +131,9 @@ def rows_by_key(
     by_key: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     asked = set(keys)
     for row in rows:
-        key = text_of(row.get(kind))
+        key = row.get(kind)
+        if type(key) is not str or key not in asked:  # padded, a number, or nobody's
+            key = text_of(key)
         if key is not None and key in asked:
             by_key[key].append(row)
         else:
@@ -182,7 +184,7 @@ def _untrusted(reply: Mapping[str, Any], *, reading: QueryReading, findings: lis
 
 def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
     """A 14-digit date of the gateway, in its zone; None when it is not one."""
-    if _DATE.fullmatch(text) is None:
+    if DATE.fullmatch(text) is None:
         return None
     try:
         # Many times as fast as strptime, and every row of a query has a date.

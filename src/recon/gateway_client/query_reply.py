@@ -4,14 +4,26 @@ Pure and total over any bytes. A row is never repaired: a malformed amount or cu
 key failed, whatever else the reply has on that key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from itertools import groupby, repeat
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from recon.gateway_client.outcomes import Finding, FindingKind
+from recon.gateway_client.query_columns import (
+    Columns,
+    amounts_of,
+    are_wellformed,
+    dates_of,
+    extra_columns,
+    shown_texts,
+    text_columns,
+)
 from recon.gateway_client.query_reading import (
     AMOUNT,
     CURRENCY,
@@ -30,6 +42,9 @@ from recon.gateway_client.text import scrubbed
 from recon.gateway_client.transport import RawReply
 from recon.gateway_client.wire.json_reply import text_of
 
+CODE = "query_result"
+ABSENT = "not_found"
+ORDINARY_WORDS = frozenset({"record", ABSENT})
 _KNOWN_FIELDS = frozenset(
     {
         "transaction_id",
@@ -44,9 +59,11 @@ _KNOWN_FIELDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OrderRecord:
-    """One payment attempt as the gateway knows it at `queried_at`."""
+class OrderRecord(NamedTuple):
+    """One payment attempt as the gateway knows it at `queried_at`.
+
+    A tuple, since a hundred are made for each call: a frozen dataclass takes ten times as long.
+    """
 
     key: str
     """The order_no or transaction_id that was asked for."""
@@ -63,12 +80,12 @@ class OrderRecord:
     transaction_at: datetime | None
     """`transaction_date` in the gateway's configured zone."""
     queried_at: datetime
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = MappingProxyType({})
     """Fields of the row that the API document does not list, scrubbed of card numbers."""
-    reply_extra: Mapping[str, str] = field(default_factory=dict)
+    reply_extra: Mapping[str, str] = MappingProxyType({})
     """The same of the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
-    risk: RiskFacts = field(default_factory=RiskFacts)
-    """What the row says of the payment's risk, and where it is silent the whole reply."""
+    risk: RiskFacts = RiskFacts()
+    """What the row says of the payment's risk; where it is silent and alone, the whole reply."""
 
 
 def read_query_reply(
@@ -83,10 +100,92 @@ def read_query_reply(
         keys, reply=reply, rows_field=rows_field, kind=reading.kind, findings=answer.findings
     )
     extra = extra_fields(reply, known=REPLY_FIELDS | {rows_field})
-    seen = _Seen(raw.received_at, reply, extra, risk_facts({}, reply=reply))
+    rows = [row for key in keys for row in by_key.get(key, ())]
+    # Said once beside several rows, nobody could say of which payment it is.
+    seen = _Seen(raw.received_at, reply if len(rows) == 1 else {}, extra)
+    if rows and _read_ordinary(answer, keys=keys, rows=rows, reading=reading, seen=seen):
+        return answer
     for key in keys:
         _read_key(answer, key=key, rows=by_key.get(key, []), reading=reading, seen=seen)
     return answer
+
+
+def _read_ordinary(
+    answer: GroupAnswer[OrderRecord],
+    *,
+    keys: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    reading: QueryReading,
+    seen: "_Seen",
+) -> bool:
+    """Read rows that are all ordinary, a column at a time; False when they are not."""
+    words = reading.interface.status_map.query_result
+    said = [words.get(code) if type(code := row.get(CODE)) is str else None for row in rows]
+    if not set(said) <= ORDINARY_WORDS:
+        return False
+    absent = {row.get(reading.kind) for row, word in zip(rows, said, strict=True) if word == ABSENT}
+    shown = [row for row, word in zip(rows, said, strict=True) if word != ABSENT]
+    columns = text_columns(shown) if shown else {}
+    if columns is None or not (columns.keys() >= _KNOWN_FIELDS or not shown):
+        return False
+    found = columns.get(reading.kind, [])
+    if not (absent.issubset(keys) and absent.isdisjoint(found)):
+        return False
+    if shown and not _read_columns(answer, columns=columns, reading=reading, seen=seen):
+        return False
+    answered = absent | set(found)
+    answer.not_found.extend(key for key in keys if key in absent)
+    answer.missing.extend(key for key in keys if key not in answered)
+    return True
+
+
+def _read_columns(
+    answer: GroupAnswer[OrderRecord], *, columns: Columns, reading: QueryReading, seen: "_Seen"
+) -> bool:
+    """Book a record for each row; False, and nothing booked, when one is not ordinary."""
+    if not RISK_FIELDS.isdisjoint(columns):
+        return False
+    if not are_wellformed(columns, interface=reading.interface):
+        return False
+    records = _records(columns, reading=reading, seen=seen)
+    if records is None:
+        return False
+    found = columns[reading.kind]
+    if len(set(found)) == len(found):
+        answer.records.extend(records)
+        return True
+    for _, same in groupby(records, key=attrgetter("key")):
+        answer.records.extend(_without_repeats(list(same), findings=answer.findings))
+    return True
+
+
+def _records(
+    columns: Columns, *, reading: QueryReading, seen: "_Seen"
+) -> Iterator[OrderRecord] | None:
+    """A record of each row; None when a row's date or one of its further fields is odd."""
+    zone = ZoneInfo(reading.interface.status_map.query.timezone)
+    dates = dates_of(columns["transaction_date"], zone=zone)
+    extras = extra_columns(columns, known=_KNOWN_FIELDS)
+    if dates is None or extras is None:
+        return None
+    count = len(dates)
+    return map(
+        OrderRecord,
+        columns[reading.kind],
+        columns["order_no"],
+        columns["transaction_id"],
+        columns["currency"],
+        amounts_of(columns["amount"]),
+        shown_texts(columns["payment_status"]),
+        shown_texts(columns["query_result"]),
+        shown_texts(columns["reference_no"], keep=True),
+        columns["transaction_date"],
+        dates,
+        repeat(seen.queried_at, count),
+        extras,
+        repeat(seen.reply_extra, count),
+        repeat(risk_facts({}, reply=seen.reply), count),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +194,8 @@ class _Seen:
 
     queried_at: datetime
     reply: Mapping[str, Any]
+    """Empty where what stands beside the rows could be about any of several."""
     reply_extra: Mapping[str, str]
-    risk: RiskFacts
 
 
 def _read_key(
@@ -213,7 +312,7 @@ def _record(
         queried_at=seen.queried_at,
         extra=extra_fields(row, known=_KNOWN_FIELDS),
         reply_extra=seen.reply_extra,
-        risk=seen.risk if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=seen.reply),
+        risk=risk_facts(row, reply=seen.reply),
     )
 
 

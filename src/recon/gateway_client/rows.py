@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from pydantic import SecretStr
@@ -20,6 +21,8 @@ from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.payout_checks import payout_problems
 from recon.gateway_client.private_fields import is_blank, private_texts, wire_value
 from recon.gateway_client.wire_amounts import number_problem
+
+PATTERNS_KEPT_MAX = 64
 
 
 class Operation(StrEnum):
@@ -162,11 +165,21 @@ def check_rows(
     return tuple(found)
 
 
+def text_pattern(field: str, *, interface: GatewayInterface) -> re.Pattern[str]:
+    """The whole-text pattern of a field, compiled once."""
+    return _compiled(getattr(interface.profile.grammar, field))
+
+
+@lru_cache(maxsize=PATTERNS_KEPT_MAX)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
 def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
     """Why this text must not be sent as this field; "" when it may."""
-    pattern = getattr(interface.profile.grammar, field)
-    if re.fullmatch(pattern, text, re.ASCII) is None:
-        return f"does not have the form {pattern}"
+    pattern = text_pattern(field, interface=interface)
+    if pattern.fullmatch(text) is None:
+        return f"does not have the form {pattern.pattern}"
     longest = interface.profile.lengths.get(field)
     if longest is not None and len(text) > longest:
         return f"is longer than {longest} characters"

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -32,6 +33,7 @@ DEADLINE_SECONDS = 60.0
 HEADERS_KEPT = ("content-type", "date", "retry-after", "x-request-id")
 HEADER_CHARACTERS_MAX = 200
 USER_AGENT = "recon"
+URLS_KEPT_MAX = 64
 
 # Below INFO httpcore logs the headers of replies as they came, whatever they quote.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -158,6 +160,7 @@ class ReadConnection:
             connect_seconds=connect_seconds,
             deadline_seconds=deadline_seconds,
             is_injected=transport is not None,
+            may_repeat=True,
         )
         self._connection = transport or _connection(trusted, proxy=proxy, keep_alive=True)
 
@@ -189,6 +192,8 @@ class _Caller:
     connect_seconds: float
     deadline_seconds: float
     is_injected: bool = False
+    may_repeat: bool = False
+    """A read need not be watched: whatever became of it, it is asked again."""
     timeouts: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -201,10 +206,11 @@ class _Caller:
         self, connection: httpx.AsyncBaseTransport, *, path: str, content_type: str, body: bytes
     ) -> RawReply:
         wire = _Wire(watched=not self.is_injected)
+        watched = {} if self.may_repeat else {"trace": wire.trace}
         try:
             request = httpx.Request(
                 "POST",
-                self.base_url + path,
+                _url(self.base_url + path),
                 content=body,
                 headers={
                     "Content-Type": content_type,
@@ -212,7 +218,7 @@ class _Caller:
                     "Accept-Encoding": "identity",
                     "User-Agent": USER_AGENT,
                 },
-                extensions={"timeout": self.timeouts, "trace": wire.trace},
+                extensions={"timeout": self.timeouts} | watched,
             )
             async with asyncio.timeout(self.deadline_seconds):
                 return await self._exchange(connection, request=request, wire=wire)
@@ -236,6 +242,11 @@ class _Caller:
             if name in response.headers
         }
         return RawReply(response.status_code, kept, body, self.clock())
+
+
+@lru_cache(maxsize=URLS_KEPT_MAX)
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
 
 
 def _connection(

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -54,7 +53,7 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
     facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
     long = {"note": "x" * DETAIL_CHARACTERS_MAX}
     found = answers_of(
-        _told(replace(RECORD, risk=facts, extra=long)), rules=Rules(), amounts=SHIPPED
+        _told(RECORD._replace(risk=facts, extra=long)), rules=Rules(), amounts=SHIPPED
     )
 
     assert json.loads(found.observations[0]["detail"]) == {
@@ -73,7 +72,7 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
 )
 def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
     """Two decimals on the wire are right for JPY as three are for KWD."""
-    record = replace(RECORD, currency=currency, amount=Decimal(amount))
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
     found = answers_of(_told(record), rules=Rules(), amounts=SHIPPED)
 
     assert [row["amount"] for row in found.observations] == [minor_units]
@@ -87,7 +86,7 @@ def test_a_gateway_of_two_decimals_is_read_as_it_writes(
     amount: str, minor_units: list[int]
 ) -> None:
     """KWD 1.23 is 1,230 fils where the gateway is configured so, and no amount elsewhere."""
-    told = _told(replace(RECORD, currency="KWD", amount=Decimal(amount)))
+    told = _told(RECORD._replace(currency="KWD", amount=Decimal(amount)))
     found = answers_of(told, rules=Rules(), amounts=TWO_DECIMALS)
     shipped = answers_of(told, rules=Rules(), amounts=SHIPPED)
 
@@ -98,9 +97,9 @@ def test_a_gateway_of_two_decimals_is_read_as_it_writes(
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
 def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
     """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
-    record = replace(RECORD, currency=currency, amount=Decimal(amount))
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
     found = answers_of(
-        _told(record, replace(RECORD, transaction_id="T2")), rules=Rules(), amounts=SHIPPED
+        _told(record, RECORD._replace(transaction_id="T2")), rules=Rules(), amounts=SHIPPED
     )
 
     assert found.answers["A-1"][0] is Answer.FAILED
@@ -110,7 +109,7 @@ def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> No
 
 def test_a_code_that_is_not_mapped_is_told() -> None:
     """An unknown query_result is UNMAPPED with its code, not a guess."""
-    found = answers_of(_told(replace(RECORD, query_result="77")), rules=Rules(), amounts=SHIPPED)
+    found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules(), amounts=SHIPPED)
 
     assert found.answers["A-1"] == (Answer.UNMAPPED, "query_result 77")
 
@@ -118,7 +117,7 @@ def test_a_code_that_is_not_mapped_is_told() -> None:
 def test_dates_are_read_in_the_gateways_zone() -> None:
     """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
-    bad = replace(RECORD, transaction_id="T2", transaction_date="20261320101010")
+    bad = RECORD._replace(transaction_id="T2", transaction_date="20261320101010")
     found = answers_of(_told(RECORD, bad), rules=rules, amounts=SHIPPED)
 
     assert [row["transaction_date"] for row in found.observations] == [

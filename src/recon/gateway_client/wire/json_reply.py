@@ -5,9 +5,9 @@ accepts by default and money must not. Values become str, int, Decimal, bool, No
 """
 
 import json
-import re
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 REPLY_BYTES_MAX = 2 * 1024 * 1024
@@ -15,8 +15,7 @@ PADDING = " \t\r\n"
 DEPTH_MAX = 32
 NUMBER_CHARACTERS_MAX = 40
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKETS = re.compile(rb"[\[\]{}]")
+_NESTED = frozenset({dict, list})
 
 
 class UnreadableReplyError(ValueError):
@@ -32,7 +31,6 @@ def json_object(body: bytes) -> dict[str, Any]:
     if len(body) > REPLY_BYTES_MAX:
         msg = f"larger than {REPLY_BYTES_MAX} bytes"
         raise UnreadableReplyError(msg)
-    _refuse_depth(body)
     try:
         value = json.loads(
             body.decode("utf-8-sig"),
@@ -49,6 +47,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         msg = "not a JSON object"
         raise UnreadableReplyError(msg)
+    _refuse_depth(value)
     return value
 
 
@@ -90,13 +89,16 @@ def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any
     return rows, len(elements) - len(rows)
 
 
-def _refuse_depth(body: bytes) -> None:
-    depth = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", body)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEPTH_MAX:
-            msg = f"nested deeper than {DEPTH_MAX}"
-            raise UnreadableReplyError(msg)
+def _refuse_depth(value: Any) -> None:
+    """Level by level; what is deeper than Python's own limit was no JSON for the parser already."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        parts = (part.values() if type(part) is dict else part for part in level)
+        level = [part for part in chain.from_iterable(parts) if type(part) in _NESTED]
+        if not level:
+            return
+    msg = f"nested deeper than {DEPTH_MAX}"
+    raise UnreadableReplyError(msg)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Requests as bytes: JSON, form or XML, the same bytes for the same message."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 from lxml import etree
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.~,-]*", re.ASCII)
 
 XML_ROOT = "request"
 """The document shows no name for the root of an XML request."""
@@ -25,10 +28,16 @@ def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "x
         flat = {
             name: value if _is_plain(value) else _json(value) for name, value in message.items()
         }
-        return urlencode(flat).encode("ascii")
+        return "&".join(f"{_quoted(name)}={_quoted(text)}" for name, text in flat.items()).encode()
     root = etree.Element(XML_ROOT)
     _fill(root, message=message)
     return etree.tostring(root, xml_declaration=True, encoding="UTF-8")
+
+
+def _quoted(value: str | int) -> str:
+    """As `urllib.parse.urlencode` does; a hundred plain keys in a fraction of its time."""
+    text = str(value)
+    return text.replace(",", "%2C") if _PLAIN.fullmatch(text) else quote_plus(text)
 
 
 def _json(value: object) -> str:
