@@ -16,13 +16,15 @@ from recon.errors import ConfigurationError
 from recon.mistakes import problems_of
 
 SHORT_NAME = r"^[a-z][a-z0-9._-]{0,39}$"
+NAME = r"^[^:\x00-\x1f\x7f]+$"
+"""A colon ends the name where sentences begin with it."""
 
 
 class Approver(BaseModel):
     """One person."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    name: str = Field(min_length=1, max_length=100)
+    name: str = Field(min_length=1, max_length=100, pattern=NAME)
     """As it stands in reports."""
     role: Literal["reviewer", "approver"] = "approver"
     """A reviewer looks and signs first; an approver releases money and signs last."""

@@ -75,3 +75,10 @@ def test_people_who_are_not_declared_are_told_apart_by_their_names_alone() -> No
     keys = {person_key(name, declared=ZOE) for name in ("Ben Strasser", "Bea", " BEA ", "zoe")}
 
     assert keys == {"ben", "bea", "zoe"}
+
+
+@pytest.mark.parametrize("name", ["Jo: Hill", "Jo\nHill", ""])
+def test_a_name_that_a_sentence_could_not_end_is_refused(name: str) -> None:
+    """Who asked by hand is read from the sentence that names them."""
+    with pytest.raises(ConfigurationError, match="name"):
+        approvers_of({"approvers": {"jo": {"name": name}}})

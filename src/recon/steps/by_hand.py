@@ -33,6 +33,7 @@ from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
 from recon.steps.contradictions import note_refund_numbers
 from recon.steps.environment import Environment
+from recon.steps.identity import key_of
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
 from recon.steps.settle import journal_of, send
@@ -44,7 +45,7 @@ from recon.store.runs import BY_HAND, Run, this_process
 ORIGIN = "recon gateway"
 """Stands where a night's instruction has the name of its order file."""
 
-NAME_CHARACTERS_MAX = 60
+NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
     if stopped is not None:
         msg = f"{stopped}; nothing was stored or sent"
         raise UsageError(msg)
+    request = replace(request, by=_asker(request.by, environment=environment))
     run = _run_of(request, environment=environment)
     _make_reports(run, environment=environment)
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
@@ -121,6 +123,28 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
             )
             raise NightHeldError(msg) from error
         return _carry_out(request, run=run, environment=environment)
+
+
+def _asker(name: str, *, environment: Environment) -> str:
+    """Who asks, by the name in approvers.toml, for a second person must be told apart from them.
+
+    On this machine's own gateway anybody may play.
+
+    Raises:
+        UsageError: nobody of that name is declared.
+    """
+    declared = environment.settings.approvers.get(key_of(name, environment=environment))
+    if declared is not None:
+        return declared.name
+    if is_on_this_machine(environment.settings):
+        return " ".join(name.split())
+    known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
+    msg = (
+        f"approvers.toml declares no {name.strip()!r} (declared: {known}): whoever asks for money "
+        "by hand stands there, so that nobody approves what they asked for; nothing was stored or "
+        "sent"
+    )
+    raise UsageError(msg)
 
 
 def _make_reports(run: Run, *, environment: Environment) -> None:

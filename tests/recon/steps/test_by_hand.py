@@ -2,6 +2,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from recon.errors import FolderError, NightHeldError, UsageError
 from recon.model import InstructionKind, InstructionState
 from recon.steps import by_hand, people
+from recon.steps.approve import approve, lapse, waiting
 from recon.steps.by_hand import HandRequest, HandResult, carry_out
 from recon.steps.environment import Environment
+from recon.steps.identity import identify
 from recon.store import runs
 from recon.store.history import of_entity, verify
 from recon.store.instruction_sheet import batch_frame
@@ -18,6 +21,19 @@ from recon.store.migrate import upgrade
 from recon.store.night_lock import account_lock
 
 PLACE = {"merchant_id": "100042", "account_id": "100042001"}
+
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+limit = { EUR = 100000 }
+[approvers.kim]
+name = "Kim Day"
+limit = { EUR = 100000 }
+[approvers.jo]
+name = "Jo Hill"
+limit = { EUR = 100000 }
+"""
 
 
 def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
@@ -174,13 +190,56 @@ def test_a_gateway_elsewhere_is_only_asked_through_a_night(
 ) -> None:
     """Outside this machine the instruction waits for another person and nothing is sent."""
     payment = merchant.payments("authorised")[0]
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
 
     result = _ask(merchant, "capture", payment)
 
     assert result.state is InstructionState.PLANNED
-    assert "asked for by hand by anna: another person approves it" in result.message
+    assert "asked for by hand by Anna Berg: another person approves it" in result.message
     assert merchant.effects() == []
+
+
+def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A free name would let one person ask and approve."""
+    payment = merchant.payments("authorised")[0]
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+
+    with pytest.raises(UsageError, match=r"declares no 'bernd' .*nothing was stored or sent"):
+        _ask(merchant, "capture", payment, by="bernd")
+
+
+@pytest.mark.parametrize("lapsed", [False, True])
+@pytest.mark.parametrize("by", ["anna", "Anna Berg", " ANNA  berg"])
+def test_whoever_asked_by_hand_approves_it_under_no_name(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch, by: str, *, lapsed: bool
+) -> None:
+    """Also when the hold that named them has given way to another reason to wait."""
+    payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+    asked = _ask(merchant, "capture", payment, by=by)
+    with merchant.environment() as environment:
+        if lapsed:
+            _approve(environment, "kim", "jo")
+            merchant.now += timedelta(days=9)
+            assert lapse(environment) == 1
+        _approve(environment, "kim")
+        with pytest.raises(UsageError, match="Anna Berg asked for it or approved it first"):
+            _approve(environment, "anna")
+        _approve(environment, "jo")
+
+    assert asked.state is InstructionState.PLANNED
+    assert merchant.instruction_states() == {"approved": 1}
+
+
+def _approve(environment: Environment, *names: str) -> None:
+    for name in names:
+        person = identify(name, code=None, environment=environment)
+        approve(waiting(environment).wanted.digest, person=person, environment=environment)
 
 
 def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
