@@ -123,9 +123,10 @@ def plan(
     new: list[Instruction] = []
     links: list[tuple[int, str]] = []
     for action in planning.actions:
-        found = planning.same_again(action)
+        meant = planning.meant(action)
+        found = planning.same_again(action, meant)
         if not found:
-            hold = planning.hold(action)
+            hold = planning.hold(action, meant)
             limit = _hold_of_limits(action, hold, allowance=allowance, auto_approve=auto_approve)
             because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
             instruction = _instruction_of(
@@ -135,7 +136,7 @@ def plan(
                 hold=replace(hold, because=because),
                 approved=auto_approve and not because,
             )
-            planning.note(action, instruction=instruction)
+            planning.note(action, meant, instruction=instruction)
             new.append(instruction)
             found = instruction.instruction_id
         links.append((action.action_id, found))
@@ -155,11 +156,10 @@ class _Planning:
         """File, kind and order -> what the file's rows mean."""
         for action in actions:
             key = (action.file_id, action.kind, action.order_no)
-            self._asked[key].append(self._meant(action))
+            self._asked[key].append(self.meant(action))
 
-    def same_again(self, action: Action) -> str:
+    def same_again(self, action: Action, meant: Intention) -> str:
         """The instruction that the row stands for; "" when it is a new one."""
-        meant = self._meant(action)
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
             found = [exact] if exact else []
@@ -183,9 +183,8 @@ class _Planning:
             return one.instruction_id
         return ""
 
-    def hold(self, action: Action) -> _Hold:
+    def hold(self, action: Action, meant: Intention) -> _Hold:
         """Why a new instruction waits for a person; empty when nothing speaks against it."""
-        meant = self._meant(action)
         repeats = tuple(
             one
             for one in self._known.alike(meant)
@@ -203,12 +202,12 @@ class _Planning:
         numbered = (f"{key}{number}" for number in count(1))
         return next(one for one in numbered if self._known.of_key(one) is None)
 
-    def note(self, action: Action, *, instruction: Instruction) -> None:
+    def note(self, action: Action, meant: Intention, *, instruction: Instruction) -> None:
         """A new instruction, which later rows may repeat."""
         self._taken.add((action.file_id, instruction.instruction_id))
         self._known.note(
             Earlier(
-                self._meant(action),
+                meant,
                 instruction.instruction_id,
                 instruction.natural_key,
                 action.file_name,
@@ -216,7 +215,8 @@ class _Planning:
             )
         )
 
-    def _meant(self, action: Action) -> Intention:
+    def meant(self, action: Action) -> Intention:
+        """What the row means, with the payment that is shown for its order."""
         return Intention.of(action, shown=self._known.shown.get(action.order_no, ""))
 
     def _id_used(self, action: Action, meant: Intention) -> str:
