@@ -27,7 +27,7 @@ Transaction = Annotated[
 RequestId = Annotated[
     str,
     typer.Option(
-        help="An id of your own; without one, the like of an earlier one waits for a person."
+        help="An id of your own; the like of an earlier one waits for people, with an id too."
     ),
 ]
 

@@ -2,9 +2,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.model import GatewayState
+from sqlalchemy import insert, literal, select
+
+from recon.model import GatewayState, StepSummary
 from recon.settlement.eligibility import Payment
+from recon.steps import night, people
 from recon.steps.baselines import payments_by_order
+from recon.store.schema import observation
 
 ROW = {
     "order_no": "A-1",
@@ -44,3 +48,33 @@ def test_the_same_answer_about_two_orders_closes_nothing() -> None:
         [ROW], payment_of=lambda row: replace(_payment_of(row), closed_because="a case")
     )
     assert [one.closed_because for one in found["A-1"]] == ["a case"]
+
+
+def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant: Any) -> None:
+    """Another order's answer shows the payment as refunded: the capture waits and says why."""
+    payment = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))
+    names = [one.name for one in observation.columns if one.name != "observation_id"]
+    told = {"order_no": "O-2", "payment_status": "4100"}
+    columns = [
+        literal(told[name]).label(name) if name in told else observation.c[name] for name in names
+    ]
+
+    def contradict(step: StepSummary) -> None:
+        if step.step == "query":
+            merchant.as_owner(insert(observation).from_select(names, select(*columns)))
+
+    with merchant.environment() as environment:
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=contradict,
+        )
+        ((_, waiting),) = people.status(environment)
+
+    assert merchant.effects() == []
+    assert [
+        f"shows transaction {payment.transaction_id} in two ways" in one.next_step
+        for one in waiting
+    ] == [True]
