@@ -110,8 +110,8 @@ fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones
 fuzz-files: $(READY) ## bent files of every kind and format against independent strict readers (FILE_FUZZ_CASES, 100,000 without it)
 	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 --timeout 7200 tests/recon/order_file/test_file_fuzz.py tests/recon/order_file/test_kind_fuzz.py
 
-chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS)
-	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/test_ending.py
+chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS, CHAOS_SIGNED)
+	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} CHAOS_SIGNED=$${CHAOS_SIGNED:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/test_ending.py
 
 bench-ingest: $(READY) ## order files beside polars and openpyxl, their rows beside raw SQLite and PostgreSQL (BENCH_ROWS, a million without it)
 	@$(BIN)/python benchmarks/bench_ingest.py --rows $${BENCH_ROWS:-1000000}

@@ -378,6 +378,8 @@ def _configure(folder: Path) -> None:
     played = load_tables("sandbox", config_dir=None)
     rules = ["[window]", "opening_date = 2026-01-01", "[gateway]", 'amount_means = "authorised"']
     rules += ["[grace]", 'gateway_to_ledger = "1h"']
+    # A grave break has to be answered in its workbook before anybody signs: here none is grave.
+    rules += ["[severity]", "medium = 1000000", "high = 10000000", "critical = 100000000"]
     for name in ("payment_status", "query_result"):
         rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in played[name].items())]
     config = folder / "config"

@@ -15,6 +15,7 @@ from sqlalchemy import update
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.model import InstructionState, Outcome
 from recon.settlement import eligibility, resolution, sender
+from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
 from recon.steps import doubt, settle
@@ -284,6 +285,33 @@ def _not_sent_wide(patch: pytest.MonkeyPatch) -> None:
     _judge(_all(Outcome.NOT_SENT))(patch)
 
 
+def _another_id_is_another_wish(patch: pytest.MonkeyPatch) -> None:
+    """Whoever gives a movement another id, or none, means another movement."""
+    real = Intention.may_be
+
+    def may_be(self: Intention, other: Intention, *, ids_unique: bool) -> bool:
+        is_same = plain_id(self.request_id) == plain_id(other.request_id)
+        return is_same and real(self, other, ids_unique=ids_unique)
+
+    patch.setattr(Intention, "may_be", may_be)
+
+
+def _another_file_is_another_wish(patch: pytest.MonkeyPatch) -> None:
+    """A row that names the payment, and one that names the order alone, mean two things."""
+    patch.setattr(
+        Intention,
+        "is_of_payment",
+        lambda self, other: (
+            (self.order_no, self.transaction_id) == (other.order_no, other.transaction_id)
+        ),
+    )
+
+
+def _nobody_looks_again(patch: pytest.MonkeyPatch) -> None:
+    """What people took back while a night ran goes with its batch."""
+    patch.setattr(journal, "left_out", lambda *_, **__: {})
+
+
 def item_kind(name: str) -> Any:
     """The kind of that name."""
     return sender.InstructionKind(name)
@@ -316,4 +344,7 @@ MUTANTS: Mapping[str, Change] = {
     "quarantine by the clock on the wall": _quarantine_by_the_wall,
     "answers dated in the future count": _any_date_is_believed,
     "differing answers decide": _halves_are_whole,
+    "another id is another wish": _another_id_is_another_wish,
+    "another file is another wish": _another_file_is_another_wish,
+    "nobody looks again at the claim": _nobody_looks_again,
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from played_people import look
@@ -12,6 +13,8 @@ from protocol_world import World
 from recon.errors import ReconError
 from recon.limits import Limits
 from recon.model import InstructionKind, Mode
+from recon.steps import settle
+from recon.store import bound_rows
 
 CHANGES = (
     "amount = 900",
@@ -21,7 +24,6 @@ CHANGES = (
 )
 """What a person with a database client may set, past the product."""
 TIGHT = {"approved_by_rule": Decimal(5)}
-HALF = Decimal("0.5")
 
 
 def _changed(world: World, change: str) -> None:
@@ -35,7 +37,7 @@ def _sent(world: World) -> set[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("when", ["within the night"])
+@pytest.mark.parametrize("when", ["before the night", "within the night"])
 def test_a_field_changed_after_approval_is_not_sent(
     world_of: Callable[[int], World], change: str, when: str
 ) -> None:
@@ -89,6 +91,45 @@ def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(
     world.night()
 
     assert len(_sent(world)) == 2
+
+
+def _nothing_is_bound(patch: pytest.MonkeyPatch) -> None:
+    """What the history says of an approved row is not held against the table."""
+    patch.setattr(bound_rows, "changed", lambda *_, **__: "")
+
+
+def _the_rule_is_asked_once(patch: pytest.MonkeyPatch) -> None:
+    """What a rule approved stays approved, whatever the rule says today."""
+    patch.setattr(settle, "no_longer_by_rule", lambda *_, **__: {})
+
+
+@pytest.mark.parametrize(
+    ("mutant", "control"),
+    [
+        (
+            _nothing_is_bound,
+            partial(
+                test_a_field_changed_after_approval_is_not_sent,
+                change=CHANGES[0],
+                when="before the night",
+            ),
+        ),
+        (
+            _the_rule_is_asked_once,
+            partial(test_limits_that_became_tighter_hold_at_the_claim, first="dry"),
+        ),
+    ],
+)
+def test_each_control_of_what_was_approved_is_needed(
+    world_of: Callable[[int], World],
+    mutant: Callable[[pytest.MonkeyPatch], None],
+    control: Callable[..., None],
+) -> None:
+    """Without it, its own test here fails: what was not approved is sent."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant(patch)
+        with pytest.raises(AssertionError):
+            control(world_of)
 
 
 def test_a_payment_that_was_released_from_review_is_captured(
