@@ -71,8 +71,6 @@ class Known:
     """Wish -> how often it may take effect."""
     misjudged: Collection[str] = ()
     """Instructions of which the journal may believe what is not true."""
-    counted: bool = False
-    """The numbers of refunds are read."""
 
 
 def violations(
@@ -97,7 +95,7 @@ def violations(
         *(_left_open(rows) if ended else ()),
         *(_lost(journal, known=known) if ended and known else ()),
         *(_without_a_case(journal, of_instruction, known=known) if ended and known else ()),
-        *(_miscounted(journal) if ended and known and known.counted else ()),
+        *(_miscounted(journal) if ended and known else ()),
     ]
 
 

@@ -47,7 +47,7 @@ class Weather:
     deaf: float = 0.1
     by_hand: float = 0.1
     beyond: float = 0.03
-    miscounted: float = 0.0
+    miscounted: float = 0.1
     again: float = 0.4
     """That a wish is told once more before a night."""
     beside: float = 0.3

@@ -7,7 +7,7 @@ import pytest
 from protocol_world import World
 from seeded_schedules import play
 
-SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "160"))
+SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "100"))
 FIRST_SEED = int(os.environ.get("CHAOS_SEED", "0"))
 AT_ONCE = 20
 """Schedules of one test, so that a failure is found early and named."""
