@@ -15,8 +15,8 @@ from recon.store.open_money import OpenMoney
 from recon.store.runs import Run
 
 DOUBT_NEXT = (
-    "Do not send them again by hand: `recon status` lists them, and the next night asks the "
-    "gateway about each."
+    "Do not send them again by hand: `recon status` lists them, with what each needs. The next "
+    "night asks the gateway about captures, cancels and refunds; of payouts it shows nothing."
 )
 STOP_NEXT = "Find the cause, then start the same night again: nothing is sent twice."
 INCOMPLETE_NEXT = "Get what is missing, then start the same night again."

@@ -11,6 +11,7 @@ from recon.model import InstructionKind, InstructionState, Mode
 from recon.settlement.instruction import Instruction
 from recon.steps.environment import Environment
 from recon.steps.night_end import NightEnd, end_of
+from recon.steps.told_messages import messages_told
 from recon.store import (
     approval_rows,
     attention_rows,
@@ -48,6 +49,12 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
+_NOT_SHOWN = frozenset({InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION})
+"""Kinds that no answer of the gateway's query ever shows."""
+_LOOK_UP = (
+    "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
+    "people record what they find (`recon resolve`)."
+)
 _TOO_LATE = {
     InstructionState.IN_FLIGHT: (
         "is on its way to the gateway and cannot be taken back; whether it takes effect stands in "
@@ -73,6 +80,8 @@ class _Beside:
     verdicts: Mapping[str, str]
     approvals: Mapping[str, str]
     ends: Mapping[str, datetime]
+    messages: Mapping[str, str]
+    """What the gateway told by itself."""
     stopped: str
     """Why nobody sends at all; said once, above the list."""
 
@@ -103,6 +112,7 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
             for wanted in first.instruction_ids
         },
         ends={wanted: since + valid for wanted, since in dated.items()},
+        messages=messages_told(connection, run, rows=list(rows)),
         stopped=str(sending_rows.stopped(connection) or ""),
     )
 
@@ -262,6 +272,11 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
     )
 
 
+def _next(state: InstructionState, *, kind: InstructionKind) -> str:
+    """What to do, which never promises an answer that cannot come."""
+    return _LOOK_UP if state is InstructionState.IN_DOUBT and kind in _NOT_SHOWN else _NEXT[state]
+
+
 def _since(row: Any) -> datetime:
     since: datetime = row["in_doubt_since"] or row["sent_at"] or row["planned_at"]
     return since
@@ -279,7 +294,8 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         f"{reason[:1].upper()}{reason[1:]}." if reason else "",
         f"{beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else "",
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
-        _NEXT[state],
+        f"{beside.messages[wanted]}." if wanted in beside.messages else "",
+        _next(state, kind=InstructionKind(row["kind"])),
     ]
     return Attention(
         what=f"{row['kind']} {_WORDS[state]}",

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.schema import notification, notification_case
@@ -228,6 +228,63 @@ def _evidence(row: Mapping[Any, Any]) -> Evidence:
         status=row["status"],
         reference=fields.get("refund_reference_id", ""),
         own_reference=fields.get("refund_reference", "") or fields.get("request_id", ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A verified message as people read it."""
+
+    kind: str
+    status: str
+    transaction_id: str
+    request_id: str
+    """The merchant's own id of a payout, "" elsewhere."""
+    recurring_id: str
+    currency: str
+    amount: int | None
+    """Minor units; of the refund or payout where it tells of one."""
+    received_at: datetime
+    sha256: str
+
+
+_WITHOUT_PAYMENT = ("payout", "subscription")
+"""Kinds of messages that name no transaction of ours."""
+MESSAGES_MAX = 10_000
+"""Of an account that are looked through for one list; the newest."""
+
+
+def about(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    account_id: str,
+    transaction_ids: Collection[str],
+) -> list[About]:
+    """Messages about these payments, and all about payouts and subscriptions, oldest first."""
+    wanted = or_(
+        notification.c.transaction_id.in_(sorted(transaction_ids)),
+        notification.c.kind.in_(_WITHOUT_PAYMENT),
+    )
+    newest = (notification.c.received_at.desc(), notification.c.notification_id.desc())
+    query = select(notification).where(*_OF_ACCOUNT, wanted).order_by(*newest).limit(MESSAGES_MAX)
+    place = {"of_merchant": merchant_id, "of_account": account_id}
+    rows = connection.execute(query, place).mappings().all()
+    return [_about(row) for row in reversed(rows)]
+
+
+def _about(row: Mapping[Any, Any]) -> About:
+    fields = json.loads(row["fields"])
+    return About(
+        kind=row["kind"],
+        status=row["status"],
+        transaction_id=row["transaction_id"],
+        request_id=fields.get("request_id", ""),
+        recurring_id=fields.get("recurring_id", ""),
+        currency=row["currency"],
+        amount=row["amount"],
+        received_at=row["received_at"],
+        sha256=row["sha256"],
     )
 
 
