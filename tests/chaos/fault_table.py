@@ -235,7 +235,10 @@ FAULTS: dict[int, Fault] = {
     ),
     36: Fault(
         "database restored",
-        ("recon/steps/test_restore.py::test_a_restored_database_sends_nothing",),
+        (
+            "recon/steps/test_restore.py::test_a_restored_database_sends_nothing",
+            "model/test_restored_databases.py::test_a_database_that_is_not_the_newest_sends_nothing",
+        ),
     ),
     37: Fault(
         "same file twice, file replaced",
@@ -300,7 +303,7 @@ FAULTS: dict[int, Fault] = {
     46: Fault(
         "configuration wrong or unsafe",
         (
-            "recon/test_settings.py::test_a_key_file_that_others_can_read_is_refused",
+            "recon/test_keys.py::test_a_key_file_that_others_can_read_is_refused",
             "recon/test_settings.py::test_a_mistake_in_a_file_is_named_with_file_and_key",
             TRANSPORT + "test_a_base_url_that_is_not_safe_is_refused",
         ),

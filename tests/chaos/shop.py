@@ -39,6 +39,7 @@ INSTRUCTED = (
     *("currency", "amount"),
 )
 PEOPLE = ("ann", "ben")
+CURRENCIES = ("EUR", "USD", "GBP", "JPY", "KWD", "CHF", "PLN")
 OPEN = {"in_flight", "in_doubt"}
 QUIET_DAYS = 10
 PART = "0.50"
@@ -379,7 +380,9 @@ def _configure(folder: Path) -> None:
     rules = ["[window]", "opening_date = 2026-01-01", "[gateway]", 'amount_means = "authorised"']
     rules += ["[grace]", 'gateway_to_ledger = "1h"']
     # A grave break has to be answered in its workbook before anybody signs: here none is grave.
-    rules += ["[severity]", "medium = 1000000", "high = 10000000", "critical = 100000000"]
+    for currency in CURRENCIES:
+        rules += [f"[severity.{currency}]", "medium = 1000000", "high = 2000000"]
+        rules += ["critical = 3000000"]
     for name in ("payment_status", "query_result"):
         rules += [f"[{name}]", *(f'{code} = "{word}"' for code, word in played[name].items())]
     config = folder / "config"
