@@ -19,6 +19,7 @@ from recon.cli import (
     housekeeping,
     journals,
     night,
+    night_files,
     nights,
     notifications,
     opening,
@@ -89,6 +90,7 @@ app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(prefect_pages.prefect, name="prefect")
 app.add_typer(order_files.order_file, name="order-file")
+app.add_typer(night_files.files, name="file")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)
 database.command("grants")(upkeep.grants)

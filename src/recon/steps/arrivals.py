@@ -22,7 +22,7 @@ from recon.order_file import WAITS_FOR, inbox
 from recon.order_file import Inbox as Waiting
 from recon.order_file.fetching import Fetched, RemoteFolder, fetch
 from recon.steps.environment import Environment
-from recon.store import order_rows, settlement_rows
+from recon.store import file_words, order_rows, settlement_rows
 from recon.store.engine import Turn
 from recon.store.runs import Run
 
@@ -102,8 +102,18 @@ def arrivals(
             f"{name} of {expected.sender} is not there: it was expected by "
             f"{expected.expected_by}{waited}; ask {expected.sender} for it"
         )
+    if kind is not SourceKind.SETTLEMENT:
+        _let_go(found, run, environment=environment)
     _note_all(found, run, account=account, kind=kind, environment=environment)
     return found
+
+
+def _let_go(found: Arrivals, run: Run, *, environment: Environment) -> None:
+    """Files that were expected and that somebody let go, for the night that lacked them."""
+    with environment.store.reading() as connection:
+        gone = [name for name in found.late if file_words.dismissed(connection, run, name=name)]
+    for name in gone:
+        del found.late[name]
 
 
 def _day(run: Run) -> date:
@@ -247,17 +257,22 @@ def note_absent(
         )
 
 
+def unreadable_identity(path: Path, *, name: str) -> str:
+    """What tells versions of a file apart whose bytes are not trusted: name, size and time."""
+    status = path.lstat()
+    told = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
 def unreadable(
     path: Path, *, problem: str, kind: SourceKind, name: str
 ) -> tuple[SourceFile, Reject]:
     """A file that could not be read, as one rejected row of a source."""
     status = path.lstat()
-    # Its bytes are not trusted to be readable: name, size and time tell versions apart.
-    told = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
     source = SourceFile(
         kind=kind,
         name=name,
-        sha256=hashlib.sha256(told.encode()).hexdigest(),
+        sha256=unreadable_identity(path, name=name),
         size_bytes=status.st_size,
         rows_read=1,
         rows_accepted=0,

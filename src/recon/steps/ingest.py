@@ -5,7 +5,7 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,17 @@ from recon.order_file import (
     spooled_file,
 )
 from recon.settlement.sealing import Seal
-from recon.steps.arrivals import arrivals, left, unreadable
+from recon.steps.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.environment import Environment
+from recon.steps.night_of_file import left_for_later
 from recon.steps.settlement_files import ingest_settlement
 from recon.steps.settling import still_written
-from recon.store import order_rows, runs
+from recon.store import file_words, order_rows, runs
 from recon.store.engine import Turn
 from recon.store.runs import Run
 
 STEP = "ingest"
+LET_GO = "was not read: somebody let it go (`recon file list`)"
 
 
 def ingest(
@@ -52,6 +54,7 @@ def ingest(
         msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
         raise SourceMissingError(msg)
     figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
+    later: dict[str, str] = {}
     refused: list[str] = []
     private: list[str] = []
     came = arrivals(run, account=account, environment=environment, sleep=sleep)
@@ -59,18 +62,18 @@ def ingest(
     growing = still_written(
         waiting.files, account=account, layouts=account.layouts, environment=environment
     )
-    read = partial(_ingest_file, run=run, environment=environment, private=private)
+    read = partial(_ingest_file, run=run, environment=environment, private=private, later=later)
     for path in waiting.files:
         source, problem = read(path, problem=growing.get(path, ""))
         if problem:
             refused.append(f"{path.name}: {problem}")
             continue
         if source is None:
-            figures["known_files"] += 1
+            figures["known_files"] += path.name not in later
             continue
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
-    told = _sentence(figures, refused=refused) + left(waiting) + came.sentence()
+    told = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
     if private:
         told += f" Not archived: {'; '.join(private)}."
     told += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
@@ -80,17 +83,29 @@ def ingest(
 
 
 def _ingest_file(
-    path: Path, *, problem: str, run: Run, environment: Environment, private: list[str]
+    path: Path,
+    *,
+    problem: str,
+    run: Run,
+    environment: Environment,
+    private: list[str],
+    later: dict[str, str],
 ) -> tuple[SourceFile | None, str]:
-    """Store one file; nothing when its content was read before, and why it cannot be read."""
+    """Store one file; nothing when its content was read before, and why it cannot be read.
+
+    `later` gets the files that are left for a later night, and why.
+    """
     try:
+        if _let_go(path, run=run, environment=environment):
+            later[path.name] = LET_GO
+            return None, ""
         if problem:
             refuse(path.name, problem)
         if _taken_before(path, run=run, environment=environment):
             return None, ""
         if is_instruction_file(path):
             return _ingest_instructions(path, run=run, environment=environment, private=private)
-        return _ingest_orders(path, run=run, environment=environment, private=private)
+        return _ingest_orders(path, run=run, environment=environment, private=private, later=later)
     except SourceMissingError:
         return None, "was gone when it was to be read"
     except SourceUnreadableError as error:
@@ -104,15 +119,27 @@ def _taken_before(path: Path, *, run: Run, environment: Environment) -> bool:
     """
     sha256 = sha256_of(path)
     with environment.store.reading() as connection:
-        known = order_rows.known_file(connection, run, name=path.name, sha256=sha256)
+        known = file_words.known_file(connection, run, name=path.name, sha256=sha256)
     if known is None:  # nor is what was refused known by its content: it is told each night
         return False
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     return account.archive is None or is_kept(path, sha256=sha256, archive=account.archive)
 
 
+def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
+    """Whether somebody let go of this very version of a file that could not be read."""
+    with environment.store.reading() as connection:
+        identity = file_words.dismissed(connection, run, name=path.name)
+    return identity != "" and identity == unreadable_identity(path, name=path.name)
+
+
 def _ingest_orders(
-    path: Path, *, run: Run, environment: Environment, private: list[str]
+    path: Path,
+    *,
+    run: Run,
+    environment: Environment,
+    private: list[str],
+    later: dict[str, str],
 ) -> tuple[SourceFile | None, str]:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
@@ -120,6 +147,9 @@ def _ingest_orders(
     with spooled_file(
         path, rules=rules, layout=layout, keep=archive is not None, workers=workers
     ) as read:
+        if why := left_for_later(read, run=run, environment=environment):
+            later[path.name] = why
+            return None, ""
         why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
         if why:
             private.append(f"{path.name}: {why}")
@@ -202,17 +232,19 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
 
 
 def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:
-    known = order_rows.known_file(connection, run, name=source.name, sha256=source.sha256)
+    known = file_words.known_file(connection, run, name=source.name, sha256=source.sha256)
     return known is not None
 
 
-def _sentence(figures: dict[str, int], *, refused: Sequence[str]) -> str:
-    if not figures["files"] and not figures["known_files"] and not refused:
+def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
+    if not figures["files"] and not figures["known_files"] and not refused and not later:
         return "The inbox is empty: no order file has arrived."
     told = (
         f"{figures['files']} new order files with {figures['rows']} rows accepted and "
         f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
     )
+    for name, why in later.items():
+        told += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
     if refused:
         told += f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
     return told

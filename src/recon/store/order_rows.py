@@ -25,13 +25,14 @@ from sqlalchemy import (
 )
 
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
-from recon.model import Reject, SourceFile, SourceKind
+from recon.model import Mode, Reject, SourceFile, SourceKind
 from recon.store import quarantine_rows
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.order_merge import arriving, merge
 from recon.store.runs import Run
 from recon.store.schema import order_action, order_file, order_row, reject
+from recon.store.schema import run as runs
 
 KEYS_AT_ONCE = 10_000
 """Keys of one statement; SQLite takes 32,766 values."""
@@ -51,7 +52,8 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
     """The file of this account with this content, if that is what stands now.
 
     Content that came back after a newer version of the same name is a new version again; under a
-    new name it is known while another name has it as its newest version.
+    new name it is known while another name has it as its newest version. What a dry run read is
+    known to dry runs only: it binds nothing.
     """
     newest = (
         select(func.max(order_file.c.file_id))
@@ -59,6 +61,7 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
             order_file.c.kind != SourceKind.SETTLEMENT.value,
+            *_counting(run),
         )
         .group_by(order_file.c.name)
     )
@@ -281,8 +284,17 @@ def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
         order_file.c.merchant_id == run.merchant_id,
         order_file.c.account_id == run.account_id,
         order_file.c.business_date == run.business_date,
+        *_counting(run),
         *read,
     )
+
+
+def _counting(run: Run) -> tuple[ColumnElement[bool], ...]:
+    """Of a live night: without the versions that only a dry run of a whole night read."""
+    if run.mode is not Mode.LIVE:
+        return ()
+    dry = select(runs.c.run_id).where(runs.c.mode == Mode.DRY_RUN.value, runs.c.part == "")
+    return (order_file.c.run_id.not_in(dry),)
 
 
 def _next_version(connection: Connection, run: Run, *, name: str) -> int:

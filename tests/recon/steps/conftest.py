@@ -50,7 +50,7 @@ ACCOUNT = "100042001"
 BUSINESS_DATE = "2026-11-20"
 ORDER_HEADER = (
     *("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"),
-    *("refund_amount", "action", "action_amount", "action_reason", "request_id"),
+    *("refund_amount", "action", "action_amount", "action_reason", "request_id", "updated_at"),
 )
 SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 """Of the one-time codes of two approvers."""

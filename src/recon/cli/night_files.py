@@ -1,0 +1,76 @@
+"""`recon file`: the files that nights took or refused, and what people say of them."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.choices import Account, Merchant
+from recon.cli.speaking import say
+
+if TYPE_CHECKING:
+    from recon.store.file_words import KnownFile
+
+files = typer.Typer(help="The files that nights took or refused, by account.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The file's name, as `recon file list` shows it.")]
+By = Annotated[str, typer.Option("--as", help="Who says it.")]
+Reason = Annotated[str, typer.Option(help="Why, in two words at least; kept in the history.")]
+
+
+@files.command("list")
+def listed(merchant: Merchant, account: Account) -> None:
+    """Show the newest version of each file: its night, its rows, and what was said of it."""
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.files import files_of
+
+    with environment_of(os.environ, clock=system_clock) as environment:
+        found = files_of((merchant, account), environment=environment)
+    for one in found:
+        say(_line_of(one))
+    if not found:
+        say("No night has met a file yet.")
+
+
+@files.command("again")
+def again(name: Name, merchant: Merchant, account: Account, *, by: By, reason: Reason) -> None:
+    """Let the next night read a file once more though its content is known.
+
+    For a file that is still in the inbox, after its layout or the rules were corrected. What it
+    asks for and was planned already is not planned twice.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.files import read_again
+
+    place = (merchant, account)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        read_again(name, place=place, by=by, reason=reason, environment=environment)
+    say(f"Noted: {name} is read again by the next night that finds it in the inbox.")
+
+
+@files.command("dismiss")
+def dismissed(name: Name, merchant: Merchant, account: Account, *, by: By, reason: Reason) -> None:
+    """Let go of a file that was refused whole, or that was expected and never came.
+
+    Its night no longer lacks it: start that night again. Another content under the name counts.
+    """
+    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.files import dismiss
+
+    place = (merchant, account)
+    with environment_of(os.environ, clock=system_clock) as environment:
+        gone = dismiss(name, place=place, by=by, reason=reason, environment=environment)
+    say(f"Let go: {name}. Start the night of {gone.business_date} again.")
+
+
+def _line_of(one: "KnownFile") -> str:
+    """Its night, name and version, then what became of it."""
+    source, word = one.source, one.word
+    told = (
+        f"{source.rows_accepted} of {source.rows_read} rows taken, {source.rows_rejected} refused"
+    )
+    if one.refused:
+        told = f"refused whole: {one.refused}"
+    if word is not None:
+        told = f"{told}; {word.said}, said {word.by} at {word.at:%Y-%m-%d %H:%M} UTC: {word.reason}"
+    return f"{one.business_date} {source.name} (version {one.version}, run {one.run_id}): {told}"

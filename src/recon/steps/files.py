@@ -1,0 +1,98 @@
+"""What people say of files that nights took or refused: read it again, or let it go.
+
+A file whose layout was corrected is the same bytes, so a night would call it known; a stray file
+that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
+"""
+
+from recon.errors import UsageError
+from recon.model import SourceFile, SourceKind
+from recon.steps.arrivals import WHOLE_FILE, absent_sha256
+from recon.steps.environment import Environment
+from recon.store import file_words
+from recon.store.columns import REASON_CHARACTERS
+from recon.store.engine import Turn
+from recon.store.file_words import KnownFile
+
+REASON_WORDS_MIN = 2
+NAME_CHARACTERS_MAX = 100
+
+
+def files_of(place: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
+    """The newest version of each file of an account."""
+    environment.settings.account(place[0], account_id=place[1])
+    with environment.store.reading() as connection:
+        return file_words.newest_files(
+            connection, merchant_id=place[0], account_id=place[1], whole_file=WHOLE_FILE
+        )
+
+
+def read_again(
+    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+) -> KnownFile:
+    """Let the next night read a file once more though its content is known.
+
+    Raises:
+        UsageError: there is no such file, or name or reason is missing.
+    """
+    found = _found(name, place=place, by=by, reason=reason, environment=environment)
+    at = environment.clock()
+    with environment.store.writing() as connection:
+        file_words.say_again(connection, found, by=by.strip(), reason=reason.strip(), at=at)
+    return found
+
+
+def dismiss(
+    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+) -> KnownFile:
+    """Let go of a file that could not be read, or that was expected and never came.
+
+    Raises:
+        UsageError: there is no such file, rows of it were taken, or name or reason is missing.
+    """
+    found = _found(name, place=place, by=by, reason=reason, environment=environment)
+    if found.source.kind is SourceKind.SETTLEMENT:
+        msg = (
+            f"{name} is a settlement file: without it nobody knows what was settled on its days; "
+            "nothing was changed: ask the gateway for a correct one"
+        )
+        raise UsageError(msg)
+    if not found.refused:
+        msg = (
+            f"{name} was read ({found.source.rows_accepted} rows taken): only a file that was "
+            "refused whole, or never came, can be let go; nothing was changed: let a corrected "
+            "version of the same name arrive"
+        )
+        raise UsageError(msg)
+    at = environment.clock()
+    told = {"by": by.strip(), "reason": reason.strip()}
+    nothing = SourceFile(
+        kind=found.source.kind,
+        name=name,
+        sha256=absent_sha256(name, str(at), *told.values()),
+        size_bytes=0,
+        rows_read=0,
+        rows_accepted=0,
+        rows_rejected=0,
+        rows_skipped=0,
+        rows_unassigned=0,
+    )
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        file_words.dismiss(connection, found, nothing=nothing, told=told, at=at)
+    return found
+
+
+def _found(
+    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+) -> KnownFile:
+    """The newest version of a file, once it is said who speaks and why."""
+    if not by.strip() or len(by.strip()) > NAME_CHARACTERS_MAX:
+        msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
+    if len(reason.split()) < REASON_WORDS_MIN or len(reason) > REASON_CHARACTERS:
+        msg = f"say why in words (--reason): {REASON_WORDS_MIN} at least; kept in the history"
+        raise UsageError(msg)
+    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    if name not in known:
+        msg = f"no night of {'/'.join(place)} has met a file {name} (`recon file list` names them)"
+        raise UsageError(msg)
+    return known[name]
