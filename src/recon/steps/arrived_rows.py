@@ -12,6 +12,7 @@ from recon.matching.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.matching.sources import Sources
 from recon.model import SourceFile, SourceKind
 from recon.steps.environment import Environment
+from recon.steps.short_files import short_files_told
 from recon.store import order_bridge
 from recon.store.order_bridge import Account
 from recon.store.runs import Run
@@ -73,6 +74,12 @@ def with_arrived(
             BEFORE_WINDOW: len(whole.ledger) - len(entries),
         }
     return replace(whole, arrived=arrived, books=books)
+
+
+def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
+    """What page one says of the files: accounts that nobody declared, and files that look cut."""
+    undeclared = undeclared_told(run, until=until, environment=environment)
+    return [*undeclared, *short_files_told(run, until=until, environment=environment)]
 
 
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:

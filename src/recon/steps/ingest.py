@@ -31,6 +31,7 @@ from recon.steps.environment import Environment
 from recon.steps.night_of_file import left_for_later
 from recon.steps.settlement_files import ingest_settlement
 from recon.steps.settling import still_written
+from recon.steps.short_files import short_files_told
 from recon.store import file_words, order_rows, runs
 from recon.store.engine import Turn
 from recon.store.runs import Run
@@ -74,12 +75,18 @@ def ingest(
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
     told = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
-    if private:
-        told += f" Not archived: {'; '.join(private)}."
+    told += f" Not archived: {'; '.join(private)}." if private else ""
+    told += _short_told(run, figures=figures, environment=environment)
     told += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, told, figures)
+
+
+def _short_told(run: Run, *, figures: dict[str, int], environment: Environment) -> str:
+    short = short_files_told(run, until=None, environment=environment)
+    figures["short_files"] = len(short)
+    return "".join(f" {sentence}" for sentence in short)
 
 
 def _ingest_file(

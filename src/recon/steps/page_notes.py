@@ -4,7 +4,7 @@ from collections import Counter
 
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
-from recon.steps.arrived_rows import undeclared_told
+from recon.steps.arrived_rows import files_told
 from recon.steps.environment import Environment
 from recon.steps.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.predecessor import SKIPPED, missing_days, named_days
@@ -60,7 +60,7 @@ def page_notes(
     notes = [
         *nameless_told(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
-        *undeclared_told(run, until=inputs.last_file, environment=environment),
+        *files_told(run, until=inputs.last_file, environment=environment),
     ]
     gateway = environment.settings.gateway
     if gateway.reply_signatures != "enforce":

@@ -15,6 +15,8 @@ from recon.store.runs import Run
 from recon.store.schema import order_file, reject
 
 ENTITY = "file"
+FILES_LOOKED_AT_MAX = 1_000
+"""Of earlier nights, to know how large a sender's files usually are."""
 AGAIN, DISMISSED = "read again", "dismissed"
 
 
@@ -58,6 +60,24 @@ def newest_files(
         select(order_file).where(order_file.c.file_id.in_(newest)).order_by(order_file.c.name)
     ).mappings()
     return [_known(connection, row, whole_file=whole_file) for row in found]
+
+
+def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
+    """Name and rows of the order files of earlier nights, newest night first, newest version."""
+    found = connection.execute(
+        select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
+        .where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.kind == SourceKind.ORDERS.value,
+            order_file.c.business_date < run.business_date,
+            *order_rows.counting(run),
+        )
+        .order_by(order_file.c.business_date.desc(), order_file.c.file_id)
+        .limit(FILES_LOOKED_AT_MAX)
+    )
+    newest = {(row.business_date, row.name): row.rows_read for row in found}
+    return [(name, rows) for (_, name), rows in newest.items()]
 
 
 def word_on(connection: Connection, file_id: int) -> Word | None:

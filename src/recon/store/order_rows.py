@@ -61,7 +61,7 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
             order_file.c.merchant_id == run.merchant_id,
             order_file.c.account_id == run.account_id,
             order_file.c.kind != SourceKind.SETTLEMENT.value,
-            *_counting(run),
+            *counting(run),
         )
         .group_by(order_file.c.name)
     )
@@ -284,12 +284,12 @@ def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
         order_file.c.merchant_id == run.merchant_id,
         order_file.c.account_id == run.account_id,
         order_file.c.business_date == run.business_date,
-        *_counting(run),
+        *counting(run),
         *read,
     )
 
 
-def _counting(run: Run) -> tuple[ColumnElement[bool], ...]:
+def counting(run: Run) -> tuple[ColumnElement[bool], ...]:
     """Of a live night: without the versions that only a dry run of a whole night read."""
     if run.mode is not Mode.LIVE:
         return ()

@@ -1,0 +1,85 @@
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from recon.cli import main
+from recon.model import Mode, NightRequest
+from recon.steps.environment import environment_of, system_clock
+from recon.steps.ingest import ingest
+from recon.store import runs
+from recon.store.migrate import upgrade
+
+PLACE = ["--merchant", "100042", "--account", "100042001"]
+WHY = ["--as", "Ann", "--reason", "a colleague's note"]
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The inbox of a declared account, after a night met a file that it could not read."""
+    for name in ("config", "inbox"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "config" / "merchants.toml").write_text(
+        '[accounts."100042/100042001"]\nsettle_seconds = 0\n'
+        f'inbox = "{tmp_path / "inbox"}"\nreports = "{tmp_path}"\n'
+    )
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    for name, value in {
+        "RECON_DATABASE_URL": url,
+        "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "sandbox",
+    }.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "inbox" / "notes.csv").write_text("dear colleague;look\n")
+    _ingest()
+    return tmp_path / "inbox"
+
+
+def _ingest() -> str:
+    """What a night says of the files it meets."""
+    request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+    chance = random.Random()
+    with environment_of(os.environ, clock=system_clock, randomness=chance) as environment:
+        now, run_id = environment.clock(), environment.new_id()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=run_id, as_of=now, now=now)
+        return ingest(run_id, environment=environment).sentence
+
+
+@pytest.mark.usefixtures("inbox")
+def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None:
+    """A refused file is listed with its reason; let go, with who said so, and no night reads it."""
+    assert main(["file", "list", *PLACE]) == 0
+    before = capsys.readouterr().out
+    assert main(["file", "dismiss", "notes.csv", *PLACE, *WHY]) == 0
+    said = capsys.readouterr().out
+    main(["file", "list", *PLACE])
+    after = capsys.readouterr().out
+
+    assert before.startswith("2026-11-20 notes.csv (version 1, run ")
+    assert "refused whole: " in before
+    assert said == "Let go: notes.csv. Start the night of 2026-11-20 again.\n"
+    assert "dismissed, said Ann at " in after
+    assert after.rstrip().endswith("a colleague's note")
+    assert "somebody let it go" in _ingest()
+
+
+@pytest.mark.usefixtures("inbox")
+def test_a_file_is_noted_to_be_read_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """The word stands in the list until a night has read the file."""
+    assert main(["file", "again", "notes.csv", *PLACE, *WHY]) == 0
+    main(["file", "list", *PLACE])
+
+    assert "read again, said Ann" in capsys.readouterr().out
+
+
+def test_a_reason_of_one_word_is_refused(inbox: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two words at least; nothing is noted."""
+    words = ["--as", "Ann", "--reason", "stray"]
+
+    assert main(["file", "dismiss", "notes.csv", *PLACE, *words]) == 2
+    assert "say why in words" in capsys.readouterr().err
+    assert inbox.is_dir()
