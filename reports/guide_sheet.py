@@ -52,7 +52,11 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
             ),
         ),
         ("Owed to", "Who loses money if nothing is done: the shopper, the merchant, or nobody."),
-        ("Age", "Business days since the break's date: 0-1, 2-3, 4-7, 8-30, more than 30."),
+        (
+            "Age",
+            "Business days since it happened (ordered, paid or booked): 0-1, 2-3, 4-7, 8-30, 30+.",
+        ),
+        ("Known since, first seen", "The night that showed the break first; it may be far older."),
         ("Times", f"In {figures.timezone}; data as of the cut-off of the business day."),
         ("Grey cells", "The engine's figures. White totals are formulas over the rows here."),
         (

@@ -29,7 +29,7 @@ ABOUT_CHARACTERS = 68
 COLUMNS = ((2, 3), (4, 5), (6, 6), (7, 7), (8, 8), (9, LAST))
 ABOUT = (4, 7)
 NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
-TITLES = ("What", "Order no", "Ccy", "Money at risk", "Since", "What to do")
+TITLES = ("What", "Order no", "Ccy", "Money at risk", "Known since", "What to do")
 
 
 @dataclass(frozen=True, slots=True)

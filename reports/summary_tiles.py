@@ -41,8 +41,10 @@ def put_tiles(page: Page, top: int) -> int:
     _put_tile(page, top, (11, 11), "High or critical", (formula, urgent), looks.TILE_FORMAT)
     page.merged(top + 2, (11, 11), "of the open breaks", looks.TILE_LABEL)
     oldest = max((row["age_days"] or 0 for row in page.rows.breaks), default=0)
-    _put_tile(page, top, (12, 12), "Oldest break", ("=MAX(brkAge)", oldest), looks.TILE_FORMAT)
-    page.merged(top + 2, (12, 12), "business days", looks.TILE_LABEL)
+    _put_tile(
+        page, top, (12, 12), "Oldest, business days", ("=MAX(brkAge)", oldest), looks.TILE_FORMAT
+    )
+    page.merged(top + 2, (12, 12), "since it happened", looks.TILE_LABEL)
     _put_doubt(page, top)
     return top + 3
 
