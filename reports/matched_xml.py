@@ -5,7 +5,7 @@ What is written equals what `listing.put_list` would write, cell by cell; a test
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from html import escape
 
 import pandas as pd
 from openpyxl.utils import get_column_letter
@@ -135,5 +135,5 @@ def _text_tail(text: str, style: int) -> str:
         return f' s="{style}"/>'
     kept = ' xml:space="preserve"' if text != text.strip() else ""
     if any(one in text for one in _SPECIAL):
-        text = escape(text)
+        text = escape(text, quote=False)
     return f' s="{style}" t="inlineStr"><is><t{kept}>{text}</t></is></c>'

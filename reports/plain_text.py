@@ -79,6 +79,8 @@ def day_of(value: Any) -> date | None:
 
 def text_width(text: str) -> int:
     """Columns that a text takes; East Asian wide characters take two."""
+    if text.isascii():
+        return len(text)
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
