@@ -16,7 +16,7 @@ from reports.highlight import greyed_when, heat, when_equal
 from reports.listing import Column, Row, field, put_list
 from reports.page import print_on, protect, put_heading
 from reports.state_words import flag_words, in_words, state_words
-from reports.totals import Rows
+from reports.totals import Rows, at_risk
 from reports.words import OWED_WORDS, words_of
 
 HEADER_ROW = 6
@@ -103,7 +103,7 @@ COLUMNS = (
         "brkEffectLedger",
         of_ledger=True,
     ),
-    Column("Money at risk", 15, "amount", field("exposure"), "brkExposure"),
+    Column("Money at risk", 15, "amount", at_risk, "brkAtRisk"),
     Column("Owed to", 10, "text", _owed_to),
     Column("Order no", 18, "text", field("order_no"), wrap=True),
     Column(LAST_ON_PAPER, 36, "text", _to_do, wrap=True),
@@ -114,6 +114,7 @@ COLUMNS = (
     Column("First seen", 11, "day", field("first_seen")),
     Column("Flags", 24, "text", in_words("flags", flag_words)),
     Column("Risk, says the gateway", 30, "text", _risk, wrap=True),
+    Column("Whole amount", 15, "amount", field("exposure"), "brkExposure"),
     Column("Account", 14, "text", field("account_id")),
     Column("Code", 27, "text", field("code"), "brkCode"),
     Column("Answered by", 16, "text", _answered_by, wrap=True),

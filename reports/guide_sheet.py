@@ -40,14 +40,14 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         (
             "Money at risk",
             (
-                "The difference, without a sign; the whole amount where the payment itself is in "
-                "question (missing, another status, still to do, in doubt)."
+                "The difference, without a sign; where none is known, the whole amount of what is "
+                "in question (a status, a cancel still to do, a move in doubt)."
             ),
         ),
         (
             "Severity",
             (
-                "By money at risk against the currency's thresholds; one step up after three "
+                "By whole amount against the currency's thresholds; one step up after three "
                 "business days; money in doubt is never below HIGH."
             ),
         ),

@@ -42,7 +42,7 @@ def put_roll_forward(
         row += 1
         live = currency not in totals.text_currencies
         draft.text(sheet, (row, 1), currency, looks.LABEL)
-        draft.text(sheet, (row, 2), "money at risk", looks.BODY_TEXT)
+        draft.text(sheet, (row, 2), "whole amount", looks.BODY_TEXT)
         amounts = _amounts(rows, currency=currency, row=row)
         failed += _put_line(draft, sheet, row, amounts, _money(currency, live=live))
     draft.name(ROLL_CHECKS, column_range(sheet, column=len(TITLES), rows=(top + 2, row)))
@@ -112,7 +112,7 @@ def _count(rows: Rows, word: str) -> int:
 
 
 def _amounts(rows: Rows, *, currency: str, row: int) -> list[Written]:
-    """Money at risk of one currency; a break that changed its currency leaves one for another."""
+    """Whole amounts of one currency; a break that changed its currency leaves one for another."""
     before = [{**one, "currency": one["currency_before"]} for one in rows.movements]
     at = f"$A{row}"
 

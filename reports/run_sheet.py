@@ -12,7 +12,7 @@ from reports.totals import Rows
 
 TITLE = "_run"
 BESIDE = "matched_file_"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
 FIRST_LIST_COLUMN = 4
 

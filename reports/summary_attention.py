@@ -15,7 +15,7 @@ from reports.draft import NUMBER_MINOR_UNITS_MAX, amount_text
 from reports.look import Look
 from reports.plain_text import local_instant, text_width
 from reports.summary_page import LAST, LEFT, Page
-from reports.totals import NOT_VERIFIED, sum_of
+from reports.totals import NOT_VERIFIED, at_risk, sum_of, unjudged_money
 from reports.words import words_of
 
 ATTENTION_SHOWN = 8
@@ -149,9 +149,15 @@ def _put_line(page: Page, row: int, line: _Line) -> None:
     since = local_instant(one.since, timezone=page.figures.timezone)
     told = f"{one.since:%d %b %Y}" if one.code else f"{since:%d %b %H:%M}"
     page.text(row, COLUMNS[4][0], told, body)
-    to_do = words_of(one.code).to_do if one.code else one.next_step
+    to_do = f"{_whose(one)}{words_of(one.code).to_do}" if one.code else one.next_step
     page.merged(row, COLUMNS[5], to_do, body.but(wrap=True))
     _fit(page, row, about=about, to_do=to_do)
+
+
+def _whose(one: Attention) -> str:
+    """Who looks after a break, and until when: "Jo Hill, due 23 Nov: "."""
+    due = f", due {one.due:%d %b}" if one.due else ""
+    return f"{one.owner or 'No owner yet'}{due}: "
 
 
 def _put_breaks(page: Page, row: int) -> int:
@@ -162,9 +168,11 @@ def _put_breaks(page: Page, row: int) -> int:
     words = "open break" if len(breaks) == 1 else "open breaks"
     grave = sum(one["severity"] in {"HIGH", "CRITICAL"} for one in breaks)
     high = 'TEXT(COUNTIF(brkSeverity,"HIGH")+COUNTIF(brkSeverity,"CRITICAL"),"#,##0")'
-    formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high"'
-    told = (formula, f"{len(breaks):,} {words}, {grave:,} high")
-    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), told, amber)
+    answered = sum(one["break_id"] in page.figures.answers for one in breaks)
+    said = f", {answered:,} of {len(breaks):,} answered"
+    formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{said}"'
+    told = (formula, f"{len(breaks):,} {words}, {grave:,} high{said}")
+    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), told, amber.but(wrap=True))
     about = _put_money_at_risk(page, row)
     first = min((str(one["first_seen"]) for one in breaks if one["first_seen"]), default="")
     since = f"{date.fromisoformat(first):%d %b %Y}" if first else ""
@@ -190,13 +198,23 @@ def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
     rest = f" not verified, {rejected:,} rejected"
     formula = f'=TEXT(COUNTIF(opnResult,"{NOT_VERIFIED}"),"#,##0")&"{rest}"'
     page.draft.formula(page.sheet, (row, COLUMNS[0][0]), (formula, f"{sets:,}{rest}"), amber)
-    page.merged(row, ABOUT, "", looks.BODY_TEXT)
+    about = _unjudged_money(page)
+    page.merged(row, ABOUT, about, looks.BODY_TEXT.but(wrap=True))
     page.merged(row, COLUMNS[4], "", looks.BODY_TEXT)
     page.merged(row, COLUMNS[5], "", looks.BODY_TEXT)
     to_do = "Why stands on Pending and Sources: correct the row or entry, the next night judges it."
     page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Pending'!A4"))
-    _fit(page, row, about="", to_do=to_do)
+    _fit(page, row, about=about, to_do=to_do)
     return row + 1
+
+
+def _unjudged_money(page: Page) -> str:
+    """The money of the sets that nobody could judge, per currency."""
+    money: Counter[str] = Counter()
+    for one in page.rows.open:
+        if one["result"] == NOT_VERIFIED and one["currency"]:
+            money[str(one["currency"])] += unjudged_money(one)
+    return " · ".join(_amount(amount, one) for one, amount in sorted(money.items()) if amount)
 
 
 def _put_money_at_risk(page: Page, row: int) -> str:
@@ -204,7 +222,8 @@ def _put_money_at_risk(page: Page, row: int) -> str:
     look = looks.BODY_TEXT.but(wrap=True)
     breaks = page.rows.breaks
     currencies = sorted({one["currency"] for one in breaks} - {"", None})
-    sums = {one: sum_of(breaks, name="exposure", currency=one) for one in currencies}
+    risky = [{**one, "exposure": at_risk(one)} for one in breaks]
+    sums = {one: sum_of(risky, name="exposure", currency=one) for one in currencies}
     told = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
     page.merged(row, ABOUT, "", look)
     large = any(amount > NUMBER_MINOR_UNITS_MAX for amount in sums.values())
@@ -212,7 +231,7 @@ def _put_money_at_risk(page: Page, row: int) -> str:
         page.text(row, ABOUT[0], told, look)
         return told
     parts = [
-        f'TEXT(SUMIFS(brkExposure,brkCcy,"{currency}"),"{_format(currency)}")&" {currency}"'
+        f'TEXT(SUMIFS(brkAtRisk,brkCcy,"{currency}"),"{_format(currency)}")&" {currency}"'
         for currency in currencies
     ]
     formula = "=" + '&" · "&'.join(parts)

@@ -127,6 +127,23 @@ COUNTS_AS: Mapping[str, str] = {
 """Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
 
 
+def at_risk(row: Mapping[str, Any]) -> int:
+    """Money at risk of a break: its effect where that is known, never more than the whole."""
+    effect = _effect(row)
+    whole = abs(int(row["exposure"] or 0))
+    return min(effect, whole) if effect else whole
+
+
+def unjudged_money(row: Mapping[str, Any]) -> int:
+    """What a set that nobody could judge may cost: the effect that shows, else all of it."""
+    amounts = ("order_amount", "gateway_amount", "ledger_amount")
+    return _effect(row) or max(abs(int(row[name] or 0)) for name in amounts)
+
+
+def _effect(row: Mapping[str, Any]) -> int:
+    return max(abs(int(row[f"effect_{leg}"] or 0)) for leg in LEGS)
+
+
 def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)

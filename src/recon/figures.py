@@ -71,6 +71,10 @@ class Attention:
     """For `recon withdraw`; "" when it is not about one instruction."""
     is_urgent: bool = False
     """Doubt, a lapse or a grave break: stands above the open breaks as a whole."""
+    owner: str = ""
+    """Who looks after the break, as a person answered; "" for nobody yet."""
+    due: date | None = None
+    """Until when somebody should have answered it."""
     lapses: bool = False
     """An authorisation ends soon, and with it the money: named first."""
 

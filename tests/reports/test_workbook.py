@@ -223,7 +223,7 @@ def test_only_the_answers_can_be_written(content: bytes) -> None:
     breaks = workbook["Breaks"]
     answers = {
         breaks.cell(6, cell.column).value
-        for row in breaks["A7:AD16"]
+        for row in breaks["A7:AE16"]
         for cell in row
         if cell.coordinate in free["Breaks"]
     }
@@ -254,7 +254,7 @@ def test_breaks_are_a_table_with_the_titles_of_its_cells(content: bytes) -> None
     sheet = opened(content)["Breaks"]
     table = sheet.tables["tblBreaks"]
 
-    assert table.ref == "A6:AD16"
+    assert table.ref == "A6:AE16"
     assert [column.name for column in table.tableColumns] == [cell.value for cell in sheet[6]]
     assert sheet.freeze_panes == "C7"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.business_date import BusinessCalendar, Grace
 from recon.errors import Defect, OutputError
 from recon.figures import (
     MATCHED_BATCH_ROWS,
@@ -28,6 +29,7 @@ from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
+from recon.resolutions import KeptAnswer
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
 from recon.steps.journals import handed_out
@@ -52,6 +54,9 @@ from recon.store.runs import Run
 STEP = "report"
 TREND_NIGHTS = 14
 URGENT_SEVERITIES = (Severity.CRITICAL.value, Severity.HIGH.value)
+ANSWERED_WITHIN = Grace.parse("1bd")
+"""A grave break has an owner and a comment by the next business day: nobody signs before."""
+_EFFECTS = ("effect_orders", "effect_ledger")
 DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
@@ -217,21 +222,37 @@ def _needs_a_person(
     urgent = grave.assign(rank=rank).sort_values(
         ["rank", "age_days", "break_id"], ascending=[True, False, True]
     )
+    place = (run.merchant_id, run.account_id)
+    with environment.store.reading() as connection:
+        answers = resolution_rows.kept_answers(connection, place)
+    calendar = environment.settings.rules.business_calendar
     breaks = tuple(
-        Attention(
-            what=f"{row['severity'].lower()} break",
-            code=row["code"],
-            order_no=row["order_no"],
-            transaction_id=row["transaction_id"],
-            currency=row["currency"],
-            amount=int(row["exposure"]),
-            since=datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC),
-            next_step=row["reason"],
-            is_urgent=True,
-        )
-        for row in urgent.to_dict("records")
+        _of_break(row, answers=answers, calendar=calendar) for row in urgent.to_dict("records")
     )
     return (*doubtful, *breaks, *(one for one in listed if one not in first))
+
+
+def _of_break(
+    row: Mapping[Any, Any], *, answers: Mapping[str, KeptAnswer], calendar: BusinessCalendar
+) -> Attention:
+    """A grave break: what it is, whose it is, and by when somebody answers it."""
+    since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
+    kept = answers.get(row["break_id"])
+    effect = max(abs(int(row[name])) for name in _EFFECTS if not pd.isna(row[name]))
+    whole = int(row["exposure"])
+    return Attention(
+        what=f"{row['severity'].lower()} break",
+        code=row["code"],
+        order_no=row["order_no"],
+        transaction_id=row["transaction_id"],
+        currency=row["currency"],
+        amount=min(effect, whole) if effect else whole,
+        since=since,
+        next_step=row["reason"],
+        is_urgent=True,
+        owner=kept.answer.owner if kept else "",
+        due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
+    )
 
 
 def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:
