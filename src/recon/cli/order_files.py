@@ -11,6 +11,8 @@ from recon.cli.speaking import complain, say
 from recon.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
+    from recon.file_layouts import FileLayout
+    from recon.settings import AccountSettings
     from recon.steps.order_files import CheckedFile
 
 SHOWN_REJECTS_MAX = 20
@@ -61,11 +63,27 @@ def check(
         complain(f"{error}\n{WHOLE_FILE_REFUSED}")
         raise typer.Exit(REFUSED_EXIT_CODE) from None
     _tell(checked)
+    left = _left(file, layouts=_layouts(found, settlement=settlement))
     if checked.rejects:
         complain(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     say("Nothing was stored.")
-    if checked.rejects:
+    if checked.rejects or left:
         raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+def _layouts(account: "AccountSettings", *, settlement: bool) -> tuple["FileLayout", ...]:
+    folder = account.settlement if settlement else account
+    return folder.layouts if folder else ()
+
+
+def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
+    """Say why a night would leave a file that can be read where it is; "" when it takes it."""
+    from recon.order_file import WAITS_FOR, not_taken
+
+    why = not_taken(file, layouts=layouts)
+    if why:
+        complain(f"A night does not take {file.name} as it lies here: {why}.")
+    return "" if why.startswith(WAITS_FOR) else why
 
 
 @order_file.command("replay")

@@ -1,7 +1,7 @@
 """Order files, as orders, actions and rejects."""
 
 from recon.order_file.archive import is_kept, keep, keep_spooled
-from recon.order_file.inbox import WAITS_FOR, Inbox, inbox
+from recon.order_file.inbox import WAITS_FOR, Inbox, inbox, not_taken
 from recon.order_file.instruction_file import (
     InstructionFile,
     instruction_file_of,
@@ -27,6 +27,7 @@ __all__ = [
     "is_kept",
     "keep",
     "keep_spooled",
+    "not_taken",
     "read_instruction_file",
     "refuse_wrong_layouts",
     "refuse_wrong_settlement_layouts",

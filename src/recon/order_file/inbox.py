@@ -51,6 +51,15 @@ def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
     return Inbox(files, tuple((entry.name, reason) for entry, reason in reasons if reason))
 
 
+def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
+    """Why a night would leave a file of this name and kind in its inbox; "" when it takes it."""
+    try:
+        names = frozenset(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        names = frozenset({path.name})
+    return _unfit(path, names=names, layouts=layouts)
+
+
 def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...]) -> str:
     """Why an entry is not an order file; "" when it is one."""
     layout = layout_of(entry.name, layouts=layouts)

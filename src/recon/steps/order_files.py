@@ -158,7 +158,8 @@ def write_mendable(
 
     Raises:
         OutputError: the file exists already or cannot be written.
-        SourceUnreadableError: the file cannot be read row by row.
+        SourceUnreadableError: the file cannot be read row by row, or has no rejected row and a
+            night would refuse it whole for something else.
     """
     layout = _layout(path, account).model_copy(
         update={"whole_file": False, "control_file": "", "done_file": ""}
@@ -170,6 +171,7 @@ def write_mendable(
         schema, also = ORDER_FILE, ()
         rows = refused_rows(path, rules=settings.rules, layout=layout)
     if not rows:
+        check_file(path, account=account, settings=settings)
         return None
     place = out or Path(mended_name(path.name))
     _write(place, mendable_text(rows, schema=schema, also=also))

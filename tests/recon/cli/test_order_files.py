@@ -7,6 +7,7 @@ from recon.cli import main
 from tests.recon.order_file.test_bad_files import ROWS, WHOLE
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+WORDS = ("check", "replay")
 GOOD = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
 
 
@@ -110,3 +111,55 @@ def test_a_settlement_file_is_checked_by_the_layouts_of_settlement(
     assert "3 rows: 2 would be accepted, 1 refused." in told.out
     assert "Accepted: 9.75 EUR" in told.out
     assert "line 3, net: is not gross less fee" in told.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [bad[1:3] for bad in (*WHOLE, *ROWS)],
+    ids=[bad[0] for bad in (*WHOLE, *ROWS)],
+)
+def test_check_and_replay_say_the_same_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes
+) -> None:
+    """What is refused whole is no file without refused rows; else both count the same rows."""
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    main(["order-file", "check", name, "--merchant", "100042"])
+    checked = capsys.readouterr()
+    code = main(["order-file", "replay", name, "--merchant", "100042"])
+    replayed = capsys.readouterr().out
+    counted = re.search(r"(\d+) refused\.", checked.out)
+
+    assert "has no refused row" not in replayed
+    if counted is None:
+        assert code == 1
+    else:
+        assert (code, replayed.split()[0]) == (0, counted[1])
+
+
+def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every row is good and the file is not: replay does not call it well."""
+    layout = (
+        '[[accounts."100042/100042001".layouts]]\nfiles = "*.csv"\n'
+        'trailer = { word = "END", rows = 2 }\n'
+    )
+    declared = tmp_path / "merchants.toml"
+    declared.write_text(f"{declared.read_text()}{layout}")
+    (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\nEND,5\n")
+    codes = [main(["order-file", one, "o.csv", "--merchant", "100042"]) for one in WORDS]
+    shown = capsys.readouterr()
+
+    assert codes == [1, 1]
+    assert "has no refused row" not in shown.out
+
+
+def test_a_file_that_a_night_would_leave_is_no_good_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A temporary name: its rows are right, and no night takes it."""
+    (tmp_path / "~o.csv").write_text(f"{HEADER}\n{GOOD}\n")
+    code = main(["order-file", "check", "~o.csv", "--merchant", "100042"])
+
+    assert code == 1
+    assert "A night does not take ~o.csv as it lies here: hidden" in capsys.readouterr().err
