@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from recon.matching.gateway_side import NUMBER
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, total
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import booked
@@ -65,6 +66,9 @@ def remainders(
     known = matches["match_id"].isin(ids.index).to_numpy()
     carries = (effects[0] != 0) | (effects[1] != 0) | matches["flags"].ne("").to_numpy()
     rows = matches[known & carries].reset_index(drop=True)
+    if rows.empty:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
     sets = ids.reindex(rows["match_id"]).to_numpy(dtype=np.intp)
     orders, ledger = (effect[known & carries] for effect in effects)
     flagged = {flag: rows["flags"].str.contains(flag.value).to_numpy() for flag in EXPLAINS_EFFECT}
@@ -76,8 +80,7 @@ def remainders(
         instructed & (at["captures"] > 0) & (at["guessed"] > 0), at["captured"] - at["captures"], 0
     )
     orders = np.where(instructed, 0, orders - hidden * (at["tells"] > 0))
-    charged = flagged[Flag.CHARGEBACK_BOOKED] & (orders != 0)
-    orders = orders + charged * (at["captured"] - at["refunded"])
+    orders = orders + (flagged[Flag.CHARGEBACK_BOOKED] & (orders < 0)) * at["charged"]
     ledger = (ledger - hidden - uncaptured) * joined.covered
     written = np.where(flagged[Flag.WRITTEN_OFF], at["written"], 0)
     orders, ledger = (
@@ -116,6 +119,8 @@ def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
     paid = payments["set"].to_numpy(dtype=np.intp)
     told = sources.orders["status"].to_numpy(dtype=object)[orders["row"].to_numpy()]
     tells = np.isin(told, [OrderStatus.PARTIALLY_REFUNDED.value, OrderStatus.REFUNDED.value])
+    charged = payments["state"].eq(NUMBER["chargeback"]).to_numpy()
+    left = payments["captured"].to_numpy() - payments["refunded"].to_numpy()
     guessed = ~payments["captured_known"].to_numpy(dtype=np.bool_)
     return {
         **_moved(sources.instructions, sets=joined.keys.of["instructions"], size=size),
@@ -123,6 +128,7 @@ def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
         "tells": total(tells.astype(np.int64), groups=orders["set"].to_numpy(), size=size),
         "captured": total(payments["captured"].to_numpy(), groups=paid, size=size),
         "refunded": total(payments["refunded"].to_numpy(), groups=paid, size=size),
+        "charged": total(np.where(charged, left, 0), groups=paid, size=size),
         "guessed": total(guessed.astype(np.int64), groups=paid, size=size),
     }
 

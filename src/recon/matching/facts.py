@@ -134,7 +134,7 @@ def plain_facts(sets: pd.DataFrame, *, ours: Ours, covered: bool) -> dict[str, I
     bounded = np.isin(state, BOUNDED)
     masks = {
         "anything": present,
-        "ambiguous": sets[[*_AMBIGUOUS]].any(axis=1),
+        "ambiguous": np.logical_or.reduce([sets[name].to_numpy() for name in _AMBIGUOUS]),
         "order_duplicate": sets["order_duplicate"],
         "wrong_account": sets["wrong_account"],
         "currency_mismatch": mismatch,

@@ -174,6 +174,8 @@ def _summed(items: pd.DataFrame, *, size: int) -> pd.DataFrame:
     frame["unmapped"] = present(state == NUMBER["unmapped"], groups=groups, size=size)
     for name in ("captured", "refunded"):
         frame[f"gateway_{name}"] = total(np.where(live, items[name], 0), groups=groups, size=size)
+    charged = np.where(state == NUMBER["chargeback"], items["captured"] - items["refunded"], 0)
+    frame["gateway_charged"] = total(charged.astype(np.int64), groups=groups, size=size)
     shown = np.where(items["authorised_known"], items["authorised"], items["amount"])
     frame["gateway_amount_shown"] = total(
         np.where(live, np.maximum(items["captured"], 0), shown), groups=groups, size=size

@@ -61,7 +61,8 @@ def judge(pattern: Pattern) -> Judgement:
     if pattern.wrong_account:
         late.append(Finding(BreakCode.WRONG_ACCOUNT, Leg.ORDERS))
     elif not any(finding.code for finding in late):
-        late += _unexplained(pattern, findings=findings)
+        findings = (*findings, *_unexplained(pattern, findings=findings))
+        late = [finding for finding in findings if pattern.is_late(finding.due)]
     codes = tuple(sorted({f.code for f in late if f.code}, key=PRECEDENCE.index))
     waits = tuple(finding for finding in findings if not pattern.is_late(finding.due))
     flags = tuple(sorted({*_flags(pattern), *(f.flag for f in late if f.flag)}))
@@ -100,13 +101,23 @@ def _unexplained(pattern: Pattern, *, findings: tuple[Finding, ...]) -> Iterator
     if _BOTH_LEGS.intersection(finding.code for finding in findings):
         told.add(Leg.ORDERS)
     if pattern.residual_orders and not told & {Leg.ORDERS, Leg.OURS}:
-        yield Finding(_of_orders(pattern), Leg.ORDERS)
+        code = _of_orders(pattern)
+        yield Finding(code, Leg.ORDERS, _ONE_SIDED.get(code, Due.NOW))
     if pattern.residual_ledger and Leg.LEDGER not in told:
-        yield Finding(_of_ledger(pattern), Leg.LEDGER)
+        code = _of_ledger(pattern)
+        yield Finding(code, Leg.LEDGER, _ONE_SIDED.get(code, Due.NOW))
 
 
 _BOTH_LEGS = frozenset({BreakCode.BOOKED_NOT_AT_GATEWAY, BreakCode.LEDGER_ONLY})
 """Findings of the ledger that say the same of the leg of orders: the gateway has nothing."""
+
+
+_ONE_SIDED = {
+    BreakCode.MISSING_AT_GATEWAY: Due.ORDER,
+    BreakCode.MISSING_IN_ORDERS: Due.ORDER,
+    BreakCode.BOOKED_NOT_AT_GATEWAY: Due.ORDER,
+    BreakCode.LEDGER_ONLY: Due.BOOKED,
+}
 
 
 def _of_orders(pattern: Pattern) -> BreakCode:

@@ -44,7 +44,8 @@ def _chargeback(pattern: Pattern) -> Iterator[Finding]:
     if pattern.ledger_chargeback <= 0:
         yield Finding(BreakCode.CHARGEBACK_NOT_BOOKED, Leg.LEDGER, Due.LEDGER, "ledger")
     else:
-        yield from _mismatch(bool(pattern.ledger_net), pattern=pattern)
+        # Another payment of the set may have money left, which the books have as well.
+        yield from _mismatch(bool(pattern.residual_ledger), pattern=pattern)
 
 
 def _booked_chargeback(pattern: Pattern) -> Iterator[Finding]:

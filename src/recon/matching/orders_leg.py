@@ -19,8 +19,11 @@ def order_findings(pattern: Pattern) -> Iterator[Finding]:
     if pattern.gateway == "chargeback":
         if pattern.order == "none":
             yield Finding(BreakCode.MISSING_IN_ORDERS, Leg.ORDERS)
+        elif pattern.residual_orders:
+            yield _over_or_under(pattern.residual_orders)
         return
-    if pattern.gateway == "none" and pattern.ledger_net and pattern.covered:
+    booked = pattern.covered and pattern.ledger_net and not pattern.closed_ledger
+    if pattern.gateway == "none" and booked:
         return
     if not pattern.explained:
         yield from _table_findings(pattern)

@@ -62,17 +62,21 @@ def legs(sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered
         tolerance_of(ints(sets[base]), currency=sets["currency"], rules=rules) * free
         for base in ("order_net", "gateway_net")
     ]
-    facts, rounded_orders = _orders(sets, ours=ours, bound=bounds[0], covered=covered)
     of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
+    # A chargeback explains the leg of orders while the books have it, or are still to have it.
+    told = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
+    charged = sets["gateway_state"].eq(NUMBER["chargeback"]).to_numpy() & told
+    facts, rounded_orders = _orders(
+        sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
+    )
     return Legs({**facts, **of_books}, rounded_orders + rounded_ledger)
 
 
 def _orders(
-    sets: pd.DataFrame, *, ours: Ours, bound: Ints, covered: bool
+    sets: pd.DataFrame, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
     """Leg A: what the gateway shows, with what our replies say of it, less what is ordered."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
-    charged = sets["gateway_state"].eq(NUMBER["chargeback"]).to_numpy()
     pair = money & np.isin(sets["order_state"], ORDER_MONEY)
     tells = np.isin(sets["order_state"], STATES_REFUND)
     captured = ints(sets["gateway_captured"] - sets["order_captured"])
@@ -85,8 +89,7 @@ def _orders(
         "refunded_sign": sign(refunded, within=bound),
     }
     left = np.where(ours.explained, 0, net)
-    taken_back = ints(sets["gateway_captured"] - sets["gateway_refunded"])
-    left = left + np.where(charged & (left != 0), taken_back, 0)
+    left = left + np.where(charged & (left < 0), ints(sets["gateway_charged"]), 0)
     closed = _written_off(sets, left=left, covered=covered)
     left = np.where(closed, 0, left)
     gross_agree = (signs["captured_sign"] == 0) & (signs["refunded_sign"] == 0)

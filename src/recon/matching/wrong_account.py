@@ -77,18 +77,21 @@ def brought_together(sets: pd.DataFrame, *, host: Rows) -> pd.DataFrame:
     away = np.flatnonzero(host >= 0)
     if not away.size:
         return sets
-    together = sets.copy()
-    for name in sets.columns:
-        if name not in _OF_ITS_ACCOUNT:
+    hosts = host[away]
+    together: dict[str, Any] = {}
+    for name, kind in sets.dtypes.items():
+        if name in _TEXTS or (kind.kind in _NUMBERS and name not in _OF_ITS_ACCOUNT):
             values = sets[name].to_numpy().copy()
-            values[host[away]] = _joined(name, values[host[away]], values[away])
-            together[name] = pd.Series(values, index=sets.index, dtype=sets[name].dtype)
-    return together
+            values[hosts] = _joined(str(name), values[hosts], values[away])
+            together[str(name)] = values
+    texts = {name: pd.Series(together[name], dtype="str") for name in _TEXTS}
+    return sets.assign(**{**together, **texts})
 
 
-_OF_ITS_ACCOUNT = frozenset(
-    {"merchant_id", "account_id", "order_no", "key", "kind", "currency", "currencies"}
-)
+_NUMBERS = "bi"
+_OF_ITS_ACCOUNT = frozenset({"kind", "currencies"})
+_TEXTS = ("gateway_currency", "settled_currency")
+"""The texts that a judgement reads beside the set's own currency, which both have."""
 _WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
 _ONE_OF_BOTH = frozenset(
     {"order_state", "gateway_state", "payout", "ledger_any", "instruction_amount"}

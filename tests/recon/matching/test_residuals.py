@@ -224,6 +224,30 @@ CASES: list[tuple[str, str, Build]] = [
         lambda c: c.order(amount=15000).payment("chargeback").entry().entry("chargeback"),
     ),
     (
+        "chargeback of one payment, another paid and booked",
+        "MATCHED chargeback_booked",
+        lambda c: (
+            c.order()
+            .payment("chargeback")
+            .payment(transaction_id="T2")
+            .entry()
+            .entry("chargeback")
+            .entry(transaction_id="T2")
+        ),
+    ),
+    (
+        "chargeback of one payment, another paid and not booked",
+        "LEDGER_AMOUNT_MISMATCH chargeback_booked",
+        lambda c: (
+            c.order().payment("chargeback").payment(transaction_id="T2").entry().entry("chargeback")
+        ),
+    ),
+    (
+        "ledger written off, order just placed",
+        "PENDING written_off",
+        lambda c: c.order(amount=9000, ordered_at=JUST_NOW).entry().entry("write_off"),
+    ),
+    (
         "chargeback booked, gateway does not know the key",
         "CHARGEBACK_UNPROVEN BOOKED_NOT_AT_GATEWAY",
         lambda c: c.order().entry(amount=9000).entry("chargeback"),

@@ -1,0 +1,141 @@
+"""Random tiny sets, judged by the engine and by a second judge that shares nothing with it."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.recon.matching.second_judge import Judge, Judged, Set
+
+LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
+JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
+SIZE = 1_500
+AMOUNTS = (1000, 2000, 3000, 7000, 10000, 10000, 10000, 12000)
+STATES = ("pending", "authorised", "paid", "paid", "paid", "partially_refunded", "refunded")
+CODES = {
+    "pending": "1000",
+    "authorised": "2000",
+    "paid": "3000",
+    "partially_refunded": "4000",
+    "refunded": "4100",
+    "cancelled": "5000",
+    "failed": "6000",
+    "expired": "6100",
+    "chargeback": "7000",
+}
+ENTRIES = ("capture", "capture", "capture", "refund", "refund", "chargeback", "adjustment")
+HIDING = ("partially_refunded", "refunded")
+
+
+def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
+    """A set of a few rows whose amounts often agree."""
+    one = Set(late=pick.random() < 0.6, covered=covered, shown=shown)
+    if pick.random() < 0.9:
+        word = pick.choice(
+            ["authorised", "pending", "cancelled", "failed", *("paid",) * 5, *HIDING]
+        )
+        one.order = {"status": word, "amount": pick.choice(AMOUNTS)}
+        if word == "partially_refunded" or (word == "refunded" and pick.random() < 0.3):
+            one.order["refund_amount"] = pick.choice(AMOUNTS[:4])
+    usual = one.order["amount"] if one.order else 10000
+    for _ in range(pick.choice([0, 1, 1, 1, 1, 1, 2])):
+        word = pick.choice([*STATES, "cancelled", "expired", "failed", "chargeback"])
+        row: dict[str, Any] = {"state": word, "amount": pick.choice([usual, usual, *AMOUNTS])}
+        given = word == "partially_refunded" and pick.random() < 0.7
+        if given or (word == "refunded" and pick.random() < 0.2):
+            row["refunded_amount"] = pick.choice(AMOUNTS[:4])
+        if row["state"] in shown or row["state"] not in HIDING:
+            one.payments.append(row)
+    for _ in range(pick.choice([0, 1, 1, 2, 2, 3]) if covered else 0):
+        kind = pick.choice([*ENTRIES, "write_off", "refund_reversal", "chargeback_reversal"])
+        amount = usual if kind == "capture" else pick.choice(AMOUNTS)
+        one.entries.append({"entry_type": kind, "amount": amount})
+    for _ in range(pick.choice([0, 0, 1, 1, 2])):
+        kind = pick.choice(["capture", "refund", "refund", "refund", "cancel"])
+        word = pick.choice(
+            ["confirmed", "confirmed", "confirmed", "in_doubt", "rejected", "approved"]
+        )
+        one.moves.append(
+            {"kind": kind, "state": word, "amount": pick.choice([usual, *AMOUNTS[:4]])}
+        )
+    return one
+
+
+def put(case: Any, one: Set, *, name: str) -> None:
+    """The rows of the set under one order key."""
+    at = LONG_AGO if one.late else JUST_NOW
+    if one.order is not None:
+        case.order(one.order["status"], order_no=name, ordered_at=at, **_rest(one.order, "status"))
+    for place, row in enumerate(one.payments):
+        ids = {"order_no": name, "transaction_id": f"{name}-{place}"}
+        # The later of two equal payments speaks for the dead.
+        day = at.replace(minute=place)
+        case.payment(row["state"], transaction_date=day, **ids, **_rest(row, "state"))
+    for place, row in enumerate(one.entries):
+        ids = {"order_no": name, "entry_id": f"{name}-{place}", "reference_no": f"{name}-{place}"}
+        case.entry(row["entry_type"], booked_at=at, **ids, **_rest(row, "entry_type"))
+    for place, row in enumerate(one.moves):
+        ids = {"order_no": name, "transaction_id": f"{name}-0", "instruction_id": f"{name}-{place}"}
+        case.move(row["kind"], row["state"], amount=row["amount"], approved_at=at, **ids)
+
+
+def _rest(row: Any, word: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != word}
+
+
+def found(case: Any) -> dict[str, Judged]:
+    """What the engine makes of each set."""
+    result = case.run()
+    assert [total for total in result.control_totals if not total.passed] == []
+    outcomes: dict[str, Judged] = {}
+    frames = {
+        "BREAK": result.breaks,
+        "MATCHED": result.matches[result.matches["rule"].ne("not_compared")],
+        "PENDING": result.pending,
+        "UNVERIFIED": result.unverified,
+    }
+    for state, frame in frames.items():
+        for row in frame.to_dict("records"):
+            words = {row.get("code", ""), *row["flags"].split(";")} if state == "BREAK" else set()
+            codes = frozenset(word for word in words if word.isupper())
+            effects = tuple(0 if pd.isna(row[n]) else int(row[n]) for n in LEGS)
+            outcomes[row["order_no"]] = Judged(state, codes, (effects[0], effects[1]), (0, 0))
+    return outcomes
+
+
+LEGS = ("effect_orders", "effect_ledger")
+ALL = frozenset(CODES)
+
+
+@pytest.mark.parametrize("covered", [True, False], ids=["ledger", "no-ledger"])
+@pytest.mark.parametrize("shown", [ALL, ALL - {*HIDING}], ids=["all-shown", "refunds-hidden"])
+def test_a_second_judge_agrees_on_every_random_set(
+    new_case: Callable[[], Any], *, covered: bool, shown: frozenset[str]
+) -> None:
+    """State, codes and both effects are what the contract gives; of no match anything is left."""
+    pick = random.Random(f"{covered}{sorted(shown)}")
+    case = new_case().ruled(payment_status={CODES[word]: word for word in shown})
+    if covered:
+        case.ledger()
+    case.rows["instructions"] = []
+    sets = {f"N{number}": drawn(pick, covered=covered, shown=shown) for number in range(SIZE)}
+    for name, one in sets.items():
+        put(case, one, name=name)
+
+    told = found(case)
+    judged = {name: Judge(one).judged() for name, one in sets.items()}
+
+    nothing = Judged("", frozenset(), (0, 0), (0, 0))
+    other = {
+        name: (one, told.get(name, nothing), sets[name])
+        for name, one in judged.items()
+        if (one.state, one.codes, one.effects)
+        != ((mine := told.get(name, nothing)).state, mine.codes, mine.effects)
+    }
+    assert other == {}
+    matched = [one for one in judged.values() if one.state == "MATCHED"]
+    assert {one.left for one in matched} == {(0, 0)}
+    assert len(matched) > SIZE / 20
