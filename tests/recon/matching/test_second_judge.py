@@ -1,7 +1,7 @@
 """Random tiny sets, judged by the engine and by a second judge that shares nothing with it."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,10 +49,6 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
             row["refunded_amount"] = pick.choice(AMOUNTS[:4])
         if row["state"] in shown or row["state"] not in HIDING:
             one.payments.append(row)
-    for _ in range(pick.choice([0, 1, 1, 2, 2, 3]) if covered else 0):
-        kind = pick.choice([*ENTRIES, "write_off", "refund_reversal", "chargeback_reversal"])
-        amount = usual if kind == "capture" else pick.choice(AMOUNTS)
-        one.entries.append({"entry_type": kind, "amount": amount})
     for _ in range(pick.choice([0, 0, 1, 1, 2])):
         kind = pick.choice(["capture", "refund", "refund", "refund", "cancel"])
         word = pick.choice(
@@ -61,7 +57,34 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
         one.moves.append(
             {"kind": kind, "state": word, "amount": pick.choice([usual, *AMOUNTS[:4]])}
         )
+    if covered:
+        told = pick.random() < 0.5
+        one.entries = [*(booked_as_told(one, pick=pick) if told else booked(usual, pick=pick))]
     return one
+
+
+def booked(usual: int, *, pick: random.Random) -> Iterator[dict[str, Any]]:
+    """A few entries of any kind."""
+    for _ in range(pick.choice([0, 1, 1, 2, 2, 3])):
+        kind = pick.choice([*ENTRIES, "write_off", "refund_reversal", "chargeback_reversal"])
+        yield {"entry_type": kind, "amount": usual if kind == "capture" else pick.choice(AMOUNTS)}
+
+
+def booked_as_told(one: Set, *, pick: random.Random) -> Iterator[dict[str, Any]]:
+    """Entries of what the gateway or the first reply tells."""
+    refunds = [row["amount"] for row in one.moves if row["kind"] == "refund"]
+    for row in one.payments:
+        if row["state"] in {"paid", "chargeback", *HIDING}:
+            yield {"entry_type": "capture", "amount": row["amount"]}
+        if row["state"] == "chargeback":
+            yield {"entry_type": "chargeback", "amount": row["amount"]}
+        if row["state"] == "refunded":
+            refunds = [row.get("refunded_amount", row["amount"])]
+        if row["state"] == "partially_refunded":
+            refunds = [row.get("refunded_amount"), *refunds]
+    told = [amount for amount in refunds if amount is not None]
+    if told and pick.random() < 0.9:
+        yield {"entry_type": "refund", "amount": told[0]}
 
 
 def put(case: Any, one: Set, *, name: str) -> None:
