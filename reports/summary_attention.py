@@ -26,6 +26,7 @@ ROW_POINTS, LINE_POINTS = 15, 12
 TO_DO_CHARACTERS = 90
 """What a line of the last column holds."""
 ABOUT_CHARACTERS = 68
+WHAT_CHARACTERS = 38
 COLUMNS = ((2, 3), (4, 5), (6, 6), (7, 7), (8, 8), (9, LAST))
 ABOUT = (4, 7)
 NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
@@ -181,6 +182,9 @@ def _put_breaks(page: Page, row: int) -> int:
     page.merged(row, COLUMNS[5], "", body)
     page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Breaks'!A6"))
     _fit(page, row, about=about, to_do=to_do)
+    if text_width(told[1]) > WHAT_CHARACTERS:
+        height = page.sheet.row_dimensions[row].height
+        page.sheet.row_dimensions[row].height = max(height, ROW_POINTS + LINE_POINTS)
     return row + 1
 
 

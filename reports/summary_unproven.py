@@ -38,9 +38,9 @@ TO_DO: Mapping[str, str] = {
     "T2": f"Rows were lost on their way to the database. {FROM_THE_START}",
     "T3": f"Not every order has one answer of the gateway. {FROM_THE_START}",
     "T4": "A record is lost or counted twice: `recon rebuild` compares again from what is stored.",
-    "T5A": "No row explains this money: look for the records named, then `recon rebuild`.",
-    "T5B": "No row explains this money: look for the records named, then `recon rebuild`.",
-    "T5C": "No row explains this money: look for the records named, then `recon rebuild`.",
+    "T5A": "No row explains this money: `recon rebuild` compares again from what is stored.",
+    "T5B": "No row explains this money: `recon rebuild` compares again from what is stored.",
+    "T5C": "No row explains this money: `recon rebuild` compares again from what is stored.",
     "T6": "A record stands twice: `recon rebuild` compares again from what is stored.",
     "T7": "A break got lost between two nights: compare Breaks with the night before.",
     "T8": "See Instructions: one has no result, or two.",
@@ -97,7 +97,9 @@ def _put_proof(page: Page, row: int, proof: ControlTotal) -> int:
     to_do = TO_DO.get(proof.id, "See Control totals, and tell IT.")
     records = list(_records_of(page, proof))
     if records:
-        to_do = f"{to_do} Records of this money: {', '.join(records)}."
+        to_do = f"{to_do} Records of exactly this money: {', '.join(records)}."
+    elif proof.measure == "amount":
+        to_do = f"{to_do} No single record is of exactly this money."
     what = proof_words(proof.name)
     below = _put_line(page, row, what, to_do)
     page.draft.link(page.sheet, (row, LEFT), (what, "'Control totals'!A5"), _red())
