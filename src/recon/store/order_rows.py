@@ -294,7 +294,9 @@ def counting(run: Run) -> tuple[ColumnElement[bool], ...]:
     if run.mode is not Mode.LIVE:
         return ()
     dry = select(runs.c.run_id).where(runs.c.mode == Mode.DRY_RUN.value, runs.c.part == "")
-    return (order_file.c.run_id.not_in(dry),)
+    # Settlement files tell of days, not of nights: whoever read one, its lines count.
+    settled = order_file.c.kind == SourceKind.SETTLEMENT.value
+    return (or_(settled, order_file.c.run_id.not_in(dry)),)
 
 
 def _next_version(connection: Connection, run: Run, *, name: str) -> int:
