@@ -1,4 +1,7 @@
-"""A chain of whole nights with their workbooks: whatever comes and goes, each can be signed."""
+"""A chain of whole nights with their workbooks: whatever comes and goes, each is proven and signed.
+
+Only a night with money in doubt waits for answers, as `recon sign-off` tells; none is refused else.
+"""
 
 import os
 import random
@@ -15,6 +18,7 @@ from many_nights import days
 from python_calamine import CalamineWorkbook
 from shop import ENDINGS, PEOPLE, Shop
 
+from recon.errors import UsageError
 from recon.steps.environment import environment_of
 from recon.steps.identity import identify
 from recon.steps.sign_off import ROLES, nights, sign
@@ -29,6 +33,8 @@ OUTAGES = (
     {"operation": "*", "kind": "reset", "when": "before"},
 )
 SECONDS_A_NIGHT_MAX = 60
+ANSWER_FIRST = "have no owner or no comment"
+"""Why a proven night with money in doubt is not signed before its workbook came back."""
 BREAK_ID = re.compile("[0-9a-f]{16}")
 
 pytestmark = [
@@ -76,13 +82,20 @@ def _disagreements(shop: Shop) -> list[str]:
     return found
 
 
-def _sign(shop: Shop) -> None:
+def _is_signed(shop: Shop) -> bool:
+    """Two people sign the newest night; False where money in doubt has to be answered first."""
     shop.wait(timedelta(hours=6))
     run = _newest(shop)
     with environment_of(shop.variables, clock=shop.tick) as environment:
         for role, short in zip(ROLES, PEOPLE, strict=True):
             person = identify(short, code=None, environment=environment)
-            sign(run["run_id"], role=role, person=person, environment=environment)
+            try:
+                sign(run["run_id"], role=role, person=person, environment=environment)
+            except UsageError as error:
+                if ANSWER_FIRST not in str(error):
+                    raise
+                return False
+    return True
 
 
 def test_each_night_of_a_chain_can_be_signed(
@@ -92,7 +105,7 @@ def test_each_night_of_a_chain_can_be_signed(
     chance = random.Random(SEED)
     shop = shop_of(chance)
     clerk = Clerk(shop.folder / "ledger.csv", random.Random(SEED))
-    outages = breaks = 0
+    outages = breaks = signed = 0
     for number in days(shop, chance, nights=NIGHTS):
         clerk.book(shop.truth(), now=shop.now)
         is_bad = chance.random() < OUTAGE_SHARE
@@ -104,13 +117,14 @@ def test_each_night_of_a_chain_can_be_signed(
         assert _newest(shop)["verdict"] != "NOT PROVEN", where
         assert _disagreements(shop) == [], where
         breaks += len(_open_breaks(shop, _newest(shop)["run_id"]))
-        _sign(shop)
+        signed += _is_signed(shop)
         shop.decide()
 
     with environment_of(shop.variables, clock=shop.tick) as environment:
         first, last = date.fromisoformat("2026-11-20"), date.fromisoformat(shop.date)
         told = nights(first, last=last, environment=environment)
     due = [one for one in told if one.due]
-    assert [len(one.signed) for one in due] == [len(ROLES)] * NIGHTS
-    assert breaks > 0
-    tell(nights=NIGHTS, outages=outages, breaks=breaks, signed=len(due))
+    assert [len(one.signed) for one in due].count(len(ROLES)) == signed
+    assert (len(due), breaks > 0) == (NIGHTS, True)
+    assert signed > NIGHTS / 2
+    tell(nights=NIGHTS, outages=outages, breaks=breaks, signed=signed)

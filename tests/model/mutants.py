@@ -18,7 +18,7 @@ from recon.settlement import eligibility, resolution, sender
 from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
-from recon.steps import doubt, settle
+from recon.steps import contradictions, doubt, settle
 from recon.store import batch_rows, history, journal
 from recon.store.journal import StoredJournal
 from recon.store.schema import instruction
@@ -296,20 +296,25 @@ def _another_id_is_another_wish(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Intention, "may_be", may_be)
 
 
-def _another_file_is_another_wish(patch: pytest.MonkeyPatch) -> None:
-    """A row that names the payment, and one that names the order alone, mean two things."""
-    patch.setattr(
-        Intention,
-        "is_of_payment",
-        lambda self, other: (
-            (self.order_no, self.transaction_id) == (other.order_no, other.transaction_id)
-        ),
-    )
-
-
 def _nobody_looks_again(patch: pytest.MonkeyPatch) -> None:
     """What people took back while a night ran goes with its batch."""
     patch.setattr(journal, "left_out", lambda *_, **__: {})
+
+
+def _numbers_are_not_read(patch: pytest.MonkeyPatch) -> None:
+    """The gateway's numbers of refunds are stored, and nobody looks at them."""
+    for module in (contradictions, settle):
+        patch.setattr(module, "note_refund_numbers", lambda *_, **__: 0)
+
+
+def _nobody_is_contradicted(patch: pytest.MonkeyPatch) -> None:
+    """A final state is final, whatever the gateway shows afterwards."""
+    patch.setattr(contradictions, "_shown", lambda *_, **__: {})
+
+
+def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:
+    """A night that runs does not hear that people stop everything."""
+    patch.setattr(StoredJournal, "halted", lambda _: "")
 
 
 def item_kind(name: str) -> Any:
@@ -345,6 +350,8 @@ MUTANTS: Mapping[str, Change] = {
     "answers dated in the future count": _any_date_is_believed,
     "differing answers decide": _halves_are_whole,
     "another id is another wish": _another_id_is_another_wish,
-    "another file is another wish": _another_file_is_another_wish,
     "nobody looks again at the claim": _nobody_looks_again,
+    "numbers are not read": _numbers_are_not_read,
+    "nobody is contradicted": _nobody_is_contradicted,
+    "stopped for later nights only": _stopped_only_for_later_nights,
 }
