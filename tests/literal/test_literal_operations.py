@@ -146,6 +146,12 @@ def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: 
     assert (reply.findings, gateway.effects) == ((), [])
 
 
+def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
+    """HTTP 400 of 4.2 is documented: nothing waits, nothing is unknown."""
+    reply = client.signing_with("another key").pay(apm_payment())
+    assert reply.outcome is Outcome.REJECTED
+
+
 def test_the_hosted_page_is_read(client: Target) -> None:
     """The form of 4.3, its inputs as they were sent."""
     reply = client.pay(hosted_payment())
