@@ -11,7 +11,7 @@ from reports.draft import NOT_COVERED
 from reports.highlight import when
 from reports.look import Look
 from reports.page import print_on, protect, set_widths
-from reports.plain_text import local_instant
+from reports.plain_text import local_instant, text_width
 from reports.summary_attention import put_attention
 from reports.summary_breaks import put_matrix
 from reports.summary_charts import put_trend
@@ -24,6 +24,9 @@ from reports.words import VERDICT_WORDS
 
 CURRENCIES_SHOWN = 6
 LAST_LEFT = 9
+NOTE_CHARACTERS = 190
+"""Of a note that stand on one line of the page."""
+NOTE_POINTS = 15
 UNJUDGED = "No break is open; what was not verified or rejected needs a person."
 """The verdict BREAKS OPEN, where that is all that keeps the night from being reconciled."""
 
@@ -72,10 +75,12 @@ def _put_notes(page: Page, row: int) -> int:
         sentence = UNJUDGED
     page.text(row, LEFT, sentence, Look(bold=True, colour=looks.NAVY))
     put_results(page, row)
-    warn = Look(fill=looks.WARN[0], colour=looks.WARN[1])
+    warn = Look(fill=looks.WARN[0], colour=looks.WARN[1], wrap=True)
     for note in page.figures.notes:
         row += 1
         page.merged(row, (LEFT, LAST), note, warn)
+        lines = max(-(-text_width(note) // NOTE_CHARACTERS), 1)
+        page.sheet.row_dimensions[row].height = NOTE_POINTS * lines
     return row + 1
 
 
