@@ -87,6 +87,8 @@ _NEWEST_FILE = (
         order_file.c.account_id == origin.c.account_id,
         order_file.c.name == origin.c.name,
     )
+    # Said, since it is not seen two levels deep: there it would be the newest file of any name.
+    .correlate(origin)
     .scalar_subquery()
 )
 _STILL_ASKED = (
