@@ -189,7 +189,6 @@ SELECT i.instruction_id, i.state, i.kind, (
     AND o.state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human'))
 FROM instruction i WHERE i.state IN ('resolved_applied', 'resolved_not_applied')
 AND NOT EXISTS (SELECT 1 FROM contradiction c WHERE c.instruction_id = i.instruction_id)
-AND EXISTS (SELECT 1 FROM order_row r WHERE r.order_no = i.order_no)
 """
 _MISCOUNTED = """
 SELECT transaction_id, count(*), count(DISTINCT refund_reference_id),
@@ -207,10 +206,7 @@ GROUP BY transaction_id
 def _without_a_case(
     journal: sqlite3.Connection, effects: Counter[str], *, known: Known
 ) -> Iterable[str]:
-    """No state shows that a refund did not happen, nor what another of its kind explains.
-
-    A payment that no order file names is not asked about any more when its instruction has ended.
-    """
+    """No state shows that a refund did not happen, nor what another of its kind explains."""
     for wanted, state, kind, beside in journal.execute(_MISJUDGED):
         is_wrong = (effects[wanted] > 0) != (state in BELIEVED_DONE)
         shown = {"capture", "cancel"} if state in BELIEVED_DONE else {"capture", "cancel", "refund"}

@@ -105,7 +105,9 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         if account.settlement is not None:
             day = settled_since(run, rules=rules)
             keys.update(settlement_rows.order_nos_told(connection, run, since=day))
-        spans = looked_back(run, before=before)
+        spans = list(looked_back(run, before=before))
+        ended = [(since, environment.clock()), *spans]
+        keys.update(planning_rows.ended_orders(connection, run, spans=ended))
         keys.update(order_rows.ordered_between(connection, run, spans=spans))
         keys.update(_came_late(connection, run, before=before, rules=rules))
         if before is not None:

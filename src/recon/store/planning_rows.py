@@ -1,6 +1,7 @@
 """What planning asks the database: rows without an instruction, and the instructions there are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
@@ -43,6 +44,7 @@ _UNPLANNED_ORDERS = (
     )
     .distinct()
 )
+_ENDED_ORDERS = select(instruction.c.order_no).where(*_OF).distinct()
 _KNOWN = (
     select(
         *(instruction.c[name] for name in Instruction.__dataclass_fields__),
@@ -101,6 +103,22 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
 def unplanned_orders(connection: Connection, run: Run) -> set[str]:
     """Order numbers that the account's files name in actions without an instruction yet."""
     return set(connection.execute(_UNPLANNED_ORDERS, _place(run)).scalars()) - {""}
+
+
+def ended_orders(
+    connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
+) -> set[str]:
+    """Orders of instructions that ended within these spans (after, up to).
+
+    No order file need name them, and what the gateway shows of them later may deny their end.
+    """
+    found: set[str] = set()
+    for after, up_to in spans:
+        ended = _ENDED_ORDERS.where(
+            instruction.c.outcome_at > after, instruction.c.outcome_at <= up_to
+        )
+        found.update(connection.execute(ended, _place(run)).scalars())
+    return found - {""}
 
 
 def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
