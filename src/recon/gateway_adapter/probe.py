@@ -3,11 +3,12 @@
 For the doctor: it asks for an order that no shop has, so that nothing is learnt or moved.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import product
+from typing import Any
 from urllib.parse import urlencode
 
 from recon.gateway_adapter.account import GatewayAccount
@@ -35,6 +36,8 @@ class Probe:
     """The gateway's own words, or why there are none."""
     signature: SignatureState
     """Of the reply, against the request's own."""
+    unknown: str = ""
+    """The query_result of the row about the order that no shop has; "" when it has no row."""
     skew_seconds: float | None = None
     """How far the gateway's clock (its Date header) is ahead of ours; None when it names none."""
 
@@ -91,21 +94,32 @@ async def probe(place: GatewayAccount, *, rule: SignatureRules, clock: Clock) ->
             )
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
-    word, told, given = _read(raw.status, raw.body, place=place)
+    try:
+        reply = json_object(raw.body)
+    except UnreadableReplyError as error:
+        told = f"HTTP {raw.status}, and the reply is {error}"
+        return Probe("silent", told, SignatureState.ABSENT)
+    word, told = _read(raw.status, reply, place=place)
     return Probe(
         word,
         told,
-        _state(given, expected=signature),
+        _state(text_of(reply.get("encryption_data")) or "", expected=signature),
+        _unknown(reply, rows_field=described.rows_field),
         _skew_seconds(raw.headers.get("date", ""), now=raw.received_at),
     )
 
 
-def _read(status: int, body: bytes, *, place: GatewayAccount) -> tuple[str, str, str]:
-    """What the reply says in the status map's words, in its own, and its signature."""
-    try:
-        reply = json_object(body)
-    except UnreadableReplyError as error:
-        return "silent", f"HTTP {status}, and the reply is {error}", ""
+def _unknown(reply: Mapping[str, Any], *, rows_field: str) -> str:
+    """What the reply says of the order that no shop has."""
+    rows = reply.get(rows_field)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and text_of(row.get("order_no")) == PROBE_ORDER:
+            return scrubbed(text_of(row.get("query_result")) or "blank")
+    return ""
+
+
+def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str]:
+    """What the reply says in the status map's words, and in its own."""
     told = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
     code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(told)[0]
     number = text_of(reply.get("return_status")) or ""
@@ -114,7 +128,7 @@ def _read(status: int, body: bytes, *, place: GatewayAccount) -> tuple[str, str,
     if code in codes.refusals.signature_codes:
         word = "signature"
     said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {told or 'no text'}"
-    return word, said, text_of(reply.get("encryption_data")) or ""
+    return word, said
 
 
 def _state(given: str, *, expected: str) -> SignatureState:

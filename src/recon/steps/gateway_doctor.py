@@ -16,7 +16,7 @@ from recon.gateway_adapter.handshake import shake_hands
 from recon.gateway_adapter.probe import QUERY, Probe, probe, rules_to_try
 from recon.gateway_client.interface import SignatureRules
 from recon.gateway_client.signing import SignatureState
-from recon.model import Clock
+from recon.model import Answer, Clock
 from recon.settings import Settings
 from recon.steps.doctor import Check
 from recon.steps.settings_told import unmapped_codes
@@ -69,6 +69,7 @@ def gateway_checks(
     yield from _understanding(accepted)
     if accepted.answer.word == "accepted":
         yield asyncio.run(_replies(place, accepted=accepted, clock=clock))
+        yield _unknown_orders(place, code=accepted.answer.unknown)
     yield _codes(settings, account=account)
 
 
@@ -177,6 +178,25 @@ async def _replies(place: GatewayAccount, *, accepted: Accepted, clock: Clock) -
     if policy == "enforce":
         told += ": no answer will be believed; ask the gateway how it signs its replies"
     return Check("replies", ok=policy != "enforce", sentence=told)
+
+
+def _unknown_orders(place: GatewayAccount, *, code: str) -> Check:
+    """Whether an order that the gateway does not know would be told from one it did not answer."""
+    missing_means = place.interface.status_map.query.row_missing_when_asked_alone
+    if not code:
+        ok = missing_means == "not_found"
+        told = "orders that the gateway does not know have no row in its reply"
+        if not ok:
+            told += (
+                ", and each counts as unanswered; when the gateway confirms it, put into "
+                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
+            )
+        return Check("unknown orders", ok=ok, sentence=told)
+    answer = place.settings.rules.answer_of(code)
+    told = f"an order that the gateway does not know has a row with query_result {code}, {answer}"
+    if answer is not Answer.NOT_FOUND:
+        told += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
+    return Check("unknown orders", ok=answer is Answer.NOT_FOUND, sentence=told)
 
 
 def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
