@@ -1,12 +1,13 @@
 """Secrets from the environment or from files that only their owner reads: who gets which.
 
-An account that names a key of its own never falls back to the one of the installation, and its key
-is read only by what works for that account: a mistake there stops nobody else.
+An account that names a key of its own never falls back to the one of the installation, and what is
+wrong with its key is told when that account needs it: a mistake there stops nobody else.
 """
 
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
@@ -41,11 +42,24 @@ class OwnSignKey(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SignKeys:
-    """The signing keys of an installation, each read when its account is worked for."""
+    """The signing keys of an installation as they were when it was started."""
 
-    environment: Mapping[str, str] = field(repr=False)
-    own: Mapping[str, OwnSignKey]
-    """By "<merchant_id>/<account_id>"; the others use the key of the installation."""
+    shared: SecretStr | str
+    """Of accounts without their own; a text says why there is none."""
+    own: Mapping[str, SecretStr | str]
+    """By "<merchant_id>/<account_id>"; likewise."""
+
+    @classmethod
+    def read(
+        cls, environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
+    ) -> "SignKeys":
+        """All keys that are there; what is wrong with one is told when its account needs it."""
+        own = {
+            key: _told(partial(_own_key, environment, account=key, named=named))
+            for key, named in accounts.items()
+            if named.is_own
+        }
+        return cls(_told(partial(_shared_key, environment)), own)
 
     def of(self, account: str) -> SecretStr:
         """The key of one account.
@@ -53,37 +67,49 @@ class SignKeys:
         Raises:
             ConfigurationError: naming the variable or file that is missing or wrong.
         """
-        named = self.own.get(account)
-        if named is None or not named.is_own:
-            return self._shared()
-        if named.sign_key_file:
-            return SecretStr(key_of_file(named.sign_key_file))
-        if not given(self.environment, named.sign_key_env):
-            msg = (
-                f'merchants.toml: accounts."{account}": sign_key_env names {named.sign_key_env}, '
-                "which is not set; the key of other accounts is not used for it"
-            )
-            raise ConfigurationError(msg)
-        return SecretStr(self.environment[named.sign_key_env])
+        found = self.own.get(account, self.shared)
+        if isinstance(found, str):
+            raise ConfigurationError(found)
+        return found
 
-    def refuse_nothing_given(self) -> None:
-        """Some account can be signed for.
+    def refuse_nothing_given(self, accounts: Collection[str]) -> None:
+        """Each account that has no key of its own has that of the installation.
 
         Raises:
-            ConfigurationError: there is no key of the installation, and an account needs it.
+            ConfigurationError: there is none, and an account needs it.
         """
-        if not self.own or not all(named.is_own for named in self.own.values()):
-            self._shared()
+        if isinstance(self.shared, str) and (not accounts or set(accounts) - set(self.own)):
+            raise ConfigurationError(self.shared)
 
-    def _shared(self) -> SecretStr:
-        key = secret_of(self.environment, "RECON_SIGN_KEY")
-        if key is None:
-            msg = (
-                "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the "
-                "key, or give every account its own (sign_key_env in merchants.toml)"
-            )
-            raise ConfigurationError(msg)
-        return key
+
+def _told(read: Callable[[], SecretStr]) -> SecretStr | str:
+    try:
+        return read()
+    except ConfigurationError as error:
+        return str(error)
+
+
+def _own_key(environment: Mapping[str, str], *, account: str, named: OwnSignKey) -> SecretStr:
+    if named.sign_key_file:
+        return SecretStr(key_of_file(named.sign_key_file))
+    if not given(environment, named.sign_key_env):
+        msg = (
+            f'merchants.toml: accounts."{account}": sign_key_env names {named.sign_key_env}, '
+            "which is not set; the key of other accounts is not used for it"
+        )
+        raise ConfigurationError(msg)
+    return SecretStr(environment[named.sign_key_env])
+
+
+def _shared_key(environment: Mapping[str, str]) -> SecretStr:
+    key = secret_of(environment, "RECON_SIGN_KEY")
+    if key is None:
+        msg = (
+            "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the "
+            "key, or give every account its own (sign_key_env in merchants.toml)"
+        )
+        raise ConfigurationError(msg)
+    return key
 
 
 def secret_of(environment: Mapping[str, str], name: str) -> SecretStr | None:

@@ -58,6 +58,7 @@ WRITTEN = {
     "notices": "a name of small letters, digits and -, at most 40",
     "journal": "the name of an account, of letters, digits and ._:/-, at most 60 characters",
     "path": "a path such as /v1/name",
+    "name": "a name without a colon",
 }
 """Key, or table of freely named keys -> how it is written."""
 

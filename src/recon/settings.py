@@ -237,12 +237,10 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     """
     config_dir = config_dir_of(environment)
     accounts = _accounts(load_tables("merchants", config_dir=config_dir))
-    sign_keys = SignKeys(environment, accounts)
-    sign_keys.refuse_nothing_given()
-    return Settings(
+    settings = Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
-        sign_keys=sign_keys,
+        sign_keys=SignKeys.read(environment, accounts=accounts),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
         gateway=_checked(
             GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
@@ -257,6 +255,8 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
         cluster=cluster_of(load_tables("cluster", config_dir=config_dir)),
         config_dir=config_dir,
     )
+    settings.sign_keys.refuse_nothing_given(accounts)
+    return settings
 
 
 def load_cluster(environment: Mapping[str, str]) -> ClusterSettings:

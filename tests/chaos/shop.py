@@ -43,7 +43,7 @@ CURRENCIES = ("EUR", "USD", "GBP", "JPY", "KWD", "CHF", "PLN")
 OPEN = {"in_flight", "in_doubt"}
 QUIET_DAYS = 10
 PART = "0.50"
-ENDINGS = {0, 3, 4}
+ENDINGS = {0, 3, 4, 5}
 """Exit codes of a night that came to its end."""
 
 

@@ -119,7 +119,7 @@ def settings_of(folder: Path) -> Settings:
     return Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url="http://127.0.0.1:9",
-        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
+        sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
         gateway=GatewaySettings(deadline_seconds=10),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
         accounts={f"{MERCHANT}/{ACCOUNT}": account_of(folder)},

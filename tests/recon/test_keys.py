@@ -77,7 +77,9 @@ def test_an_account_names_one_place_of_its_key(environment: dict[str, str], tmp_
 
 def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> None:
     """Neither that of the installation nor that of an account."""
-    shown = repr(load_settings(environment)) + str(SignKeys(environment, {FIRST: OwnSignKey()}))
+    shown = repr(load_settings(environment)) + str(
+        SignKeys.read(environment, accounts={SECOND: OwnSignKey(sign_key_env="OUTLET_KEY")})
+    )
     assert KEY not in shown
     assert "the outlet's" not in shown
 

@@ -16,7 +16,9 @@ def test_the_breaks_are_printed_one_page_wide_and_none_is_left_out(figures: Nigh
     sheet: Any = drawn(figures).workbook["Breaks"]
 
     assert sheet.page_setup.fitToWidth == 1
-    assert sheet.print_area == f"'Breaks'!$A$1:$N${6 + len(figures.breaks)}"
+    last = 6 + len(figures.breaks)
+    answers = f"'Breaks'!$Y$6:$AD${last}"  # on pages of their own behind them
+    assert sheet.print_area == f"'Breaks'!$A$1:$N${last},{answers}"
     assert (sheet["A6"].value, sheet["N6"].value) == ("Break key", "What to do")
 
 

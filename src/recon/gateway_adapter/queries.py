@@ -1,6 +1,7 @@
 """Our order keys to the gateway's query, and its answers to rows of our tables."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,8 @@ DETAIL_CHARACTERS_MAX = 4_000
 ANSWERS_BEST_FIRST = (Answer.FOUND, Answer.UNMAPPED, Answer.FAILED, Answer.NOT_FOUND)
 """Of several payments of one key, the answer that counts for the key."""
 
+PERSONS_PATIENCE_SECONDS = 5
+"""So long a silent gateway is asked again for somebody who waits at a command line."""
 _DATE_FORM = "%Y%m%d%H%M%S"
 _DATE_DIGITS = 14
 
@@ -100,19 +103,19 @@ async def look_up(
         raise ConfigurationError(str(error)) from error
 
 
-def pace_of(gateway: GatewaySettings) -> AccountPace:
+def pace_of(gateway: GatewaySettings, *, patience_max: float = math.inf) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
     return AccountPace(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
-        patience_seconds=gateway.read_patience_seconds,
+        patience_seconds=min(gateway.read_patience_seconds, patience_max),
     )
 
 
 def client_of(
     place: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
 ) -> QueryClient:
-    """The client for reads of an account."""
+    """The client for reads of an account; without a `pace` of a night for a person who waits."""
     gateway = place.settings.gateway
     return QueryClient(
         base_url=place.base_url,
@@ -122,7 +125,7 @@ def client_of(
         clock=clock,
         limits=_limits(gateway),
         randomness=randomness,
-        pace=pace or pace_of(gateway),
+        pace=pace or pace_of(gateway, patience_max=PERSONS_PATIENCE_SECONDS),
         route=place.route,
     )
 

@@ -3,17 +3,18 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from recon.dask_workers import DaskWorkers, connected
-from recon.errors import ReconError
+from recon.errors import ConfigurationError, ReconError
 from recon.gateway_adapter.queries import ask
+from recon.keys import given
 from recon.model import Answer, Clock
-from recon.settings import AccountSettings, Settings, load_settings
+from recon.settings import AccountSettings, Settings, load_file_settings, load_settings
 from recon.steps import machine, settings_told
 from recon.steps.environment import (
     Environment,
@@ -37,6 +38,8 @@ NEEDED_VARIABLES = (
     ("RECON_CONFIG_DIR",),
 )
 """What a night needs from its environment; of several names one is enough."""
+SIGN_KEY_VARIABLES = ("RECON_SIGN_KEY", "RECON_SIGN_KEY_FILE")
+"""Needed unless every account has a key of its own."""
 
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses; the gateway's answer about it moves nothing."""
@@ -147,6 +150,12 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
     for names in NEEDED_VARIABLES:
         if not any(variables.get(name, "").strip() for name in names):
             yield Check(" or ".join(names), ok=False, sentence="is not set")
+    if not any(given(variables, name) for name in SIGN_KEY_VARIABLES):
+        with suppress(ConfigurationError):  # what is wrong with the files is told below
+            accounts = load_file_settings(variables).accounts.values()
+            if accounts and all(account.is_own for account in accounts):
+                return
+        yield Check(" or ".join(SIGN_KEY_VARIABLES), ok=False, sentence="is not set")
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:

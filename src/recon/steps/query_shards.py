@@ -129,10 +129,12 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         )
         raise ConfigurationError(msg)
     began = time.monotonic()
+    gateway = shared(settings.gateway, shard.sharers)
     asking = ask(
         shard.keys,
         account=shard.account,
-        settings=settings.model_copy(update={"gateway": shared(settings.gateway, shard.sharers)}),
+        settings=settings.model_copy(update={"gateway": gateway}),
+        pace=pace_of(gateway),
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )

@@ -19,7 +19,7 @@ def account_with(base_url: str = "https://gateway.example.test", **changes: Any)
     settings = Settings(
         database_url=SecretStr("sqlite://"),
         gateway_base_url=base_url,
-        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
+        sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
         gateway=GatewaySettings.model_validate(changes),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
         accounts={},

@@ -38,7 +38,7 @@ def _gateway(
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=base_url,
-        sign_keys=SignKeys({"RECON_SIGN_KEY": key}, {}),
+        sign_keys=SignKeys.read({"RECON_SIGN_KEY": key}, accounts={}),
         gateway=GatewaySettings(connect_timeout_seconds=1, deadline_seconds=2),
         interface=interface,
         accounts={},
@@ -167,7 +167,7 @@ def test_a_wrong_interface_file_is_named(sandbox: RunningSandbox) -> None:
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=sandbox.base_url,
-        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
+        sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
         gateway=GatewaySettings(),
         interface={
             **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},

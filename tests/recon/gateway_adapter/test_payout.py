@@ -51,7 +51,7 @@ def _gateway(key: SecretStr | None = KEY) -> GatewayOfMoney:
     settings = Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url="http://127.0.0.1:1",
-        sign_keys=SignKeys({"RECON_SIGN_KEY": "sandbox"}, {}),
+        sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
         seal_key=key,
         gateway=GatewaySettings(),
         interface={name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},

