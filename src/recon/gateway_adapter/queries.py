@@ -1,7 +1,6 @@
 """Our order keys to the gateway's query, and its answers to rows of our tables."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -103,12 +102,13 @@ async def look_up(
         raise ConfigurationError(str(error)) from error
 
 
-def pace_of(gateway: GatewaySettings, *, patience_max: float = math.inf) -> AccountPace:
+def pace_of(gateway: GatewaySettings, *, patience_max: int | None = None) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
+    patience = gateway.read_patience_seconds
     return AccountPace(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
-        patience_seconds=min(gateway.read_patience_seconds, patience_max),
+        patience_seconds=patience if patience_max is None else min(patience, patience_max),
     )
 
 
