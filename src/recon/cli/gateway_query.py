@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from random import SystemRandom
 from typing import Annotated, Any
@@ -14,11 +14,18 @@ from recon.cli.choices import Account, Merchant
 from recon.cli.tables import AsJson, show, show_json
 
 INCOMPLETE_EXIT_CODE = 4
-ORDERS_MAX = 1_000
+KEYS_MAX = 1_000
 COLUMNS = (
     *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
     *("query_result", "transaction_date"),
 )
+
+
+def refuse_too_many(keys: Sequence[str]) -> None:
+    """A person reads what comes back: only so many numbers at once."""
+    if len(keys) > KEYS_MAX:
+        msg = f"{len(keys)} numbers; at most {KEYS_MAX} at once"
+        raise typer.BadParameter(msg)
 
 
 def query(
@@ -36,9 +43,7 @@ def query(
     from recon.settings import load_settings
     from recon.steps.environment import system_clock
 
-    if len(keys) > ORDERS_MAX:
-        msg = f"{len(keys)} numbers; at most {ORDERS_MAX} at once"
-        raise typer.BadParameter(msg)
+    refuse_too_many(keys)
     settings = load_settings(os.environ)
     found = asyncio.run(
         look_up(

@@ -12,12 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from recon.cli.choices import Account, Merchant
+from recon.cli.gateway_query import INCOMPLETE_EXIT_CODE, refuse_too_many
 from recon.cli.speaking import say
 from recon.cli.tables import AsJson, show, show_json
 
-INCOMPLETE_EXIT_CODE = 4
 REFUSED_EXIT_CODE = 1
-KEYS_MAX = 1_000
 COLUMNS = (
     *("order_no", "transaction_id", "refund_amount", "currency", "refund_status"),
     *("refund_reference_id", "refund_reference", "refund_date", "refund_processing_date", "told"),
@@ -44,9 +43,7 @@ def refunds(
     from recon.settings import load_settings
     from recon.steps.environment import system_clock
 
-    if len(keys) > KEYS_MAX:
-        msg = f"{len(keys)} numbers; at most {KEYS_MAX} at once"
-        raise typer.BadParameter(msg)
+    refuse_too_many(keys)
     found = asyncio.run(
         look_up_refunds(
             order_nos=[] if references else keys,
