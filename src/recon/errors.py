@@ -10,6 +10,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     ├── AmountError                text that is not an amount of its currency
     ├── NightHeldError             another run holds this night           exit 75
     ├── GateClosedError            a proof before money failed            exit 4
+    ├── EndorsementError           a person's word is not the desk's       exit 4
     ├── StoreError                 the database cannot do its work        exit 1
     │   ├── StoreLockedError       somebody else holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
@@ -58,6 +59,12 @@ class NightHeldError(ReconError):
 
 class GateClosedError(ReconError):
     """A control total or the history chain failed before money could move."""
+
+    exit_code = 4
+
+
+class EndorsementError(ReconError):
+    """A word of a person does not bear the desk's signature."""
 
     exit_code = 4
 

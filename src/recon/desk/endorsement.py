@@ -1,0 +1,213 @@
+"""Endorsements: the desk's Ed25519 signature over exactly what one person agreed to.
+
+An endorsement is one person's word. Its document is one JSON object of these members, all of them
+always there:
+
+- `kind`: one of `Kind`, such as "approval".
+- `subject`: what the word is about: of a list its digest as people saw it, of a night its run id,
+  of an override what is overridden, of a write-off the break.
+- `items`: {instruction id: `terms_digest` of it}; {} where the word is about no instructions.
+- `says`: {name: text} that belongs to the word, such as the SHA-256 of the workbook that is signed.
+- `person`, `name`, `role`: short name, full name and role in approvers.toml when they spoke.
+- `proven`: whether a one-time code proved that it was them. Towards money that is real it must.
+- `at`, `valid_until`: instants, ISO 8601 in UTC with microseconds; `valid_until` is "" for ever.
+- `sequence`: a whole number, 1, 2, 3 ... over all endorsements of one database.
+- `nonce`: 32 hexadecimal digits of chance.
+
+What is signed are the bytes `TAG` + the document in canonical form: keys sorted, no white space,
+UTF-8, nothing escaped that need not be. What travels and is stored is `Signed`: that very text, the
+signature and the id of the key, both in hexadecimal. Whoever has the public key can then check
+alone that a row is in a list that people endorsed: `opened` each `Signed`, then `row_problem`.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from recon.errors import EndorsementError
+
+TAG = b"recon endorsement v1\n"
+"""Domain separation: no other signature of this key can be taken for an endorsement."""
+TERMS_TAG = b"recon terms v1\n"
+KEY_ID_CHARACTERS = 16
+DOCUMENT_CHARACTERS_MAX = 64 * 1024 * 1024
+"""Of one document: a list of half a million instructions."""
+PEOPLE_MIN = 2
+"""Different people whose words let money go."""
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class Kind(StrEnum):
+    """What a person can agree to."""
+
+    APPROVAL = "approval"
+    REJECTION = "rejection"
+    DECISION = "decision"
+    RELEASE = "release"
+    WRITE_OFF = "write_off"
+    SIGN_OFF = "sign_off"
+    OVERRIDE = "override"
+    """The end of a stop, a restored database that counts, a file that is set aside."""
+    BEGINNING = "beginning"
+    """Nobody's word: what stood in the history before there was a desk; `says` has its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endorsement:
+    """One person's word; the module says what each member is."""
+
+    kind: Kind
+    subject: str
+    items: Mapping[str, str]
+    says: Mapping[str, str]
+    person: str
+    name: str
+    role: str
+    proven: bool
+    at: str
+    valid_until: str
+    sequence: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """An endorsement as it is stored and handed on."""
+
+    document: str
+    """In canonical form."""
+    signature: str
+    """128 hexadecimal digits."""
+    key: str
+    """`key_id` of the key that signed."""
+
+
+def canonical(endorsement: Endorsement) -> str:
+    """The document: the one text that stands for an endorsement."""
+    return _CANONICAL.encode(asdict(endorsement))
+
+
+def endorse(endorsement: Endorsement, *, key: Ed25519PrivateKey) -> Signed:
+    """Sign one person's word."""
+    document = canonical(endorsement)
+    signature = key.sign(TAG + document.encode()).hex()
+    return Signed(document, signature, key_id(key.public_key()))
+
+
+def opened(signed: Signed, *, key: Ed25519PublicKey) -> Endorsement:
+    """The endorsement behind a signature that holds.
+
+    Raises:
+        EndorsementError: the signature is not this key's over this document, or the document is
+            not one.
+    """
+    if len(signed.document) > DOCUMENT_CHARACTERS_MAX:
+        _refuse(f"its document is longer than {DOCUMENT_CHARACTERS_MAX} characters")
+    try:
+        key.verify(bytes.fromhex(signed.signature), TAG + signed.document.encode())
+    except (InvalidSignature, ValueError):
+        _refuse("its signature is not the desk's")
+    return _parsed(signed.document)
+
+
+def terms_digest(terms: Mapping[str, str | int]) -> str:
+    """What one instruction would send, in 64 hexadecimal digits (`settlement.terms.terms_of`)."""
+    told = {name: value for name, value in terms.items() if value}
+    return hashlib.sha256(TERMS_TAG + _CANONICAL.encode(told).encode()).hexdigest()
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """By which a public key is named."""
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:KEY_ID_CHARACTERS]
+
+
+def instant(at: datetime) -> str:
+    """An instant as a document has it."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def row_problem(
+    instruction_id: str,
+    *,
+    terms: Mapping[str, str | int],
+    endorsements: Iterable[Endorsement],
+    must_be_proven: bool,
+    at: datetime | None = None,
+) -> str:
+    """Why two people's approval does not cover a row with these terms; "" when it does.
+
+    Two different people, an approver the later of them, must have approved one and the same list
+    that has this row with exactly these terms.
+
+    Args:
+        instruction_id: the row.
+        terms: what it would send.
+        endorsements: those that were opened; of other kinds and lists may be among them.
+        must_be_proven: whether only words count that a one-time code proved.
+        at: the instant at which they must still hold; None asks only whether they were given.
+    """
+    digest = terms_digest(terms)
+    words = [
+        one
+        for one in endorsements
+        if one.kind is Kind.APPROVAL and one.items.get(instruction_id) == digest
+    ]
+    if at is not None:
+        words = [one for one in words if one.valid_until >= instant(at)]
+    lists: dict[str, list[Endorsement]] = {}
+    for word in words:
+        lists.setdefault(word.subject, []).append(word)
+    problems = [words_problem(one, must_be_proven=must_be_proven) for one in lists.values()]
+    return min(problems, key=len, default="the desk endorsed it for nobody")
+
+
+def words_problem(
+    words: Sequence[Endorsement],
+    *,
+    must_be_proven: bool,
+    key: Callable[[str], str] = str,
+) -> str:
+    """Why some words about one thing are not those of two people; "" when they are.
+
+    Args:
+        words: of one kind and about one subject.
+        must_be_proven: whether only words count that a one-time code proved.
+        key: who a short name means.
+    """
+    counted = [one for one in words if one.proven or not must_be_proven]
+    first: dict[str, Endorsement] = {}
+    for word in sorted(counted, key=lambda one: one.sequence):
+        first.setdefault(key(word.person), word)
+    people = list(first.values())
+    if not people:
+        return "the desk endorsed it for nobody"
+    if len(people) < PEOPLE_MIN:
+        return f"the desk endorsed it for {people[0].name} alone"
+    if not any(one.role == "approver" for one in people[1:]):
+        return "the desk endorsed it for no approver as the second person"
+    return ""
+
+
+def _parsed(document: str) -> Endorsement:
+    try:
+        found: dict[str, Any] = json.loads(document)
+        if set(found) != {one.name for one in fields(Endorsement)}:
+            _refuse("its document has other members than an endorsement")
+        made = Endorsement(**found | {"kind": Kind(found["kind"])})
+    except (ValueError, TypeError):
+        _refuse("its document is not one of an endorsement")
+    if canonical(made) != document:
+        _refuse("its document is not in canonical form")
+    return made
+
+
+def _refuse(why: str) -> NoReturn:
+    msg = f"an endorsement does not hold: {why}"
+    raise EndorsementError(msg)

@@ -1,0 +1,144 @@
+"""What the desk signed holds word for word, and nothing else does."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from recon.desk.endorsement import (
+    TAG,
+    Endorsement,
+    Kind,
+    Signed,
+    canonical,
+    endorse,
+    instant,
+    opened,
+    row_problem,
+    terms_digest,
+    words_problem,
+)
+from recon.errors import EndorsementError
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+TERMS: Mapping[str, str | int] = {"kind": "refund", "amount": 100, "currency": "EUR"}
+WORD = Endorsement(
+    kind=Kind.APPROVAL,
+    subject="0123456789abcdef",
+    items={"i1": terms_digest(TERMS)},
+    says={},
+    person="jo",
+    name="Jo Ähn",
+    role="approver",
+    proven=True,
+    at=instant(NOW),
+    valid_until=instant(NOW + timedelta(days=1)),
+    sequence=1,
+    nonce="00" * 16,
+)
+SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
+
+
+def problem(*words: Endorsement, terms: Mapping[str, str | int] = TERMS, days: int = 0) -> str:
+    """What is said of row i1."""
+    at = NOW + timedelta(days=days)
+    return row_problem("i1", terms=terms, endorsements=words, must_be_proven=True, at=at)
+
+
+def test_the_document_is_one_text() -> None:
+    """Whoever writes a checker in another language finds these bytes."""
+    assert canonical(replace(WORD, items={"b": "2", "a": "1"})) == (
+        '{"at":"2026-11-20T03:00:00.000000+00:00","items":{"a":"1","b":"2"},"kind":"approval",'
+        '"name":"Jo Ähn","nonce":"00000000000000000000000000000000","person":"jo","proven":true,'
+        '"role":"approver","says":{},"sequence":1,"subject":"0123456789abcdef",'
+        '"valid_until":"2026-11-21T03:00:00.000000+00:00"}'
+    )
+
+
+def test_the_signature_is_plain_ed25519_over_tag_and_text() -> None:
+    """A stranger's library verifies it from the documented bytes."""
+    signed = endorse(WORD, key=KEY)
+    message = b"recon endorsement v1\n" + signed.document.encode()
+    KEY.public_key().verify(bytes.fromhex(signed.signature), message)
+    assert message.startswith(TAG)
+    assert opened(signed, key=KEY.public_key()) == WORD
+
+
+@pytest.mark.parametrize("name", sorted(json.loads(canonical(WORD))))
+def test_no_member_can_be_changed(name: str) -> None:
+    """Each member is under the signature."""
+    signed = endorse(WORD, key=KEY)
+    document = json.loads(signed.document)
+    other = {"items": {}, "says": {"a": "b"}, "proven": False, "sequence": 7, "kind": "release"}
+    document[name] = other.get(name, "other")
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    with pytest.raises(EndorsementError, match="signature is not the desk's"):
+        opened(replace(signed, document=text), key=KEY.public_key())
+
+
+def test_another_key_is_not_the_desk() -> None:
+    """Who has no private key of the desk makes no endorsement."""
+    forged = endorse(WORD, key=Ed25519PrivateKey.generate())
+    with pytest.raises(EndorsementError):
+        opened(forged, key=KEY.public_key())
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "x", '{"kind":"approval"}', "{ }", "1", "null"])
+def test_what_is_signed_and_no_endorsement_is_refused(text: str) -> None:
+    """A signature alone makes no word of it."""
+    signed = Signed(text, KEY.sign(TAG + text.encode()).hex(), "")
+    with pytest.raises(EndorsementError):
+        opened(signed, key=KEY.public_key())
+
+
+@pytest.mark.parametrize("signature", ["", "zz", "00" * 64, "00"])
+def test_what_is_no_signature_is_refused(signature: str) -> None:
+    """Any text may stand in the column."""
+    with pytest.raises(EndorsementError):
+        opened(replace(endorse(WORD, key=KEY), signature=signature), key=KEY.public_key())
+
+
+def test_two_people_cover_a_row() -> None:
+    """The control lets through what two different people approved."""
+    assert problem(WORD, SECOND) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "for nobody"),
+        ((WORD,), "for Jo Ähn alone"),
+        ((WORD, replace(WORD, sequence=2, nonce="11" * 16)), "for Jo Ähn alone"),
+        ((WORD, replace(SECOND, subject="another list")), "alone"),
+        ((WORD, replace(SECOND, kind=Kind.REJECTION)), "alone"),
+        ((WORD, replace(SECOND, items={"i2": terms_digest(TERMS)})), "alone"),
+        ((WORD, replace(SECOND, proven=False)), "alone"),
+        ((WORD, replace(SECOND, role="reviewer")), "no approver"),
+        ((WORD, replace(SECOND, valid_until=instant(NOW - timedelta(seconds=1)))), "alone"),
+    ],
+)
+def test_less_than_two_people_cover_no_row(words: tuple[Endorsement, ...], said: str) -> None:
+    """Both must be different people, proven, of one list, in time, an approver the second."""
+    assert said in problem(*words)
+
+
+@pytest.mark.parametrize("changed", [{"amount": 101}, {"currency": "USD"}, {"payee_digest": "x"}])
+def test_other_terms_are_not_covered(changed: dict[str, str | int]) -> None:
+    """One minor unit more is another row."""
+    assert "for nobody" in problem(WORD, SECOND, terms={**TERMS, **changed})
+
+
+def test_blank_terms_are_no_terms() -> None:
+    """A member that a later release adds does not undo what was approved without it."""
+    assert problem(WORD, SECOND, terms={**TERMS, "again_for": "", "payment_amount": 0}) == ""
+
+
+def test_one_person_under_two_names_is_one() -> None:
+    """Who a name means is the caller's to say."""
+    words = [WORD, replace(SECOND, person="jo.ahn")]
+    assert words_problem(words, must_be_proven=True) == ""
+    assert "alone" in words_problem(words, must_be_proven=True, key=lambda name: name[:2])
