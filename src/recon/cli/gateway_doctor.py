@@ -1,6 +1,7 @@
 """`recon gateway doctor`: is the way to the gateway right, and does it understand us?"""
 
 import os
+from typing import Annotated
 
 import typer
 
@@ -11,14 +12,35 @@ from recon.cli.tables import AsJson, show_json
 WRONG_EXIT_CODE = 1
 
 
-def doctor(merchant: Merchant, account: Account, *, as_json: AsJson = False) -> None:
+Orders = Annotated[
+    list[str] | None,
+    typer.Option("--order", help="An order that the gateway has, best one of each currency."),
+]
+Refunded = Annotated[
+    list[str] | None,
+    typer.Option("--refunded", help="An order of which money went back to the shopper."),
+]
+
+
+def doctor(
+    merchant: Merchant,
+    account: Account,
+    *,
+    orders: Orders = None,
+    refunded: Refunded = None,
+    as_json: AsJson = False,
+) -> None:
     """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
     from recon.settings import load_settings
     from recon.steps.environment import system_clock
+    from recon.steps.gateway_differences import Named
     from recon.steps.gateway_doctor import gateway_checks
 
     checks = gateway_checks(
-        load_settings(os.environ), account=(merchant, account), clock=system_clock
+        load_settings(os.environ),
+        account=(merchant, account),
+        clock=system_clock,
+        named=Named(tuple(orders or ()), tuple(refunded or ())),
     )
     found = []
     for check in checks:

@@ -1,13 +1,15 @@
 """One read-only query under a given signature rule, and what the gateway says to it.
 
-For the doctor: it asks for an order that no shop has, so that nothing is learnt or moved.
+For the doctor: it asks for an order that no shop has, or for orders that a person named. Nothing
+is moved.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +26,21 @@ from recon.model import Clock
 QUERY = "retrievalTrans"
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses."""
+NOBODYS_SIGNATURE = "0" * 64
+"""What no rule yields: for a request that is to be refused."""
+SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one query asks."""
+
+    order_nos: tuple[str, ...] = (PROBE_ORDER,)
+    more: Mapping[str, str] = field(default_factory=lambda: NO_FIELDS)
+    """Fields beside those of the document's table."""
+    is_signed: bool = True
+    """Without it the request bears nobody's signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +53,10 @@ class Probe:
     """The gateway's own words, or why there are none."""
     signature: SignatureState
     """Of the reply, against the request's own."""
-    unknown: str = ""
-    """The query_result of the row about the order that no shop has; "" when it has no row."""
+    rows: tuple[Mapping[str, str], ...] = ()
+    """The rows about the orders that were asked for, each field as text, "" where it is none."""
+    code: str = ""
+    """The code beside a refusal's words, such as I0013; "" when it has none."""
     skew_seconds: float | None = None
     """How far the gateway's clock (its Date header) is ahead of ours; None when it names none."""
 
@@ -60,13 +79,21 @@ def rules_to_try(configured: SignatureRules) -> Iterator[tuple[str, SignatureRul
             yield f"{algorithm} over {' + '.join(template)}, {case} case", rule
 
 
-async def probe(place: GatewayAccount, *, rule: SignatureRules, clock: Clock) -> Probe:
-    """Ask once, signed by `rule`."""
+async def probe(
+    place: GatewayAccount,
+    *,
+    rule: SignatureRules,
+    clock: Clock,
+    question: Question | None = None,
+) -> Probe:
+    """Ask once, signed by `rule`; without a question for the order that no shop has."""
+    question = question or Question()
     described = place.interface.profile.query.retrievalTrans
-    fields = {described.order_nos_field: PROBE_ORDER}
+    joined = ",".join(question.order_nos)
+    fields = {described.order_nos_field: joined}
     signature = sign(
         QUERY,
-        fields={**fields, "orders": PROBE_ORDER},
+        fields={**fields, "orders": joined},
         credentials=place.credentials,
         interface=place.interface.model_copy(update={"signature": rule}),
     )
@@ -74,19 +101,11 @@ async def probe(place: GatewayAccount, *, rule: SignatureRules, clock: Clock) ->
         "merchant_id": place.credentials.merchant_id,
         "account_id": place.credentials.account_id,
         **fields,
-        "encryption_data": signature,
+        **question.more,
+        "encryption_data": signature if question.is_signed else NOBODYS_SIGNATURE,
     }
-    gateway = place.settings.gateway
-    connection = ReadConnection(
-        base_url=place.base_url,
-        clock=clock,
-        connect_seconds=gateway.connect_timeout_seconds,
-        deadline_seconds=gateway.deadline_seconds,
-        trusted=trust(place.base_url, route=place.route),
-        proxy=checked_proxy(place.route, base_url=place.base_url),
-    )
     try:
-        async with connection:
+        async with _connection(place, clock=clock) as connection:
             raw = await connection.call(
                 path=described.path,
                 content_type="application/x-www-form-urlencoded",
@@ -99,27 +118,41 @@ async def probe(place: GatewayAccount, *, rule: SignatureRules, clock: Clock) ->
     except UnreadableReplyError as error:
         told = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", told, SignatureState.ABSENT)
-    word, told = _read(raw.status, reply, place=place)
+    word, told, code = _read(raw.status, reply, place=place)
     return Probe(
         word,
         told,
         _state(text_of(reply.get("encryption_data")) or "", expected=signature),
-        _unknown(reply, rows_field=described.rows_field),
+        tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
+        code,
         _skew_seconds(raw.headers.get("date", ""), now=raw.received_at),
     )
 
 
-def _unknown(reply: Mapping[str, Any], *, rows_field: str) -> str:
-    """What the reply says of the order that no shop has."""
+def _connection(place: GatewayAccount, *, clock: Clock) -> ReadConnection:
+    gateway = place.settings.gateway
+    return ReadConnection(
+        base_url=place.base_url,
+        clock=clock,
+        connect_seconds=gateway.connect_timeout_seconds,
+        deadline_seconds=gateway.deadline_seconds,
+        trusted=trust(place.base_url, route=place.route),
+        proxy=checked_proxy(place.route, base_url=place.base_url),
+    )
+
+
+def _rows(
+    reply: Mapping[str, Any], *, rows_field: str, order_nos: tuple[str, ...]
+) -> Iterator[Mapping[str, str]]:
+    """What the reply says of the orders that were asked for."""
     rows = reply.get(rows_field)
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and text_of(row.get("order_no")) == PROBE_ORDER:
-            return scrubbed(text_of(row.get("query_result")) or "blank")
-    return ""
+        if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos:
+            yield {name: scrubbed(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
 
 
-def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str]:
-    """What the reply says in the status map's words, and in its own."""
+def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str, str]:
+    """What the reply says in the status map's words, in its own, and the code beside these."""
     told = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
     code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(told)[0]
     number = text_of(reply.get("return_status")) or ""
@@ -128,7 +161,7 @@ def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tu
     if code in codes.refusals.signature_codes:
         word = "signature"
     said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {told or 'no text'}"
-    return word, said
+    return word, said, code
 
 
 def _state(given: str, *, expected: str) -> SignatureState:

@@ -1,7 +1,8 @@
 """`recon gateway doctor`: is the way to the gateway right, and does it understand us?
 
-Read only: connections that are closed again, and queries for an order that nobody has. Each check
-is one line with what to do; nothing is stored and no setting is changed.
+Read only: connections that are closed again, queries for an order that nobody has, and one for the
+orders that a person names. Each check is one line with what to do; nothing is stored and no setting
+is changed.
 """
 
 import asyncio
@@ -16,9 +17,10 @@ from recon.gateway_adapter.handshake import shake_hands
 from recon.gateway_adapter.probe import QUERY, Probe, probe, rules_to_try
 from recon.gateway_client.interface import SignatureRules
 from recon.gateway_client.signing import SignatureState
-from recon.model import Answer, Clock
+from recon.model import Clock
 from recon.settings import Settings
 from recon.steps.doctor import Check
+from recon.steps.gateway_differences import NOBODY, Named, differences
 from recon.steps.settings_told import unmapped_codes
 from recon.store.code_rows import SeenCode
 from recon.store.engine import open_store
@@ -51,9 +53,16 @@ class Accepted:
 
 
 def gateway_checks(
-    settings: Settings, *, account: tuple[str, str], clock: Clock
+    settings: Settings, *, account: tuple[str, str], clock: Clock, named: Named = NOBODY
 ) -> Iterator[Check]:
-    """Look at the connection, the clock, the signature and the codes, in that order."""
+    """Look at the connection, the clock, the signature and the codes, in that order.
+
+    Args:
+        settings: How the gateway is reached.
+        account: Merchant and account.
+        clock: The time.
+        named: Orders that a person knows.
+    """
     try:
         place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     except ReconError as error:
@@ -69,7 +78,7 @@ def gateway_checks(
     yield from _understanding(accepted)
     if accepted.answer.word == "accepted":
         yield asyncio.run(_replies(place, accepted=accepted, clock=clock))
-        yield _unknown_orders(place, code=accepted.answer.unknown)
+        yield from asyncio.run(differences(place, rule=accepted.rule, clock=clock, named=named))
     yield _codes(settings, account=account)
 
 
@@ -178,25 +187,6 @@ async def _replies(place: GatewayAccount, *, accepted: Accepted, clock: Clock) -
     if policy == "enforce":
         told += ": no answer will be believed; ask the gateway how it signs its replies"
     return Check("replies", ok=policy != "enforce", sentence=told)
-
-
-def _unknown_orders(place: GatewayAccount, *, code: str) -> Check:
-    """Whether an order that the gateway does not know would be told from one it did not answer."""
-    missing_means = place.interface.status_map.query.row_missing_when_asked_alone
-    if not code:
-        ok = missing_means == "not_found"
-        told = "orders that the gateway does not know have no row in its reply"
-        if not ok:
-            told += (
-                ", and each counts as unanswered; when the gateway confirms it, put into "
-                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
-            )
-        return Check("unknown orders", ok=ok, sentence=told)
-    answer = place.settings.rules.answer_of(code)
-    told = f"an order that the gateway does not know has a row with query_result {code}, {answer}"
-    if answer is not Answer.NOT_FOUND:
-        told += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
-    return Check("unknown orders", ok=answer is Answer.NOT_FOUND, sentence=told)
 
 
 def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:

@@ -179,3 +179,18 @@ def test_the_doctor_tells_each_line_and_ends_by_them(
     assert cli.main(["gateway", "doctor", "--json"]) == 1
     lines = json.loads(capsys.readouterr().out)
     assert [line["name"] for line in lines if not line["ok"]] == ["signature rule"]
+
+
+def test_the_doctor_looks_at_the_orders_that_are_named(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What they show stands on lines of its own; a refund that is not shown is WRONG."""
+    named = seeded(port, "authorise", "capture")
+
+    assert cli.main(["gateway", "doctor", "--order", named["order_no"]]) == 0
+    said = capsys.readouterr().out
+    assert cli.main(["gateway", "doctor", "--refunded", "nobody-1"]) == 1
+
+    assert f"ok    amounts of {named['currency']}: " in said
+    assert f"3000 of order {named['order_no']} means paid" in said
+    assert "WRONG named orders: the gateway shows no payment of nobody-1" in capsys.readouterr().out
