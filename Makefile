@@ -18,7 +18,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
-.PHONY: help prefect-forms prefect-postgresql troubled-nights demo test check fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
+.PHONY: help prefect-forms prefect-postgresql troubled-nights demo test check golden golden-freeze fix serve stop killed-nights test-postgresql chaos fuzz fuzz-files conformance bench-gateway bench-journal bench-ingest sizes sandbox lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,14 +35,20 @@ demo: $(READY) ## one whole night against the sandbox gateway; prints where the 
 	@$(BIN)/recon demo
 
 test: $(READY) ## the test suite (what looks at the code itself is in make check)
-	@$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/architecture
+	@$(BIN)/pytest -n 2 --dist loadgroup --ignore=tests/architecture --ignore=tests/golden
 
 check: $(READY) ## format, lint, types, floors, tidiness
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest -q tests/architecture
+	@$(BIN)/pytest -q tests/architecture tests/golden
+
+golden: $(READY) ## what must not change by itself, compared with what is frozen: nights, workbook cells, machine files, requests, help, exit codes (GOLDEN="help" for one play)
+	@$(BIN)/python -m tests.golden $(GOLDEN)
+
+golden-freeze: $(READY) ## freeze these figures anew, where a change of them is meant; look at the diff of tests/golden/frozen.toml
+	@$(BIN)/python -m tests.golden --freeze $(GOLDEN)
 
 fix: $(READY) ## let ruff put right what it can
 	@$(BIN)/ruff check --fix .

@@ -8,16 +8,18 @@ import pandas as pd
 
 from recon.matching.sources import Sources
 
-NAMES = ("orders", "gateway", "ledger", "instructions")
+NAMES = ("orders", "gateway", "ledger", "instructions", "settlement")
 NOT_IN_FILES = ("source", "line", "answer")
 EXPONENT = 2
 """Of every planted currency."""
 
 
 def write_files(sources: Sources, *, rules: Mapping[str, Any], folder: Path) -> None:
-    """orders.csv, gateway.csv, ledger.csv, instructions.csv and rules.toml."""
+    """A CSV file for each source that there is, and rules.toml."""
     for name in NAMES:
-        frame = getattr(sources, name).drop(columns=[*NOT_IN_FILES], errors="ignore")
+        if (whole := getattr(sources, name)) is None:
+            continue
+        frame = whole.drop(columns=[*NOT_IN_FILES], errors="ignore")
         cells = {column: _cells(frame[column]) for column in frame.columns}
         pd.DataFrame(cells).to_csv(folder / f"{name}.csv", index=False)
     text = "\n".join(line for name, table in rules.items() for line in _toml([name], table=table))

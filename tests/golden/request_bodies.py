@@ -1,0 +1,115 @@
+"""One request of each operation, as it goes over the wire, in both profiles."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pydantic import SecretStr
+
+from recon.gateway_client import (
+    CancelRow,
+    CancelSubscriptionRow,
+    CaptureRow,
+    Connection,
+    Gateway,
+    GatewayInterface,
+    QueryLimits,
+    RefundRow,
+    ReviewRow,
+)
+from tests.golden.figures import Figure
+from tests.recon.gateway_client import payments, payouts
+
+PROFILES = ("base", "extended")
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LIMITS = QueryLimits(calls_per_second=1_000, in_flight=1, patience_seconds=0, deadline_seconds=10)
+ROW: dict[str, Any] = {
+    "transaction_id": "T20261120000001",
+    "order_no": "SO-1",
+    "currency": "EUR",
+    "amount": Decimal("12.50"),
+}
+REFUNDED: dict[str, Any] = {"refund_amount": Decimal("4.50"), "refund_reason": "came back, wet"}
+
+OPERATIONS: dict[str, Callable[[Gateway], object]] = {
+    "capture": lambda gateway: gateway.capture([CaptureRow(**ROW)]),
+    "cancel": lambda gateway: gateway.cancel([CancelRow(**ROW)]),
+    "review": lambda gateway: gateway.review([ReviewRow(**ROW, review_flag="1")]),
+    "refund": lambda gateway: gateway.refund([RefundRow(**ROW, **REFUNDED)]),
+    "payout": lambda gateway: gateway.payout(payouts.payout_with()),
+    "cancel subscription": lambda gateway: gateway.cancel_subscription(
+        CancelSubscriptionRow(recurring_id="R-1", contract_name="Gold plan")
+    ),
+    "authorise by card": lambda gateway: gateway.pay(payments.card_payment()),
+    "authorise by another method": lambda gateway: gateway.pay(payments.apm_payment()),
+    "checkout": lambda gateway: gateway.pay(payments.hosted_payment()),
+    "query by order": lambda gateway: gateway.query(order_nos=["SO-1", "SO-2"]),
+    "query by transaction": lambda gateway: gateway.query(transaction_ids=["T1", "T2"]),
+    "search for refunds": lambda gateway: gateway.refunds(order_nos=["SO-1"]),
+}
+ONLY_EXTENDED = {"search for refunds"}
+
+
+def request_bodies() -> dict[str, dict[str, Figure]]:
+    """Profile -> operation -> method, path, content type and body, to the byte."""
+    with _gateway() as (base_url, seen):
+        return {
+            f"requests, profile {profile}": {
+                name: _first(call, base_url=base_url, profile=profile, seen=seen)
+                for name, call in OPERATIONS.items()
+                if profile == "extended" or name not in ONLY_EXTENDED
+            }
+            for profile in PROFILES
+        }
+
+
+def _first(
+    call: Callable[[Gateway], object], *, base_url: str, profile: str, seen: list[str]
+) -> str:
+    """What the operation sends first; what it makes of the empty reply is another test's."""
+    seen.clear()
+    connection = Connection(
+        base_url=base_url,
+        merchant_id="100042",
+        account_id="100042001",
+        sign_key=SecretStr("sandbox"),
+        interface=GatewayInterface.bundled(profile),
+        limits=LIMITS,
+        clock=lambda: NOW,
+    )
+    with Gateway(connection) as gateway:
+        call(gateway)
+    return seen[0]
+
+
+@contextmanager
+def _gateway() -> Iterator[tuple[str, list[str]]]:
+    """A gateway on loopback that keeps what it is sent and answers with an empty object."""
+    seen: list[str] = []
+
+    class Keeping(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            kind = self.headers["Content-Type"]
+            seen.append(f"{self.command} {self.path} {kind}\n{body.decode()}")
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Keeping)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,46 @@
+"""The frozen figures that take seconds, as a part of `make check`; `make golden` plays them all."""
+
+import pytest
+
+from recon.model import BreakCode, End
+from tests.golden.figures import differences, frozen, told
+from tests.golden.nights import DATABASES, SIZES
+from tests.golden.plays import PLAYS, QUICK, of_play, play
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_quick_to_play_is_as_it_was_frozen(name: str) -> None:
+    """Requests, help, exit codes and machine files change only on purpose."""
+    found = differences(of_play(name, frozen()), play(name))
+
+    assert not found, told(found)
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_every_play_is_frozen(name: str) -> None:
+    """What was never frozen could change unseen."""
+    assert of_play(name, frozen())
+
+
+def test_every_break_code_is_among_the_machine_files() -> None:
+    """A code that no planted file shows could change unseen."""
+    counts = frozen()["machine files, breaks by code"]
+
+    assert [code for code in BreakCode if int(str(counts[code.value]).split()[0]) == 0] == []
+
+
+def test_every_exit_code_is_frozen() -> None:
+    """Each code that a command or a night can end with stands among the frozen ones."""
+    tables = frozen()
+    codes = {*tables["exit codes"].values(), *tables["ends of nights"].values()}
+
+    assert {end.exit_code for end in End} | {0, 1, 2, 75} <= codes
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_night_is_the_same_on_every_database(size: int) -> None:
+    """The figures of SQLite and PostgreSQL are one, down to the cells and the gateway's effects."""
+    tables = frozen()
+    first, *others = (tables[f"night of {size} orders, {each}"] for each in DATABASES)
+
+    assert others == [first]
