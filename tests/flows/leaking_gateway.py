@@ -25,11 +25,15 @@ FIELDS = {
     "document": DOCUMENT,
     "birth_date": BIRTH_DATE,
     "last_name": NAME,
-    "note": f"paid with {GROUPED_CARD} from {IBAN}",
+    "note": f"paid with {GROUPED_CARD} from {IBAN} cvc:{CODE}",
     f"of {CARD}": "a name that is a secret",
 }
 """What stands in every object of a reply beside its own fields."""
-QUOTED = f" (card {GROUPED_CARD}, account {IBAN})"
+DASHED_CARD = "4929\u20117801\u20116452\u20113877"
+FOREIGN_CARD = "".join(chr(0x0660 + int(digit)) for digit in CARD)
+SIGN_KEY = "the-sign-key-canary-6e1f"
+QUOTED = f" (card {GROUPED_CARD} or {DASHED_CARD} or x{CARD}y or {FOREIGN_CARD}, account {IBAN},"
+QUOTED += f" cvv {CODE}, {CODE} is not the security code, signed 100042EUR10{SIGN_KEY})"
 TEXTS = frozenset({"return_message", "error_message", "refund_message", "failure_reason"})
 
 

@@ -1,6 +1,7 @@
 """That a night through a real Prefect server leaves nothing private where it could be read."""
 
 import csv
+import json
 import logging
 import re
 import sqlite3
@@ -30,20 +31,24 @@ from tests.flows.leaking_gateway import (
     BIRTH_DATE,
     CARD,
     CODE,
+    DASHED_CARD,
     DOCUMENT,
+    FOREIGN_CARD,
     GROUPED_CARD,
     IBAN,
     NAME,
+    SIGN_KEY,
     leaking,
 )
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, write_config
 
 pytestmark = pytest.mark.flow
 
-SIGN_KEY = "the-sign-key-canary-6e1f"
 MISPLACED_IBAN = "GB29NWBK60161331926819"
 """In a cell of an order file that is for something else."""
-CARD_CODE = re.compile(rb"(?i)(?:cvv|code)[^0-9a-z]{1,8}" + CODE.encode())
+CARD_CODE = re.compile(
+    rb"(?i)(?:cvv|cvc|code)[^0-9a-z]{1,8}" + CODE.encode() + rb"|" + CODE.encode() + rb" is not the"
+)
 """Four digits stand everywhere; these only behind their name."""
 PAYEE = {
     "beneficiary.entity_type": "PERSONAL",
@@ -226,7 +231,8 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     assert any(sentences[0].encode() in text for _, text in places(server.home))
     assert any(b"492978" in text for _, text in places(merchant.folder))
     secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
-    secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"])
+    secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
+    secrets = (*secrets, *(json.dumps(secret)[1:-1] for secret in (DASHED_CARD, FOREIGN_CARD)))
     found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
     assert {place: what for place, what in found.items() if what} == {}
 

@@ -4,7 +4,6 @@
 `typed_table` makes the frames of `recon.matching.sources` and names every row it cannot read.
 """
 
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.table_schema import ORDER_FILE, Column, TableSchema, schema_of
 from recon.foreign_bytes.typed_table import Table, read_table, type_table
 
@@ -15,6 +14,5 @@ __all__ = [
     "TableSchema",
     "read_table",
     "schema_of",
-    "scrubbed",
     "type_table",
 ]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from recon.errors import AmountError, SourceMissingError
 from recon.file_layouts import FileLayout
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.mapped_columns import plain_amount
 from recon.foreign_bytes.opening import read_bytes
 from recon.foreign_bytes.raw_table import Declared, refuse
 from recon.money import exponent, format_minor_units, parse_signed_minor_units
+from recon.privacy.shown_text import scrubbed
 
 CONTROL_BYTES_MAX = 64 * 1024
 """One file of control figures."""

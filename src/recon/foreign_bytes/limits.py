@@ -12,9 +12,6 @@ COLUMNS_MAX = 256
 CELL_CHARACTERS_MAX = 32_767
 """Characters of one cell; what Excel holds."""
 
-SHOWN_CHARACTERS_MAX = 120
-"""Characters of a foreign value that a reject or a message shows."""
-
 ARCHIVE_ENTRIES_MAX = 1_000
 """Parts of a workbook."""
 

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from recon.foreign_bytes.amounts import AmountColumn
-from recon.foreign_bytes.card_numbers import likely_cards, scrubbed
+from recon.foreign_bytes.card_columns import likely_cards
 from recon.foreign_bytes.instants import NOT_GIVEN, InstantColumn
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
 from recon.foreign_bytes.table_schema import Cell, Column, TableSchema
 from recon.foreign_bytes.typed_table import WHOLE_ROW, Reading
 from recon.money import format_minor_units
+from recon.privacy.shown_text import scrubbed
 
 TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.foreign_bytes.limits import FILE_BYTES_MAX
+from recon.privacy.shown_text import name_problem, shown_name
 
 CHANGED = "changed while it was read; wait until it is complete and run again"
 _READ_BYTES = 4 * 1024 * 1024
@@ -107,12 +108,14 @@ def _read_piece(path: Path, descriptor: int, *, size: int) -> bytes:
 
 
 def _open(path: Path) -> int:
+    if why := name_problem(path.name):
+        _refuse(path, why)
     # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags)
     except FileNotFoundError:
-        msg = f"{path} does not exist"
+        msg = f"{shown_name(str(path))} does not exist"
         raise SourceMissingError(msg) from None
     except ValueError as error:
         msg = f"{str(path)!r} is not a file name: {error}"
@@ -160,5 +163,5 @@ def _kind_of(mode: int) -> str:
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:
-    msg = f"{path} {problem}"
+    msg = f"{shown_name(str(path))} {problem}"
     raise SourceUnreadableError(msg)

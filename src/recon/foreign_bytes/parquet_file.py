@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.limits import (
     CELL_CHARACTERS_MAX,
     PARQUET_BYTES_MAX,
@@ -29,6 +28,7 @@ from recon.foreign_bytes.raw_table import (
     trimmed,
 )
 from recon.foreign_bytes.record_rows import ROWS_AT_ONCE
+from recon.privacy.shown_text import scrubbed
 
 FIRST_LINE = 2
 """Of a table's rows; 1 is its header."""

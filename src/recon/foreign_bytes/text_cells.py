@@ -7,13 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.foreign_bytes.card_numbers import (
-    CardTally,
-    holding_cards,
-    is_card_number,
-    likely_cards,
-)
+from recon.foreign_bytes.card_columns import CardTally, likely_cards
 from recon.foreign_bytes.table_schema import Grammar
+from recon.privacy.card_numbers import holds_card
 
 FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
 """In which a card number may stand between other words."""
@@ -60,9 +56,9 @@ def read_text(
 def _cards(
     judged: pa.Array, *, times: int, grammar: Grammar, column: str, cards: CardTally
 ) -> list[int]:
-    if grammar in FREE_TEXTS:
-        return _every(holding_cards(judged), times=times)
     found, misses = likely_cards(judged)
+    if grammar in FREE_TEXTS:
+        return _every(found, times=times)
     hits = _every(found, times=times)
     return hits if cards.takes(column, hits=len(hits), misses=misses * times) else []
 
@@ -73,10 +69,8 @@ def _every(rows: list[int], *, times: int) -> list[int]:
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:
-    """Whether one cell is blank, or fits its grammar and is no card number."""
-    return not text or bool(
-        re.fullmatch(grammar.value[0], text, re.ASCII) and not is_card_number(text)
-    )
+    """Whether one cell is blank, or fits its grammar and holds no card number."""
+    return not text or bool(re.fullmatch(grammar.value[0], text, re.ASCII) and not holds_card(text))
 
 
 def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from recon.business_date import zone_of
 from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amounts
-from recon.foreign_bytes.card_numbers import CardTally, scrubbed
+from recon.foreign_bytes.card_columns import CardTally
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.instants import InstantColumn, read_instants
 from recon.foreign_bytes.limits import REJECTED_ROWS_MAX
@@ -38,6 +38,7 @@ from recon.foreign_bytes.table_schema import (
 )
 from recon.foreign_bytes.text_cells import is_fit, read_text, read_words
 from recon.model import Answer, Reject, SourceFile, SourceKind
+from recon.privacy.shown_text import scrubbed
 from recon.rules import Rules
 
 WHOLE_ROW = "(row)"
@@ -316,7 +317,7 @@ def _table(reading: Reading, schema: TableSchema) -> Table:
         frame=pd.DataFrame(frame),
         rejects=rejects,
         source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
-        ignored_columns=tuple(name for name in raw.header if name not in known),
+        ignored_columns=tuple(scrubbed(name) for name in raw.header if name not in known),
         rows=np.flatnonzero(keep),
         counted=_counted(reading),
     )
@@ -362,7 +363,7 @@ def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
         key = {name: _key_cell(reading, name, row=row) for name in _KEY}
         shown = reading.mapped.shown.get(column)
         value = "" if shown is None else scrubbed(shown[row].as_py())
-        line, place = int(raw.lines[row]), reading.mapped.theirs.get(column, column)
+        line, place = int(raw.lines[row]), scrubbed(reading.mapped.theirs.get(column, column))
         reason = reading.reason(row)
         rejects.append(Reject(schema.kind, raw.name, line, place, reason, value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, SHEET_CHARACTERS_MAX
 from recon.foreign_bytes.raw_table import refuse
+from recon.privacy.shown_text import scrubbed
 
 MAIN_SPACES = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",

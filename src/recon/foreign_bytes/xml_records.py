@@ -12,11 +12,11 @@ from typing import Any
 
 from lxml import etree
 
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
 from recon.foreign_bytes.opening import FileBytes
 from recon.foreign_bytes.raw_table import RawTable, refuse
 from recon.foreign_bytes.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
+from recon.privacy.shown_text import scrubbed
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})

@@ -114,7 +114,7 @@ async def probe(
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
-        reply = json_object(raw.body)
+        reply = json_object(place.credentials.without_key(raw.body))
     except UnreadableReplyError as error:
         told = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", told, SignatureState.ABSENT)

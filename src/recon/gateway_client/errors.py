@@ -19,14 +19,14 @@ the same, it is masked there. The tree:
 
 from dataclasses import dataclass
 
-from recon.gateway_client.text import masked_cards
+from recon.privacy.shown_text import masked
 
 
 class GatewayClientError(Exception):
     """Something went wrong that the caller must deal with."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(masked_cards(message))
+        super().__init__(masked(message))
 
 
 class InterfaceError(GatewayClientError):

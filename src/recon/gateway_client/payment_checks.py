@@ -17,8 +17,8 @@ from recon.gateway_client.private_fields import (
     text_of_field,
 )
 from recon.gateway_client.rows import text_problem
-from recon.gateway_client.text import has_check_digit
 from recon.gateway_client.wire_amounts import WireAmounts
+from recon.privacy.card_numbers import has_check_digit
 
 CENTURY = 2_000
 MONTHS = 12

@@ -95,6 +95,7 @@ def prepare_methods(
         body_sha256=hashlib.sha256(body).hexdigest(),
         signature=signature,
         private=private_texts(request),
+        secrets=credentials.private,
     )
 
 
@@ -107,7 +108,7 @@ def read_methods_reply(
     except UnreadableReplyError as error:
         return _none(FindingKind.UNREADABLE, f"the reply (HTTP {raw.status}) is {error}")
     if raw.status != OK_STATUS:
-        said = scrubbed(text_of(reply.get("message")) or "")
+        said = prepared.masked_text(text_of(reply.get("message")) or "")
         return _none(FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status} {said}")
     state = reply_signature(
         text_of(reply.get("encryption_data")), expected=(prepared.signature,), policy=policy

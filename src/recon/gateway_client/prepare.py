@@ -24,7 +24,7 @@ from recon.gateway_client.rows import (
     wire_row,
 )
 from recon.gateway_client.signing import sign
-from recon.gateway_client.text import masked_values, scrubbed
+from recon.gateway_client.text import masked_values, scrubbed, without_values
 from recon.gateway_client.wire.json_reply import texts_of
 from recon.gateway_client.wire.request_body import request_body
 
@@ -48,17 +48,20 @@ class PreparedCall:
     signature: str
     private: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of the request that must not be stored or shown in clear."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What is not in the request and signed it: starred even within a longer word."""
 
     def masked(self, text: bytes) -> bytes:
         """Text such as the body or its reply, with every private value of the request masked.
 
         Values too short to be told from other text are masked only where they stand quoted.
         """
-        return masked_values(text, values=self.private, word_min=BODY_WORD_MIN)
+        kept = without_values(text, values=self.secrets)
+        return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
         """Foreign text that is safe to keep and show, with every private value masked too."""
-        given = text.encode(errors="replace")
+        given = without_values(text.encode(errors="replace"), values=self.secrets)
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
         return scrubbed(masked.decode(errors="replace"))
 
@@ -112,6 +115,7 @@ def prepare(
         rows=tuple(rows),
         signature=signature,
         private=frozenset().union(*(private_of(row) for row in rows)),
+        secrets=credentials.private,
     )
 
 

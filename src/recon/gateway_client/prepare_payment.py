@@ -70,6 +70,7 @@ def prepare_payment(
         body_sha256=hashlib.sha256(body).hexdigest(),
         signature=signature,
         private=private_texts(payment),
+        secrets=credentials.private,
     )
 
 

@@ -21,7 +21,7 @@ from recon.gateway_client.query_reading import (
     EXTRA_FIELDS_MAX,
 )
 from recon.gateway_client.rows import text_pattern
-from recon.gateway_client.text import CARD_DIGITS_MIN, scrubbed
+from recon.gateway_client.text import are_harmless, scrubbed
 
 ONLY_TEXT = frozenset({str})
 IDS = ("transaction_id", "order_no")
@@ -79,8 +79,7 @@ def shown_texts(cells: list[str], *, keep: bool = False) -> list[str]:
         cells: Texts without padding.
         keep: They are numbers of the gateway's, which may look like a card's.
     """
-    joined = "".join(cells)
-    if max(map(len, cells)) < CARD_DIGITS_MIN and joined.isascii() and joined.isprintable():
+    if are_harmless(cells):
         return cells
     known = {text: scrubbed(text, keep={text} if keep else ()) for text in set(cells)}
     return [known[text] for text in cells]

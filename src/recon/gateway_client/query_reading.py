@@ -105,7 +105,7 @@ def trusted_reply(
     Rows may be read only while the answer has no refusal and nothing failed.
     """
     try:
-        reply = json_object(raw.body)
+        reply = json_object(reading.credentials.without_key(raw.body))
     except UnreadableReplyError as error:
         return {}, GroupAnswer("system", f"the reply is {error}", may_repeat=True)
     refusal = _refusal(reply, reading=reading)

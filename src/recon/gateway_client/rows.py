@@ -20,6 +20,7 @@ from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.payout_checks import payout_problems
 from recon.gateway_client.private_fields import is_blank, private_texts, wire_value
+from recon.gateway_client.text import without_values
 from recon.gateway_client.wire_amounts import number_problem
 
 PATTERNS_KEPT_MAX = 64
@@ -38,6 +39,10 @@ class Operation(StrEnum):
     """A batch of one."""
 
 
+KEY_CHARACTERS_MIN = 8
+"""A signing key is no shorter; the sandbox's is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """Who calls, and the key that signs; the key never shows in a repr."""
@@ -45,6 +50,16 @@ class Credentials:
     merchant_id: str
     account_id: str
     sign_key: SecretStr
+
+    @property
+    def private(self) -> frozenset[str]:
+        """What no reply may bring into a message; a shorter key is a word that stands anywhere."""
+        key = self.sign_key.get_secret_value()
+        return frozenset({key} if len(key) >= KEY_CHARACTERS_MIN else ())
+
+    def without_key(self, text: bytes) -> bytes:
+        """A reply in which the gateway quotes the key, without it."""
+        return without_values(text, values=self.private)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

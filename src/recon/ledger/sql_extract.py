@@ -27,9 +27,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from recon.errors import ConfigurationError, SourceUnreadableError
-from recon.foreign_bytes import scrubbed
 from recon.foreign_bytes.limits import ROWS_MAX
 from recon.foreign_bytes.raw_table import RawTable, checked_header, refuse, trimmed
+from recon.privacy.shown_text import scrubbed
 
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000

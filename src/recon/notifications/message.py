@@ -17,8 +17,8 @@ from recon.gateway_adapter.account import MESSAGES
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.rows import Credentials
 from recon.gateway_client.signing import same_signature, sign
-from recon.gateway_client.text import masked_cards
 from recon.money import parse_minor_units
+from recon.privacy.card_numbers import holds_card
 
 CODE = r"[A-Za-z0-9._ -]{1,40}"
 ID = r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,63}"
@@ -158,7 +158,7 @@ def kept_fields(pairs: Mapping[str, str]) -> dict[str, str]:
 
 def _is_no_card(value: str) -> bool:
     """A number that could pay is never kept, whatever field it came in."""
-    return masked_cards(value) == value
+    return not holds_card(value)
 
 
 def _message(kept: Mapping[str, str]) -> Message:

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from recon.errors import OutputError
 from recon.file_layouts import FileLayout
-from recon.foreign_bytes.card_numbers import holds_card_numbers, scrubbed
+from recon.foreign_bytes.card_columns import holds_card_numbers
 from recon.foreign_bytes.opening import FileBytes, Seen, read_pieces
 from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.raw_table import refuse
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.order_file.spooled_file import SpooledFile
 from recon.order_file.typed_parts import EveryColumn
+from recon.privacy.shown_text import scrubbed
 
 KEPT_MODE = 0o600
 FOLDER_MODE = 0o700

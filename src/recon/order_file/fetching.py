@@ -10,17 +10,17 @@ still in the inbox, and look whole.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
 from recon.file_layouts import FileLayout, layout_of
-from recon.foreign_bytes import scrubbed
 from recon.foreign_bytes.limits import FILE_BYTES_MAX
 from recon.foreign_bytes.settling import LOOKS_MAX
 from recon.order_file.inbox import WAITS_FOR
+from recon.privacy.shown_text import name_problem, scrubbed
 
 NAMES_MAX = 10_000
 """Entries of one folder elsewhere."""
@@ -68,6 +68,8 @@ class Fetched:
     """(name, why) of files that were wanted and not brought."""
     unfinished: tuple[str, ...] = ()
     """Those of them that somebody was writing."""
+    misnamed: Mapping[str, str] = field(default_factory=dict)
+    """Those of them whose name cannot be taken, and why: the night lacks what they hold."""
 
 
 def fetch(
@@ -112,7 +114,8 @@ def fetch(
         if why:
             left.append((scrubbed(name), why))
     unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
-    return Fetched(tuple(names), tuple(left), unfinished)
+    misnamed = {scrubbed(name): why for name in wanted if (why := name_problem(name))}
+    return Fetched(tuple(names), tuple(left), unfinished, misnamed)
 
 
 def _wanted(
@@ -158,7 +161,9 @@ def _growing(
 def _unfit(entry: RemoteFile) -> str:
     """Why an entry is not taken; "" when it is."""
     name = entry.name
-    odd = _ODD_CHARACTERS.intersection(name) or not name.isprintable() or name.startswith(".")
+    if why := name_problem(name):
+        return why
+    odd = _ODD_CHARACTERS.intersection(name) or name.startswith(".")
     if odd or not name or len(name) > NAME_CHARACTERS_MAX:
         return "has a name that is not taken: hidden, too long, or with a path or odd characters"
     if not entry.regular:

@@ -7,6 +7,7 @@ from pathlib import Path
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
 from recon.foreign_bytes.raw_reader import SUFFIXES
+from recon.privacy.shown_text import shown_name
 
 FILES_MAX = 1_000
 """Files of one inbox."""
@@ -24,7 +25,7 @@ class Inbox:
 
     files: tuple[Path, ...]
     skipped: tuple[tuple[str, str], ...]
-    """(name, why) of everything else in the folder."""
+    """(name as it is shown, why) of everything else in the folder."""
 
 
 def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
@@ -48,7 +49,7 @@ def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
     if len(files) > FILES_MAX:
         msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
         raise SourceUnreadableError(msg)
-    return Inbox(files, tuple((entry.name, reason) for entry, reason in reasons if reason))
+    return Inbox(files, tuple((shown_name(entry.name), why) for entry, why in reasons if why))
 
 
 def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
@@ -80,4 +81,4 @@ def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...
     if not regular:
         return "not a regular file"
     partner = f"{entry.name}{layout.done_file}"
-    return "" if partner in names else f"{WAITS_FOR} {partner}"
+    return "" if partner in names else f"{WAITS_FOR} {shown_name(partner)}"

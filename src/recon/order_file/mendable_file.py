@@ -4,7 +4,7 @@ from pathlib import Path
 
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE
-from recon.foreign_bytes.card_numbers import CardTally
+from recon.foreign_bytes.card_columns import CardTally
 from recon.foreign_bytes.mapped_columns import names_of, needed_of
 from recon.foreign_bytes.mending import MendableRow, mendable_rows
 from recon.foreign_bytes.opening import CHANGED, Seen

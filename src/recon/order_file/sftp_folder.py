@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import paramiko
 from paramiko.hostkeys import InvalidHostKey
+from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR
 
 from recon.errors import ConfigurationError, SourceUnreadableError
 from recon.file_sources import RemoteSource
@@ -29,10 +30,31 @@ _KEYS: tuple[type[paramiko.PKey], ...] = (
 )
 
 
+class SftpSession(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no types
+    """A session that lists names which are not UTF-8 too; paramiko's own listing ends at one."""
+
+    def listed(self, folder: str) -> Iterator[paramiko.SFTPAttributes]:
+        """Every entry; bytes that are not UTF-8 stand in its name as Python writes them."""
+        handle = self._request(CMD_OPENDIR, folder)[1].get_string()
+        try:
+            while True:
+                entries = self._request(CMD_READDIR, handle)[1]
+                for _ in range(entries.get_int()):
+                    name = entries.get_string().decode(errors="surrogateescape")
+                    entries.get_string()  # the line that `ls -l` would print
+                    entry = paramiko.SFTPAttributes._from_msg(entries, name, "")  # noqa: SLF001
+                    if name not in {".", ".."}:
+                        yield entry
+        except EOFError:
+            return
+        finally:
+            self._request(CMD_CLOSE, handle)
+
+
 class SftpFolder:
     """An open folder; see `recon.order_file.fetching.RemoteFolder`."""
 
-    def __init__(self, client: paramiko.SFTPClient, *, folder: str) -> None:
+    def __init__(self, client: "SftpSession", *, folder: str) -> None:
         """Work in `folder` of an open session."""
         self._client = client
         self._folder = folder.rstrip("/") or "/"
@@ -40,7 +62,7 @@ class SftpFolder:
     def entries(self) -> Sequence[RemoteFile]:
         """What is in the folder; links are named as such, never followed."""
         found: list[RemoteFile] = []
-        for entry in self._client.listdir_iter(self._folder):
+        for entry in self._client.listed(self._folder):
             if len(found) == NAMES_MAX:
                 msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
                 raise SourceUnreadableError(msg)
@@ -87,16 +109,25 @@ def sftp_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iter
             look_for_keys=False,
             **secrets,
         )
-        session = client.open_sftp()
+        session = _session(client)
         channel = session.get_channel()
         if channel is not None:
             channel.settimeout(SILENCE_SECONDS)
         yield SftpFolder(session, folder=unquote(parts.path))
-    except (paramiko.SSHException, OSError, EOFError) as error:
+    except (paramiko.SSHException, OSError, EOFError, UnicodeError) as error:
         msg = f"{source.shown} cannot be read: {_told(error)}"
         raise SourceUnreadableError(msg) from error
     finally:
         client.close()
+
+
+def _session(client: paramiko.SSHClient) -> SftpSession:
+    transport = client.get_transport()
+    session = None if transport is None else SftpSession.from_transport(transport)
+    if not isinstance(session, SftpSession):
+        msg = "no session could be opened"
+        raise paramiko.SSHException(msg)
+    return session
 
 
 def _load_known_hosts(client: paramiko.SSHClient, source: RemoteSource) -> None:

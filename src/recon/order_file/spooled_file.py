@@ -20,7 +20,7 @@ from recon.cluster import IN_PROCESS, Workers
 from recon.errors import OutputError
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE
-from recon.foreign_bytes.card_numbers import CardTally, scrubbed
+from recon.foreign_bytes.card_columns import CardTally
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.limits import REJECTED_ROWS_MAX
 from recon.foreign_bytes.mapped_columns import needed_of
@@ -37,6 +37,7 @@ from recon.model import Reject, SourceFile, SourceKind
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.order_file.typed_parts import BAD_ROWS, HowToRead, TypedPart, typed_parts
 from recon.order_file.whole_file import refuse_unproven
+from recon.privacy.shown_text import scrubbed
 from recon.rules import Rules
 
 ACTION_COLUMNS = (

@@ -15,7 +15,7 @@ import pyarrow as pa
 from recon.cluster import Workers
 from recon.file_layouts import FileLayout
 from recon.foreign_bytes import ORDER_FILE, type_table
-from recon.foreign_bytes.card_numbers import CardTally, card_runs
+from recon.foreign_bytes.card_columns import CardTally, card_runs
 from recon.foreign_bytes.control_figures import Counted
 from recon.foreign_bytes.csv_text import CsvRecords
 from recon.foreign_bytes.mapped_columns import names_of

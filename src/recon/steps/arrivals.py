@@ -133,6 +133,8 @@ def _fetch_all(found: Arrivals, run: Run, *, account: Inbox, environment: Enviro
             continue
         found.fetched += came.names
         found.left |= dict(came.left)
+        for name, why in came.misnamed.items():
+            found.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
         if came.unfinished:
             found.failed[source.shown] = (
                 f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "

@@ -25,6 +25,7 @@ from recon.order_file import (
     keep_spooled,
     spooled_file,
 )
+from recon.privacy.shown_text import shown_name
 from recon.settlement.sealing import Seal
 from recon.steps.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.environment import Environment
@@ -67,10 +68,10 @@ def ingest(
     for path in waiting.files:
         source, problem = read(path, problem=growing.get(path, ""))
         if problem:
-            refused.append(f"{path.name}: {problem}")
+            refused.append(f"{shown_name(path.name)}: {problem}")
             continue
         if source is None:
-            figures["known_files"] += path.name not in later
+            figures["known_files"] += shown_name(path.name) not in later
             continue
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
@@ -104,10 +105,10 @@ def _ingest_file(
     """
     try:
         if _let_go(path, run=run, environment=environment):
-            later[path.name] = LET_GO
+            later[shown_name(path.name)] = LET_GO
             return None, ""
         if problem:
-            refuse(path.name, problem)
+            refuse(shown_name(path.name), problem)
         if _taken_before(path, run=run, environment=environment):
             return None, ""
         if is_instruction_file(path):
@@ -135,9 +136,10 @@ def _taken_before(path: Path, *, run: Run, environment: Environment) -> bool:
 
 def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
     """Whether somebody let go of this very version of a file that could not be read."""
+    name = shown_name(path.name)
     with environment.store.reading() as connection:
-        identity = file_words.dismissed(connection, run, name=path.name)
-    return identity != "" and identity == unreadable_identity(path, name=path.name)
+        identity = file_words.dismissed(connection, run, name=name)
+    return identity != "" and identity == unreadable_identity(path, name=name)
 
 
 def _ingest_orders(
@@ -224,7 +226,9 @@ def _ingest_instructions(
 
 def _refused(path: Path, problem: str, *, run: Run, environment: Environment) -> str:
     """Note a file that could not be read as one rejected row, so that no total forgets it."""
-    source, reject = unreadable(path, problem=problem, kind=SourceKind.ORDERS, name=path.name)
+    source, reject = unreadable(
+        path, problem=problem, kind=SourceKind.ORDERS, name=shown_name(path.name)
+    )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if not _is_known(connection, run, source=source):
             order_rows.save_file(

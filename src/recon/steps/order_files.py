@@ -18,7 +18,6 @@ from recon.file_layouts import (
     layout_of,
 )
 from recon.foreign_bytes import ORDER_FILE
-from recon.foreign_bytes.card_numbers import scrubbed
 from recon.foreign_bytes.mapped_columns import names_of
 from recon.foreign_bytes.mending import MendableRow, mendable_rows, mendable_text
 from recon.foreign_bytes.opening import FileBytes, read_bytes
@@ -37,6 +36,7 @@ from recon.order_file import (
 )
 from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
+from recon.privacy.shown_text import scrubbed
 from recon.settings import AccountSettings, FileSettings
 from recon.settlement.sealing import Seal
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from recon.errors import OutputError, UsageError
 from recon.figures import MatchedFile, NightFigures
-from recon.foreign_bytes import Table, read_table, scrubbed
+from recon.foreign_bytes import Table, read_table
 from recon.matching.books_bridge import books_of, books_totals
 from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.result import Reconciliation
@@ -26,6 +26,7 @@ from recon.matching.sources import (
     Sources,
 )
 from recon.model import Clock, SourceKind
+from recon.privacy.shown_text import scrubbed
 from recon.rules import Rules
 from recon.settings import load_rules
 from recon.steps.earlier_run import read_earlier_run

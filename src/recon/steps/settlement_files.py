@@ -22,6 +22,7 @@ from recon.order_file import (
     keep,
     settlement_file_of,
 )
+from recon.privacy.shown_text import shown_name
 from recon.settlement_folder import SettlementFolder
 from recon.steps.arrivals import arrivals, left, unreadable
 from recon.steps.environment import Environment
@@ -77,21 +78,22 @@ def _ingest_file(
     """Store one file; nothing when its content was read before, and what is to be told of it."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     layout = layout_of(path.name, layouts=folder.layouts)
-    name, told = f"{settlement_rows.NAME_PREFIX}{path.name}", ""
+    shown, told = shown_name(path.name), ""
+    name = f"{settlement_rows.NAME_PREFIX}{shown}"
     try:
         if problem:
-            refuse(path.name, problem)
+            refuse(shown, problem)
         file = read_bytes(path)
         read = settlement_file_of(file, rules=environment.settings.rules, layout=layout)
     except SourceMissingError:
-        return None, f" {path.name} was gone when it was to be read."
+        return None, f" {shown} was gone when it was to be read."
     except SourceUnreadableError as error:
         source, reject = unreadable(path, problem=str(error), kind=SourceKind.SETTLEMENT, name=name)
         nothing = SettlementFile(frame_of([], columns=SETTLEMENT_COLUMNS), (reject,), source)
         _save(nothing, name=name, run=run, environment=environment)
-        return None, f" {path.name} was refused as a whole and left where it is: {error}."
+        return None, f" {shown} was refused as a whole and left where it is: {error}."
     if account.archive is not None and (why := keep(file, archive=account.archive, layout=layout)):
-        told = f" Not archived: {path.name}: {why}."
+        told = f" Not archived: {shown}: {why}."
     return _save(read, name=name, run=run, environment=environment), told
 
 

@@ -33,7 +33,8 @@ KEY = SecretStr("the-sign-key-canary")
 
 def tell_tales(secrets: tuple[str, ...]) -> list[Play]:
     """Ways in which a gateway, or the wire, gives back what it was sent."""
-    leak = " ".join(secrets)
+    glued = f"EUR10{KEY.get_secret_value()}x4929\u20117801\u20116452\u20113877"
+    leak = " ".join([*secrets, glued, "cvv 917", "917 is not a CVV"])
     xml = payments.result_of(result_info=f"C0001:{leak}", note=leak, acquirer=leak, card=leak)
     names = ("status", "failure_reason", "failure_type", "code", "message", "return_status")
     fields: dict[str, object] = dict.fromkeys((*names, "return_message", "more", leak), leak)
@@ -144,4 +145,6 @@ def test_nothing_private_shows_in_a_repr_an_error_or_a_log(
 
     assert len(sinks.shown) > 50
     looked_for = [*secrets, KEY.get_secret_value()]
+    assert KEY.get_secret_value() not in text
+    assert "7801\u20116452" not in text
     assert [secret for secret in looked_for if re.search(rf"\b{re.escape(secret)}\b", text)] == []

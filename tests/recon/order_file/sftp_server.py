@@ -99,7 +99,9 @@ class _Folder(paramiko.SFTPServerInterface):
         except OSError as error:
             return paramiko.SFTPServer.convert_errno(error.errno)
         return [
-            paramiko.SFTPAttributes.from_stat(entry.stat(follow_symlinks=False), entry.name)
+            paramiko.SFTPAttributes.from_stat(
+                entry.stat(follow_symlinks=False), entry.name.encode(errors="surrogateescape")
+            )
             for entry in entries
         ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from recon.errors import OutputError
 from recon.file_layouts import STANDARD
-from recon.foreign_bytes.card_numbers import holds_card_numbers
+from recon.foreign_bytes.card_columns import holds_card_numbers
 from recon.foreign_bytes.opening import read_bytes
 from recon.order_file.archive import keep
 

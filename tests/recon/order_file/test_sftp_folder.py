@@ -232,3 +232,19 @@ def test_a_wrong_password_and_an_absent_folder_are_told(
     gone = source(served, tmp_path, url=f"sftp://{USER}@127.0.0.1:{served.port}/none")
     with pytest.raises(SourceUnreadableError, match="/none cannot be read"):
         visit(gone, inbox)
+
+
+def test_a_name_that_is_not_utf_8_keeps_no_other_file_away(
+    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
+) -> None:
+    """It is left under a name that can be read, with what to do; so is one with a card number."""
+    folder, served = theirs
+    card = "orders-4111-1111-1111-1111.csv"
+    for name in (b"orders-caf\xe9.csv", b"a.csv", card.encode()):
+        (folder / os.fsdecode(name)).write_text("one")
+    came = visit(source(served, tmp_path), inbox)
+    assert came.names == ("a.csv",)
+    assert sorted(came.misnamed) == ["orders-4111-11**-****-1111.csv", "orders-caf\\xe9.csv"]
+    assert dict(came.left) == came.misnamed
+    assert "is not UTF-8" in came.misnamed["orders-caf\\xe9.csv"]
+    assert [path.name for path in inbox.iterdir()] == ["a.csv"]

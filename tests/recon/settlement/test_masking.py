@@ -53,3 +53,22 @@ def test_bytes_that_are_no_text_come_out_as_they_went_in() -> None:
     """A reply of another alphabet, or of none, is kept byte by byte."""
     everything = bytes(range(256))
     assert masked(everything, known=b"") == everything
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            '{"m": "4111\u20111111\u20111111\u20111111"}',
+            '{"m": "4111\u201111**\u2011****\u20111111"}',
+        ),
+        (
+            r'{"m": "4111\u20111111\u20111111\u20111111"}',
+            '{"m": "4111\u201111**\u2011****\u20111111"}',
+        ),
+        (r'{"m": "caf\u00e9 cvv 917"}', r'{"m": "caf\u00e9 cvv ***"}'),
+    ],
+)
+def test_gaps_of_other_kinds_hide_no_card(text: str, kept: str) -> None:
+    """Nor do digits and gaps that JSON wrote by their numbers, nor the code beside its name."""
+    assert masked(text.encode(), known=b"").decode() == kept

@@ -6,6 +6,8 @@ hardly ever does.
 
 import re
 
+from recon.privacy.card_numbers import SEPARATORS
+
 SHOWN_FIRST = 2
 SHOWN_LAST = 4
 CHECK_MODULUS = 97
@@ -25,7 +27,7 @@ LENGTH_OF_COUNTRY = {word[:2]: int(word[2:]) for word in _LENGTHS.split()}
 _NUMBERS = re.compile(
     r"(?<![A-Za-z0-9])(?=[A-Z]{2}[0-9]{2})(?:"  # looked at first, for speed: all begin like that
     + "|".join(
-        rf"{country}[0-9]{{2}}(?:[ -]?[A-Za-z0-9]){{{length - 4}}}"
+        rf"{country}[0-9]{{2}}(?:{SEPARATORS}?[A-Za-z0-9]){{{length - 4}}}"
         for country, length in LENGTH_OF_COUNTRY.items()
     )
     + r")(?![A-Za-z0-9])"
@@ -38,7 +40,7 @@ def masked_accounts(text: str) -> str:
 
 
 def _masked(found: re.Match[str]) -> str:
-    plain = re.sub(r"[ -]", "", found[0])
+    plain = re.sub(SEPARATORS, "", found[0])
     if not _has_check_digits(plain):
         return found[0]
     return f"{plain[:SHOWN_FIRST]}…{plain[-SHOWN_LAST:]}"

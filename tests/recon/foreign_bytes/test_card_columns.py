@@ -1,7 +1,9 @@
 import pyarrow as pa
 import pytest
 
-from recon.foreign_bytes.card_numbers import CardTally, has_check_digit, likely_cards, scrubbed
+from recon.foreign_bytes.card_columns import CardTally, likely_cards
+from recon.privacy.card_numbers import has_check_digit
+from recon.privacy.shown_text import scrubbed
 
 PANS = [
     *("4111111111111111", "5555555555554444", "2223003122003222", "378282246310005"),

@@ -1,7 +1,7 @@
 import pytest
 
-from recon.gateway_client.bank_accounts import masked_accounts
-from recon.gateway_client.text import scrubbed
+from recon.privacy.bank_accounts import masked_accounts
+from recon.privacy.shown_text import scrubbed
 
 
 @pytest.mark.parametrize(

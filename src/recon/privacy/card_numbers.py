@@ -1,0 +1,146 @@
+"""The one finder of card numbers: in ids, sentences, names of files and columns, replies and logs.
+
+A card number is digits of any script that an issuer could have given, of a length that it gives,
+with the right check digit. It may stand in groups between dashes, spaces and the marks that ids
+have between their parts, and behind or before any other text. Of a longer run of digits only
+leading zeros are taken off: windows within it would find a card in every third long id. Only where
+a run is longer than any card is it looked through, and only to mask it.
+"""
+
+import re
+from collections.abc import Container, Iterator
+from enum import Enum
+
+DIGITS_MIN = 13
+DIGITS_MAX = 19
+SHOWN_FIRST = 6
+SHOWN_LAST = 4
+GROUP_DIGITS_MIN = 4
+"""Digits of each group but the last, unless all are of one size."""
+
+SEPARATORS_MAX = 3
+"""Characters between two groups of one number."""
+
+_DASHES = "\\-\u00ad\u058a\u05be\u1400\u1806\u2010-\u2015\u207b\u208b\u2212\u2e17\u2e1a"
+_DASHES += "\u2e3a-\u2e3b\u2e40\u301c\u3030\u30a0\ufe31-\ufe32\ufe58\ufe63\uff0d"
+_SPACES = "\t \u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff"
+_OF_IDS = "._/:#\u00b7\u2022"
+SEPARATORS = f"[{_DASHES}{_SPACES}{_OF_IDS}]"
+"""Every dash and space of Unicode, what is invisible, and what stands between the parts of ids."""
+
+_GAP = f"{SEPARATORS}{{0,{SEPARATORS_MAX}}}"
+_RUN = re.compile(rf"\d(?:{_GAP}\d){{{DIGITS_MIN - 1},}}")
+_GROUP = re.compile(r"\d+")
+_FROM_16 = "{12,15}"
+_ISSUED = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
+    r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"
+    r"|3[47][0-9]{13}"  # American Express
+    r"|3(?:0[0-59]|[689][0-9])[0-9]{11}"  # Diners Club
+    rf"|(?:352[89]|35[3-8][0-9])[0-9]{_FROM_16}"  # JCB
+    rf"|(?:60[0-9]{{2}}|64[4-9][0-9]|65[0-9]{{2}})[0-9]{_FROM_16}"  # Discover, RuPay, Elo
+    rf"|(?:62|81|82)[0-9]{{2}}[0-9]{_FROM_16}"  # UnionPay, RuPay
+    rf"|220[0-4][0-9]{_FROM_16}"  # Mir
+    rf"|(?:5018|5020|5038|50[689][0-9]|5893|6304|636[23]|6759|676[1-3])[0-9]{_FROM_16}",  # Maestro
+    re.ASCII,
+)
+_RE2_GAP = (
+    rf"[\x{{ad}}\p{{Pd}}\p{{Zs}}\p{{Cf}}\t._/:#\x{{b7}}\x{{2022}}\x{{2212}}]{{0,{SEPARATORS_MAX}}}"
+)
+LIKELY = (
+    rf"(?:^|[^0-9])0*(?:4|2{_RE2_GAP}[2-7]|3{_RE2_GAP}[04-9]|5{_RE2_GAP}[0-8]|6{_RE2_GAP}[0-7]"
+    rf"|8{_RE2_GAP}[12])(?:{_RE2_GAP}[0-9]){{11}}|[^\x00-\x7f]"
+)
+"""For RE2: what a text needs to be looked at more closely; a foreign character is enough."""
+
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+class Likeness(Enum):
+    """How much a text looks as if it held a card number."""
+
+    NONE = "none"
+    BUT_CHECK_DIGIT = "all but the check digit"
+    CARD = "a card number"
+
+
+def has_check_digit(digits: str) -> bool:
+    """Whether the last digit is the one that cards carry (Luhn); marks between are not read."""
+    numbers = [int(character) for character in reversed(digits) if character.isdecimal()]
+    return sum(_DOUBLED[n] if at % 2 else n for at, n in enumerate(numbers)) % 10 == 0
+
+
+def likeness(text: str) -> Likeness:
+    """Whether a card number stands in a text, or a number that only lacks its check digit."""
+    found = Likeness.NONE
+    for number in _RUN.finditer(text):
+        for digits, _ in _candidates(number[0]):
+            if has_check_digit(digits):
+                return Likeness.CARD
+            found = Likeness.BUT_CHECK_DIGIT
+    return found
+
+
+def holds_card(text: str) -> bool:
+    """Whether a card number stands in a text, by the rule that refuses it."""
+    return likeness(text) is Likeness.CARD
+
+
+def masked_cards(text: str, *, keep: Container[str] = ()) -> str:
+    """The text with the middle of every card number in it starred; gaps stay where they are.
+
+    Args:
+        text: Any text.
+        keep: Ids of our own that stay as they are, or a text that holds them.
+    """
+    if _RUN.search(text) is None:
+        return text
+    return _RUN.sub(lambda run: _masked_run(run[0], keep=keep), text)
+
+
+def _masked_run(run: str, *, keep: Container[str]) -> str:
+    hidden: set[int] = set()
+    for digits, places in (*_candidates(run), *_inside_long(run)):
+        if has_check_digit(digits) and run[places[0] : places[-1] + 1] not in keep:
+            hidden.update(places[SHOWN_FIRST:-SHOWN_LAST])
+    return "".join("*" if at in hidden else mark for at, mark in enumerate(run))
+
+
+def _candidates(run: str) -> Iterator[tuple[str, list[int]]]:
+    """Neighbouring groups of digits that an issuer could have given: ASCII digits, their places."""
+    groups = [group.span() for group in _GROUP.finditer(run)]
+    for first, (start, end) in enumerate(groups):
+        places: list[int] = []
+        digits, sizes = "", list[int]()
+        zeros = end - start - len(_ascii(run[start:end]).lstrip("0"))
+        for begin, stop in ((start + zeros, end), *groups[first + 1 :]):
+            places += range(begin, stop)
+            digits += _ascii(run[begin:stop])
+            sizes.append(stop - begin)
+            if len(digits) > DIGITS_MAX:
+                break
+            if _is_printed_so(sizes) and _ISSUED.fullmatch(digits):
+                yield digits, places.copy()
+
+
+def _is_printed_so(sizes: list[int]) -> bool:
+    """Whether a number may stand in groups of these sizes; dates and times never do."""
+    before = set(sizes[:-1])
+    return all(size >= GROUP_DIGITS_MIN for size in before) or (
+        len(before) == 1 and sizes[-1] <= sizes[0]
+    )
+
+
+def _inside_long(run: str) -> Iterator[tuple[str, list[int]]]:
+    """Windows of runs in one piece that are longer than any card."""
+    for group in _GROUP.finditer(run):
+        digits, begin = _ascii(group[0]), group.start()
+        for start in range(len(digits) - DIGITS_MIN + 1 if len(digits) > DIGITS_MAX else 0):
+            for length in range(DIGITS_MIN, DIGITS_MAX + 1):
+                window = digits[start : start + length]
+                if len(window) == length and _ISSUED.fullmatch(window):
+                    yield window, list(range(begin + start, begin + start + length))
+
+
+def _ascii(digits: str) -> str:
+    return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
