@@ -35,7 +35,7 @@ class Draft:
         self.workbook = workbook
         self.timezone = timezone
         self.replaced_characters = 0
-        self.streams: dict[str, RowStream] = {}
+        self._streams: dict[str, list[RowStream]] = {}
         self._cached: dict[str, dict[tuple[int, int], CachedValue]] = {}
         self._styles: dict[Look, Any] = {}
         self._style_of: dict[int, tuple[Look, Any]] = {}
@@ -179,13 +179,17 @@ class Draft:
         # The library sets a style of its own for links.
         cell._style = copy(self.style(look))  # noqa: SLF001
 
+    def stream(self, sheet: Any, rows: RowStream) -> None:
+        """Rows that are written straight into the file; no cell of theirs may be drawn."""
+        self._streams.setdefault(sheet.title, []).append(rows)
+
     def name(self, name: str, reference: str) -> None:
         """A defined name for a range."""
         self.workbook.defined_names[name] = DefinedName(name, attr_text=reference)
 
     def write(self, target: BinaryIO) -> None:
         """Write the finished file; ends the draft."""
-        write_package(self.workbook, target, cached=self._cached, streams=self.streams)
+        write_package(self.workbook, target, cached=self._cached, streams=self._streams)
 
     def content(self) -> bytes:
         """The finished file, for small ones; ends the draft."""

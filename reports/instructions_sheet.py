@@ -8,7 +8,7 @@ from openpyxl.utils import get_column_letter
 from recon.figures import NightFigures
 from reports import look as looks
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
-from reports.listing import RIGHT, Column, Row, field, put_list, put_value
+from reports.listing import RIGHT, Column, Row, field, put_list, put_rows
 from reports.page import print_first_rows, print_on, protect, put_heading
 from reports.state_words import in_words, state_words
 from reports.totals import GROUP_ORDER, Rows
@@ -142,6 +142,4 @@ def _put_batches(draft: Draft, sheet: Any, *, rows: Sequence[Row], top: int) -> 
         look = looks.HEADER_RIGHT if declared.kind in RIGHT else looks.HEADER
         if rows:
             draft.text(sheet, (top + 1, column), declared.title, look)
-    for number, row in enumerate(rows, top + 2):
-        for column, declared in enumerate(BATCH_COLUMNS, 1):
-            put_value(draft, sheet, (number, column), declared, row, True)
+    put_rows(draft, sheet, columns=BATCH_COLUMNS, rows=rows, first=top + 2)

@@ -4,24 +4,28 @@ A column says where its value comes from and how it is shown; the name of its ra
 totals elsewhere in the workbook compute with.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from reports import look as looks
-from reports.draft import NOT_COVERED, Draft
+from reports.draft import Draft
 from reports.look import Look
+from reports.package import RowStream
 from reports.page import column_range, set_widths
-from reports.plain_text import day_of, plain, text_width
+from reports.plain_text import plain, replaced_in, text_width
+from reports.row_xml import Kind, batches_of, cells_of, not_covered, rows_as_xml
 
 Row = Mapping[str, Any]
-Kind = Literal["text", "amount", "count", "days", "instant", "day", "input", "input day"]
-
 
 RIGHT = frozenset({"amount", "count", "days"})
 """Kinds that stand right."""
 INPUTS = frozenset({"input", "input day"})
 """Kinds that people fill in."""
+_TEXTS = frozenset({"text", "input"})
+"""Kinds whose cells hold foreign text."""
+BATCH_ROWS = 2_000
+"""Rows that are XML in memory at once."""
 LINE_POINTS = 13
 LINES_MAX = 4
 
@@ -60,6 +64,16 @@ def rows_of(frame: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
+def values_of(column: Any, *, blank: Any = None) -> list[Any]:
+    """The values of a column of texts or whole numbers, `blank` where there is none."""
+    blanks = column.isna().to_numpy()
+    if not blanks.any():
+        found: list[Any] = column.tolist()
+        return found
+    pairs = zip(column.tolist(), blanks.tolist(), strict=True)
+    return [blank if is_blank else value for value, is_blank in pairs]
+
+
 def put_list(
     draft: Draft,
     sheet: Any,
@@ -74,13 +88,49 @@ def put_list(
     for number, column in enumerate(columns, start=1):
         draft.text(sheet, (top, number), column.title, _header_look(column))
     sheet.row_dimensions[top].height = 30
-    for number, row in enumerate(rows, start=top + 1):
-        for place, column in enumerate(columns, start=1):
-            put_value(draft, sheet, (number, place), column, row, ledger_covered)
-        _fit_height(sheet, number, columns, row)
+    put_rows(draft, sheet, columns=columns, rows=rows, first=top + 1, ledger_covered=ledger_covered)
     extent = (top + 1, top + max(1, len(rows)))
     name_columns(draft, sheet, columns=columns, extent=extent)
     return extent
+
+
+def put_rows(
+    draft: Draft,
+    sheet: Any,
+    *,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    first: int,
+    ledger_covered: bool = True,
+) -> None:
+    """The rows of a list from the row `first` on; their XML is made while the file is written."""
+    if not rows:
+        return
+    covered = [ledger_covered or not column.of_ledger for column in columns]
+    values = [[column.value(row) for row in rows] for column in columns]
+    for column, found, is_told in zip(columns, values, covered, strict=True):
+        if column.kind in _TEXTS and is_told:
+            draft.replaced_characters += replaced_in([str(one) for one in found if one])
+    currencies = {
+        column.currency: [row[column.currency] or "" for row in rows]
+        for column in columns
+        if column.kind == "amount"
+    }
+    heights = _heights(columns, values)
+
+    def parts() -> Iterator[bytes]:
+        makers = [
+            cells_of(draft, column.kind, wrap=column.wrap) if is_told else not_covered(draft)
+            for column, is_told in zip(columns, covered, strict=True)
+        ]
+        for some in batches_of(len(rows), rows=BATCH_ROWS):
+            cells = [
+                make(found[some], currencies.get(column.currency, ())[some])
+                for make, column, found in zip(makers, columns, values, strict=True)
+            ]
+            yield rows_as_xml(cells, first_row=first + some.start, heights=heights[some])
+
+    draft.stream(sheet, RowStream(first, first + len(rows) - 1, len(columns), parts()))
 
 
 def name_columns(
@@ -99,51 +149,11 @@ def _header_look(column: Column) -> Look:
     return looks.HEADER_RIGHT if column.kind in RIGHT else looks.HEADER
 
 
-def _fit_height(sheet: Any, number: int, columns: Sequence[Column], row: Row) -> None:
-    """A row as high as its longest wrapped sentence, within reason."""
-    wrapped = [column for column in columns if column.wrap]
-    if not wrapped:
-        return
-    widths = [(text_width(str(column.value(row) or "")), column.width - 4) for column in wrapped]
-    lines = min(LINES_MAX, max(-(-needed // width) for needed, width in widths))
-    sheet.row_dimensions[number].height = LINE_POINTS * max(1, lines) + 3
-
-
-def put_value(  # noqa: PLR0917 - one call per cell; keywords would be slower to read
-    draft: Draft,
-    sheet: Any,
-    place: tuple[int, int],
-    column: Column,
-    row: Row,
-    ledger_covered: bool,  # noqa: FBT001 - as above
-) -> None:
-    """One cell of a list."""
-    if column.of_ledger and not ledger_covered:
-        draft.text(sheet, place, NOT_COVERED, looks.BODY.but(colour=looks.GREY_TEXT, align="right"))
-        return
-    value = column.value(row)
-    if column.kind == "amount":
-        draft.amount(sheet, place, value, row[column.currency])
-    elif column.kind == "text":
-        look = looks.BODY_TEXT.but(indent=1, wrap=column.wrap, top=False)
-        draft.text(sheet, place, "" if value is None else str(value), look)
-    else:
-        _PLAIN_KINDS[column.kind](draft, sheet, place, value)
-
-
-def _put_input_day(draft: Draft, sheet: Any, place: tuple[int, int], value: Any) -> None:
-    draft.cell(sheet, place, looks.INPUT.but(number_format=looks.DATE_FORMAT)).value = value
-
-
-_DAYS = looks.NUMBER.but(number_format=looks.DAYS_FORMAT)
-_PLAIN_KINDS: Mapping[str, Callable[[Draft, Any, tuple[int, int], Any], None]] = {
-    "count": lambda draft, sheet, place, value: draft.number(sheet, place, value),
-    "days": lambda draft, sheet, place, value: draft.number(sheet, place, value, _DAYS),
-    "instant": lambda draft, sheet, place, value: draft.instant(sheet, place, value),
-    "day": lambda draft, sheet, place, value: draft.day(sheet, place, day_of(value)),
-    "input": lambda draft, sheet, place, value: draft.text(
-        sheet, place, str(value or ""), looks.INPUT
-    ),
-    "input day": _put_input_day,
-}
-"""How the value of a kind is written that needs nothing else of its row."""
+def _heights(columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> list[int]:
+    """The points of each row: as high as its longest wrapped sentence, within reason."""
+    lines = [
+        [min(LINES_MAX, -(-text_width(str(value or "")) // (column.width - 4))) for value in found]
+        for column, found in zip(columns, values, strict=True)
+        if column.wrap
+    ]
+    return [LINE_POINTS * max(1, *of_row) + 3 for of_row in zip(*lines, strict=True)]

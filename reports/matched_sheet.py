@@ -4,17 +4,18 @@ Only this list grows with the business. Up to MATCHED_ROWS_MAX rows stand in the
 straight as XML; above that the sheet is a pivot of them and the rows stand in files beside it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from openpyxl.utils import get_column_letter
 
 from recon.figures import MatchedFile, NightFigures
 from reports.draft import Draft
-from reports.listing import Column, Kind, field, name_columns, put_list
-from reports.matched_xml import Streamed, rows_as_xml
+from reports.listing import Column, field, name_columns, put_list, values_of
 from reports.package import RowStream
 from reports.page import print_first_rows, print_on, protect, put_heading
+from reports.row_xml import Kind, cells_of, not_covered, rows_as_xml
 from reports.state_words import flag_words, in_words, rule_words, state_words
 from reports.totals import Rows
 
@@ -23,6 +24,16 @@ PAPER_COLUMNS = 12
 """One page wide, with rows and as a pivot: up to the flags, up to the differences."""
 MATCHED_ROWS_MAX = 200_000
 """More rows than this nobody scrolls, and the file would be slow to open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A column of the matches: its head, and the field of the frame that fills it."""
+
+    column: Column
+    name: str
+    words: Callable[[str], str] | None = None
+    """How a text of the frame is said on the sheet; None: as it stands."""
 
 
 def _amount(title: str, name: str, range_name: str = "") -> Streamed:
@@ -108,17 +119,30 @@ def _put_rows(draft: Draft, sheet: Any, *, figures: NightFigures) -> int:
     extent = (HEADER_ROW + 1, HEADER_ROW + max(1, figures.matches.count))
     name_columns(draft, sheet, columns=COLUMNS, extent=extent)
     if figures.matches.count:
-        parts = rows_as_xml(
-            draft,
-            figures.matches.batches(),
-            columns=STREAMED,
-            first_row=extent[0],
-            ledger_covered=covered,
-        )
-        draft.streams[sheet.title] = RowStream(extent[1], len(COLUMNS), parts)
+        parts = _parts(draft, figures=figures)
+        draft.stream(sheet, RowStream(*extent, len(COLUMNS), parts))
     sheet.auto_filter.ref = f"A{HEADER_ROW}:{get_column_letter(len(COLUMNS))}{extent[1]}"
     sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=2)
     return extent[1]
+
+
+def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
+    """The rows as XML, a batch of the matches at a time."""
+    makers = [
+        not_covered(draft)
+        if one.column.of_ledger and not figures.ledger_covered
+        else cells_of(draft, one.column.kind, words=one.words)
+        for one in STREAMED
+    ]
+    row = HEADER_ROW + 1
+    for batch in figures.matches.batches():
+        currencies = values_of(batch["currency"], blank="")
+        cells = [
+            make(values_of(batch[one.name]), currencies)
+            for make, one in zip(makers, STREAMED, strict=True)
+        ]
+        yield rows_as_xml(cells, first_row=row)
+        row += len(batch)
 
 
 def _put_pivot(

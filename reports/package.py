@@ -1,20 +1,19 @@
 """Turning a drawn workbook into bytes: formulas with the engine's values, the same bytes each time.
 
 openpyxl owns everything but three things it has no way for: the value a formula had when the
-engine computed it, rows of large sheets (written straight as XML, in a fraction of the time), and
+engine computed it, rows of lists (written straight as XML, in a fraction of the time), and
 a fixed date on every part of the package. Private names of openpyxl 3.1 are used here only, and a
 test compares both ways of writing rows.
 """
 
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from html import escape
 from typing import Any, BinaryIO
 
 from openpyxl.cell._writer import write_cell
-from openpyxl.compat import safe_string
 from openpyxl.drawing.spreadsheet_drawing import SpreadsheetDrawing
 from openpyxl.utils import get_column_letter
 from openpyxl.workbook import Workbook
@@ -22,11 +21,13 @@ from openpyxl.worksheet._writer import WorksheetWriter
 from openpyxl.writer.excel import ExcelWriter
 from openpyxl.xml.functions import Element, SubElement
 
+from recon.errors import Defect
+
 PART_DATE = (1980, 1, 1, 0, 0, 0)
 """The date of every part, so that the same figures give the same bytes."""
 
-_PLAIN_KINDS = {"s": "inlineStr", "n": "n"}
-"""Kinds of cells that are written without the library, as it names them in the file."""
+ROWS_MAX = 1_048_576
+"""Rows of a sheet."""
 
 CachedValue = int | str | Decimal
 CachedValues = Mapping[str, Mapping[tuple[int, int], CachedValue]]
@@ -35,8 +36,9 @@ CachedValues = Mapping[str, Mapping[tuple[int, int], CachedValue]]
 
 @dataclass(frozen=True, slots=True)
 class RowStream:
-    """Rows of one sheet that are written straight as XML, below the cells openpyxl holds."""
+    """Rows of one sheet that are written straight as XML, between the cells openpyxl holds."""
 
+    first_row: int
     last_row: int
     last_column: int
     parts: Iterable[bytes]
@@ -48,7 +50,7 @@ def write_package(
     target: BinaryIO,
     *,
     cached: CachedValues,
-    streams: Mapping[str, RowStream],
+    streams: Mapping[str, Sequence[RowStream]],
 ) -> None:
     """Write the XLSX file of a workbook."""
     with _DatedZip(target, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
@@ -77,7 +79,7 @@ class _PackageWriter(ExcelWriter):
     """openpyxl's writer with our sheet writer in its place."""
 
     cached: CachedValues
-    streams: Mapping[str, RowStream]
+    streams: Mapping[str, Sequence[RowStream]]
 
     def write_worksheet(self, ws: Any) -> None:
         """One sheet into the package, as the library does it, but through `_SheetWriter`."""
@@ -88,7 +90,7 @@ class _PackageWriter(ExcelWriter):
         with this._archive.open(_part(ws.path[1:]), "w") as out:  # noqa: SLF001
             writer: Any = _SheetWriter(ws, out=out)
             writer.cached = self.cached.get(ws.title, {})
-            writer.stream = self.streams.get(ws.title)
+            writer.streams = self.streams.get(ws.title, ())
             writer.write()
             writer.close()
         ws._rels = writer._rels  # noqa: SLF001
@@ -99,64 +101,47 @@ class _SheetWriter(WorksheetWriter):
     """openpyxl's sheet writer; formulas keep their value, streamed rows go straight to the file."""
 
     cached: Mapping[tuple[int, int], CachedValue]
-    stream: RowStream | None
+    streams: Sequence[RowStream]
 
     def write_dimensions(self) -> None:
         """The sheet's range, streamed rows included."""
-        if self.stream is None:
+        if not self.streams:
             super().write_dimensions()
             return
-        corner = f"{get_column_letter(self.stream.last_column)}{self.stream.last_row}"
+        this: Any = self
+        last_row = max(this.ws.max_row, *(one.last_row for one in self.streams))
+        last_column = max(this.ws.max_column, *(one.last_column for one in self.streams))
+        corner = f"{get_column_letter(last_column)}{last_row}"
         self.xf.send(Element("dimension", ref=f"A1:{corner}"))
 
     def write_rows(self) -> None:
-        """The held rows, then the streamed ones."""
+        """The held rows and the streamed ones, each where it stands."""
         this: Any = self
         xf = this.xf.send(True)
+        waiting = deque(sorted(self.streams, key=lambda one: one.first_row))
         with xf.element("sheetData"):
             for row_number, row in self.rows():
                 held = [cell for cell in row if _is_held(cell)]
-                if self.stream is not None and not held:
+                if not held and any(
+                    one.first_row <= row_number <= one.last_row for one in self.streams
+                ):
                     # A row that was only touched would stand twice, once more where it streams.
                     continue
-                plain = self._plain_row(held, row_number)
-                if plain is None:
-                    self.write_row(xf, held, row_number)
-                else:
-                    xf.flush()
-                    this.out.write(plain.encode())
-            if self.stream is not None:
-                xf.flush()
-                for part in self.stream.parts:
-                    this.out.write(part)
+                while waiting and waiting[0].first_row <= row_number:
+                    self._write_stream(xf, waiting.popleft(), before=row_number)
+                self.write_row(xf, held, row_number)
+            for one in waiting:
+                self._write_stream(xf, one)
         this.xf.send(None)
 
-    def _plain_row(self, held: Iterable[Any], row_idx: int) -> str | None:
-        """A row of texts and numbers as XML, a third of the library's time; None for another."""
-        cells = []
-        for cell in held:
-            told = self._plain_cell(cell)
-            if told is None:
-                return None
-            cells.append(told)
-        attributes = "".join(f' {key}="{value}"' for key, value in self._of_row(row_idx).items())
-        return f"<row{attributes}>{''.join(cells)}</row>"
-
-    @staticmethod
-    def _plain_cell(cell: Any) -> str | None:
-        kind, value = cell.data_type, cell._value  # noqa: SLF001 - as the library reads them
-        if kind not in _PLAIN_KINDS or cell.hyperlink:
-            return None
-        style = f' s="{cell.style_id}"' if cell.has_style else ""
-        head = f'<c r="{get_column_letter(cell.column)}{cell.row}"{style}'
-        if value is None or value == "":
-            return f'{head} t="{_PLAIN_KINDS[kind]}"/>'
-        if kind == "n":
-            return f'{head} t="n"><v>{safe_string(value)}</v></c>'
-        if not isinstance(value, str):
-            return None
-        kept = ' xml:space="preserve"' if value != value.strip() else ""
-        return f'{head} t="inlineStr"><is><t{kept}>{escape(value, quote=False)}</t></is></c>'
+    def _write_stream(self, xf: Any, stream: RowStream, *, before: int = ROWS_MAX + 1) -> None:
+        this: Any = self
+        if stream.last_row >= before:
+            msg = f"{this.ws.title} has cells in row {before}, which is written straight"
+            raise Defect(msg)
+        xf.flush()
+        for part in stream.parts:
+            this.out.write(part)
 
     def _of_row(self, row_idx: int) -> dict[str, str]:
         this: Any = self

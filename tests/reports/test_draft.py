@@ -16,7 +16,6 @@ from recon.money import MINOR_UNITS_MAX
 from reports import matched_sheet
 from reports.ageing import BUCKETS
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
-from reports.listing import put_list, rows_of
 from reports.plain_text import TEXT_CHARACTERS_MAX, cell_text, plain
 from reports.totals import rows_on_sheets
 from reports.workbook_check import minor_units_of
@@ -26,20 +25,6 @@ def read_back(draft: Draft) -> Any:
     """The first sheet's values, by another library."""
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(draft.content()))
     return workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
-
-
-def cells_below_header(draft: Draft) -> list[Any]:
-    """The cells of the sheet Matched from its header on."""
-    sheet = openpyxl.load_workbook(io.BytesIO(draft.content()))["Matched"]
-    return [cell for row in sheet.iter_rows(min_row=4) for cell in row]
-
-
-def facts_of(cell: Any) -> tuple[object, ...]:
-    """What a cell says and how it looks."""
-    says = (cell.coordinate, cell.value, cell.data_type, cell.number_format)
-    looks = (cell.font.color.rgb, cell.alignment.indent, cell.alignment.horizontal)
-    line = cell.border.bottom and cell.border.bottom.style
-    return (*says, *looks, cell.quotePrefix, cell.protection.locked, line)
 
 
 @settings(max_examples=60)
@@ -162,17 +147,3 @@ def test_a_formula_keeps_the_engines_value_as_it_was_given() -> None:
     draft.money_formula(sheet, (1, 2), ("1+1", 10**16, "EUR"))
 
     assert read_back(draft)[0] == [float(Decimal("999999999999.99")), "100000000000000.00"]
-
-
-def test_rows_written_the_fast_way_equal_rows_written_the_slow_way(figures: NightFigures) -> None:
-    """Two ways to write a row, one sheet: values, types, formats and locks are the same."""
-    rows = rows_on_sheets(figures)
-    fast, slow = Draft(timezone="UTC"), Draft(timezone="UTC")
-    fast_sheet, slow_sheet = fast.sheet("Matched"), slow.sheet("Matched")
-    matched_sheet.draw_matched(fast, fast_sheet, figures=figures, rows=rows)
-    matches = rows_of(next(figures.matches.batches()))
-    put_list(slow, slow_sheet, columns=matched_sheet.COLUMNS, rows=matches, top=4)
-    facts = [list(map(facts_of, cells_below_header(draft))) for draft in (fast, slow)]
-
-    assert len(matches) == rows.matched.count == 48
-    assert facts[0] == facts[1]

@@ -10,13 +10,11 @@ from typing import Any
 
 import openpyxl
 import pytest
-from defusedxml import ElementTree
 
 from recon.figures import NightFigures, matched_of
 from recon.matching.result import BREAK_COLUMNS
 from recon.model import Verdict
-from reports import package
-from reports.workbook import SHEETS, drawn, write_workbook
+from reports.workbook import SHEETS, write_workbook
 from tests.reports.drawn_sheets import content_of, values_of, words_on
 
 Build = Callable[..., NightFigures]
@@ -377,31 +375,3 @@ def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: 
     assert write_workbook(figures, wanted) == tmp_path / "night-v2.xlsx"
     assert write_workbook(later, wanted) == tmp_path / "night-v3.xlsx"
     assert wanted.read_bytes() == b"signed"
-
-
-def test_rows_written_straight_are_those_that_the_library_writes(
-    figures: NightFigures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cell by cell the same place, style, kind and content on every sheet."""
-    straight = drawn(figures).content()
-    monkeypatch.setattr(package._SheetWriter, "_plain_row", lambda *_: None)
-    by_library = drawn(figures).content()
-
-    assert sheet_cells(straight) == sheet_cells(by_library)
-    assert len(sheet_cells(straight)) > 1000
-
-
-def sheet_cells(content: bytes) -> list[tuple[str, str, dict[str, str], str]]:
-    """Part, row's attributes, cell's attributes and text of every cell."""
-    found = []
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/sheet"):
-                for row in ElementTree.fromstring(archive.read(name)).iter(f"{MAIN}row"):
-                    cells = row.iter(f"{MAIN}c")
-                    told = str(sorted(row.attrib.items()))
-                    found += [(name, told, {**c.attrib}, "|".join(c.itertext())) for c in cells]
-    return found
-
-
-MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
