@@ -1,9 +1,11 @@
 """The hidden `_run` sheet: which run this is, and what a workbook that comes back is checked by."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recon.errors import OutputError
 from recon.figures import MatchedFile, NightFigures
 from recon.resolutions import RESOLUTIONS, SCOPES
 from reports.draft import Draft
@@ -12,6 +14,7 @@ from reports.totals import Rows
 
 TITLE = "_run"
 BESIDE = "matched_file_"
+_BESIDE = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
 SCHEMA_VERSION = 3
 LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
 FIRST_LIST_COLUMN = 4
@@ -65,9 +68,17 @@ def beside_facts(beside: Sequence[MatchedFile]) -> dict[str, str]:
 
 
 def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
-    """Rows, SHA-256 and name of every file that stands beside a workbook."""
-    told = [value.split(" ", 2) for name, value in facts.items() if name.startswith(BESIDE)]
-    return [(int(rows), digest, name) for rows, digest, name in told]
+    """Rows, SHA-256 and name of every file that stands beside a workbook.
+
+    Raises:
+        OutputError: what stands there is no name of a file of the same folder.
+    """
+    told = [value for name, value in facts.items() if name.startswith(BESIDE)]
+    named = [_BESIDE.fullmatch(value) for value in told]
+    if None in named:
+        msg = "the workbook's hidden sheet does not name files beside it: it is not one of ours"
+        raise OutputError(msg)
+    return [(int(each[1]), each[2], each[3]) for each in named if each is not None]
 
 
 def keys_digest(keys: Any) -> str:

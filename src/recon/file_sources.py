@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from recon.privacy.this_machine import is_loopback
+
 SFTP = "sftp"
 S3 = "s3"
 
@@ -16,6 +18,8 @@ _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _ENDPOINT = re.compile(
     r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?/?"
 )
+_FILE_NAME = re.compile(r"(?!\.)[^/\\*?\x00-\x1f\x7f]+")
+"""One file of a folder, not hidden; its name leads nowhere else."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 
 
@@ -68,8 +72,19 @@ class RemoteSource(BaseModel):
     @field_validator("endpoint")
     @classmethod
     def _storage(cls, endpoint: str) -> str:
-        if endpoint and _ENDPOINT.fullmatch(endpoint) is None:
+        if not endpoint:
+            return endpoint
+        if _ENDPOINT.fullmatch(endpoint) is None:
             msg = "is no address of a storage such as https://s3.example.com:9000"
+            raise ValueError(msg)
+        parts = urlsplit(endpoint)
+        try:
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            msg = "has a port that does not exist"
+            raise ValueError(msg) from None
+        if parts.scheme == "http" and not is_loopback(host):
+            msg = "must be https: over http everybody on the way reads the files and the key's id"
             raise ValueError(msg)
         return endpoint
 
@@ -118,7 +133,7 @@ class ExpectedFile(BaseModel):
     @classmethod
     def _known_placeholders(cls, name: str) -> str:
         unknown = set(_PLACEHOLDER.findall(name)) - {"{date}", "{yyyymmdd}"}
-        if unknown or "/" in name or "*" in name:
+        if unknown or not _FILE_NAME.fullmatch(name):
             msg = "is no name of one file; it may hold {date} and {yyyymmdd}"
             raise ValueError(msg)
         return name

@@ -9,12 +9,12 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from recon.errors import ConfigurationError
+from recon.privacy.this_machine import is_loopback
 
 DEADLINE_SECONDS = 60.0
 """For all addresses of one message together; they are tried side by side."""
@@ -159,7 +159,8 @@ def _refuse_unsafe(service: Any, *, scheme: str, address: str) -> None:
     if not secure:
         msg = f"{scheme} is no service of mail or webhooks"
         raise ConfigurationError(msg)
-    if _is_loopback(_host_of(service, address=address)):
+    host = _host_of(service, address=address)
+    if host == "localhost" or is_loopback(host):
         return
     if scheme in plain - secure or getattr(service, "secure_mode", "") == "insecure":
         better = " or ".join(sorted(secure))
@@ -177,13 +178,6 @@ def _names(declared: str | tuple[str, ...] | None) -> set[str]:
 def _host_of(service: Any, *, address: str) -> str:
     """The host that is called; of mail it may be another than that of the address."""
     return getattr(service, "smtp_host", None) or urlsplit(address).hostname or ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _shown(service: Any, *, address: str) -> str:

@@ -5,10 +5,12 @@ checkout in an editable install), overlaid key by key by the same-named files in
 `RECON_CONFIG_DIR`. The environment is an argument, never read here from the process.
 """
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -22,12 +24,17 @@ from recon.limits import Limits, limits_of
 from recon.mistakes import problems_of
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
+from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
 from recon.request_ids import RequestIds
 from recon.retention import Retention, retention_of
 from recon.rules import Rules, ZoneText
 from recon.settlement_folder import SettlementFolder
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
+_ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
+"""Both ids become part of file names, so neither may lead out of a folder."""
+_LINE_MARKS = str.maketrans("", "", "\n\r\t")
+"""What a text of several lines may hold that cannot be printed."""
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
@@ -239,7 +246,7 @@ def load_settings(environment: Mapping[str, str]) -> Settings:
     accounts = _accounts(load_tables("merchants", config_dir=config_dir))
     settings = Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
-        gateway_base_url=_required(environment, "RECON_GATEWAY_BASE_URL"),
+        gateway_base_url=_address(environment, "RECON_GATEWAY_BASE_URL"),
         sign_keys=SignKeys.read(environment, accounts=accounts),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
         gateway=_checked(
@@ -303,6 +310,13 @@ def _accounts(tables: Tables) -> dict[str, AccountSettings]:
         named = ", ".join(unknown) or "accounts"
         msg = f'merchants.toml: {named}: only tables [accounts."<merchant>/<account>"] stand here'
         raise ConfigurationError(msg)
+    for key in accounts:
+        if _ACCOUNT_KEY.fullmatch(key) is None:
+            msg = (
+                f'merchants.toml: accounts."{printable(key)}": must be "<merchant>/<account>", '
+                "each 1 to 50 letters, digits and . _ - that begin with a letter or digit"
+            )
+            raise ConfigurationError(msg)
     return {
         key: _checked(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
         for key, value in accounts.items()
@@ -329,13 +343,23 @@ def _required(environment: Mapping[str, str], name: str) -> str:
     return environment[name]
 
 
+def _address(environment: Mapping[str, str], name: str) -> str:
+    address = _required(environment, name)
+    try:
+        _ = urlsplit(address).port
+    except ValueError:
+        msg = f"the environment variable {name} is no address such as https://host:443/path"
+        raise ConfigurationError(msg) from None
+    return address
+
+
 def _read_toml(path: Path) -> Tables:
     """The tables of a file; none when the file does not exist."""
     try:
         if path.stat().st_size > CONFIG_FILE_BYTES_MAX:
             msg = f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes"
             raise ConfigurationError(msg)
-        return tomllib.loads(path.read_bytes().decode())
+        text = path.read_bytes().decode()
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -344,6 +368,37 @@ def _read_toml(path: Path) -> Tables:
     except UnicodeDecodeError as error:
         msg = f"{path} is not UTF-8 (byte {error.start})"
         raise ConfigurationError(msg) from error
+    try:
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         msg = f"{path} is not valid TOML: {error}"
         raise ConfigurationError(msg) from error
+    except RecursionError:
+        msg = f"{path}: {_deepest(text)} is nested deeper than any setting"
+        raise ConfigurationError(msg) from None
+    for key in _unprintable(tables):
+        msg = f"{path}: {printable(key)} holds a character that cannot be printed; take it out"
+        raise ConfigurationError(msg)
+    return tables
+
+
+def _deepest(text: str) -> str:
+    """Key and line with the most brackets, for a file that could not be read to its end."""
+    lines = text.splitlines()
+    deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
+    key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
+    return f"{printable(key) or 'what'} (line {deepest + 1})"
+
+
+def _unprintable(tables: Tables) -> Iterator[str]:
+    """Keys of texts that no path, log or table could hold; keys that are no such text too."""
+    waiting: list[tuple[str, Any]] = [("", tables)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and not value.translate(_LINE_MARKS).isprintable():
+            yield key
+        elif isinstance(value, list):
+            waiting += [(f"{key} #{at}", part) for at, part in enumerate(value, start=1)]
+        elif isinstance(value, dict):
+            yield from (f"{key}.{name}".lstrip(".") for name in value if not name.isprintable())
+            waiting += [(f"{key}.{name}".lstrip("."), part) for name, part in value.items()]

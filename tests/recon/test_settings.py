@@ -228,3 +228,65 @@ def test_every_bundled_file_is_readable() -> None:
 
     assert {"gateway", "merchants", "rules"} <= names
     assert all(isinstance(load_tables(name, config_dir=None), dict) for name in names)
+
+
+@pytest.mark.parametrize("name", ["rules", "gateway", "merchants", "limits", "approvers"])
+@pytest.mark.parametrize(
+    "nested",
+    ["[" * 5_000 + "]" * 5_000, "{b = " * 3_000 + "1" + "}" * 3_000],
+    ids=["list", "table"],
+)
+def test_a_file_that_is_nested_too_deeply_is_named(
+    environment: dict[str, str], config_dir: Path, name: str, nested: str
+) -> None:
+    """Its file, key and line are told; the reader's own limit never shows as a defect."""
+    (config_dir / f"{name}.toml").write_text(f"# ours\n\nlayouts = {nested}\n")
+    with pytest.raises(ConfigurationError, match=rf"{name}.toml: layouts \(line 3\) is nested"):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["100042/../..", "../x/1", "100042/..", "100042", "100042/", "100042/a/b", "./.", "100042/a b"],
+)
+def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(
+    environment: dict[str, str], config_dir: Path, key: str
+) -> None:
+    """Both ids become part of file names: a path in one would lead out of the reports folder."""
+    (config_dir / "merchants.toml").write_text(MERCHANTS.replace("100042/100042001", key))
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(environment)
+    assert f'merchants.toml: accounts."{key}": must be "<merchant>/<account>"' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (MERCHANTS.replace("/srv/recon/inbox", "/srv/a\\u0000b"), ".inbox"),
+        (MERCHANTS.replace("Northwind", "Acme\\u202e"), ".name"),
+        (MERCHANTS.replace("100042001", "1\\u0000"), "accounts.100042/1\\u0000"),
+    ],
+    ids=["path", "name", "key"],
+)
+def test_what_no_path_or_table_could_hold_is_refused_by_its_key(
+    environment: dict[str, str], config_dir: Path, text: str, key: str
+) -> None:
+    """Zero bytes and invisible characters; a query on several lines is fine."""
+    (config_dir / "merchants.toml").write_text(text)
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(environment)
+    assert f"{key} holds a character that cannot be printed" in str(refused.value)
+    several = MERCHANTS.replace('"select * from entries"', "'''select *\n\tfrom entries'''")
+    (config_dir / "merchants.toml").write_text(several)
+    assert list(load_settings(environment).accounts) == ["100042/100042001"]
+
+
+@pytest.mark.parametrize(
+    "address", ["https://g.example:abc", "https://g.example:99999", "https://[::1"]
+)
+def test_a_gateway_address_with_an_impossible_port_is_named(
+    environment: dict[str, str], address: str
+) -> None:
+    """Whoever reads it first would otherwise stop with a defect."""
+    with pytest.raises(ConfigurationError, match="RECON_GATEWAY_BASE_URL is no address"):
+        load_settings(environment | {"RECON_GATEWAY_BASE_URL": address})

@@ -1,9 +1,9 @@
 """Which addresses may be called or sent to a shopper: https, or http to this machine."""
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from recon.gateway_client.errors import AddressError
+from recon.privacy.this_machine import is_loopback
 
 VERSION_OF_EVERY_CALL = "/v1"
 
@@ -50,11 +50,3 @@ def is_private_way(url: str) -> bool:
     return bool(host) and (
         parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is a literal address of this machine; names prove nothing."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

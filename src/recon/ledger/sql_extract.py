@@ -96,7 +96,7 @@ def extract(
 def _url(address: str) -> URL:
     try:
         return make_url(address)
-    except SQLAlchemyError:
+    except (SQLAlchemyError, ValueError):  # a port that is no number is a ValueError
         msg = "the ledger's address is not a database URL such as postgresql+psycopg://host/books"
         raise ConfigurationError(msg) from None
 

@@ -23,9 +23,9 @@ from recon.foreign_bytes.table_schema import Grammar
 from recon.foreign_bytes.text_cells import is_fit
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.queries import KeyAnswers, ask
-from recon.gateway_client.addresses import is_loopback
 from recon.model import Answer, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
+from recon.privacy.this_machine import is_loopback
 from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction

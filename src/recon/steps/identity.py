@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from recon.approvers import Approver, person_key
 from recon.errors import ConfigurationError, UsageError
-from recon.gateway_client.addresses import is_loopback
 from recon.keys import key_of_file
+from recon.privacy.this_machine import is_loopback
 from recon.steps.environment import Environment
 from recon.store import approval_rows
 from recon.store.approval_rows import Word

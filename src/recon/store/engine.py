@@ -150,7 +150,7 @@ def parse_url(database_url: str) -> URL:
     """
     try:
         url = make_url(database_url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # a port that is no number is a ValueError
         msg = "RECON_DATABASE_URL is not a URL such as sqlite:////var/lib/recon/recon.sqlite"
         raise ConfigurationError(msg) from error
     backend = url.get_backend_name()

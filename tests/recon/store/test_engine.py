@@ -150,6 +150,7 @@ def test_a_locked_database_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     ("url", "words"),
     [
         ("not a url", "not a URL"),
+        ("postgresql://h:abc/db", "not a URL"),
         ("sqlite://", "SQLite file or PostgreSQL"),
         ("mysql://h/d", "SQLite file or PostgreSQL"),
     ],
