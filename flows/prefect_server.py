@@ -26,6 +26,7 @@ from pathlib import Path
 import psutil
 
 from recon.errors import OutputError, ReconError, UsageError
+from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
 
 STARTUP_TIMEOUT_SECONDS = 120
 HEALTH_CHECK_TIMEOUT_SECONDS = 2
@@ -113,7 +114,7 @@ def start_server(
     command = [sys.executable, "-m", "prefect", "server", "start"]
     command += ["--host", LOOPBACK, "--port", str(port), "--ui" if with_ui else "--no-ui"]
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_folder(home)
         _make_password(home)
         ours = {
             **prefect_variables(home, api_url=f"{url}/api"),
@@ -121,7 +122,7 @@ def start_server(
             **(variables or {}),
         }
         _end_left_behind(home / PID_FILE)
-        with (home / SERVER_LOG).open("wb") as log:
+        with open(home / SERVER_LOG, "wb", opener=for_owner) as log:
             # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter, no foreign argument
                 command,
@@ -130,9 +131,10 @@ def start_server(
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                umask=STRANGERS,
             )
         owner = identity_of(os.getpid())
-        (home / PID_FILE).write_text(f"{identity_of(process.pid)}\n{owner}\n")
+        write_result(home / PID_FILE, f"{identity_of(process.pid)}\n{owner}\n")
     except OSError as error:
         msg = f"Prefect's folder {home} cannot be written ({error.strerror}); nothing was started"
         raise OutputError(msg) from error

@@ -30,6 +30,7 @@ from flows.prefect_server import (
     without_prefect,
 )
 from recon.errors import ReconError, UsageError
+from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
 
 ROOT = Path(__file__).parents[1]
 WORK_POOL = "recon"
@@ -53,7 +54,7 @@ def start(folder: Path, *, port: int) -> None:
     if _running(folder):
         msg = f"the programs of {folder} run already: `make stop` ends them"
         raise UsageError(msg)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     try:
         _start_all(folder, port=port)
     except BaseException:
@@ -122,7 +123,7 @@ def _start(
     folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> None:
     """Start a program of ours in the background and write down which it is."""
-    with (folder / f"{name}.log").open("wb") as log:
+    with open(folder / f"{name}.log", "wb", opener=for_owner) as log:
         process = subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
@@ -131,6 +132,7 @@ def _start(
             stdout=log,
             stderr=log,
             start_new_session=True,
+            umask=STRANGERS,
         )
     _write_down(folder, name=name, pid=process.pid)
 
@@ -138,7 +140,7 @@ def _start(
 def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
     """Run a command of ours to its end."""
     log = folder / "commands.log"
-    with log.open("ab") as output:
+    with open(log, "ab", opener=for_owner) as output:
         ended = subprocess.run(  # noqa: S603 - programs of this environment
             command,
             cwd=ROOT,
@@ -147,6 +149,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
             stdout=output,
             stderr=output,
             timeout=COMMAND_TIMEOUT_SECONDS,
+            umask=STRANGERS,
             check=False,
         )
     if ended.returncode != 0:
@@ -156,7 +159,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
 
 def _write_down(folder: Path, *, name: str, pid: int) -> None:
     entries = [*_written(folder), {"name": name, "process": identity_of(pid)}]
-    (folder / PROCESSES).write_text(json.dumps(entries, indent=2))
+    write_result(folder / PROCESSES, json.dumps(entries, indent=2))
 
 
 def _written(folder: Path) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from recon.durable import flush_folder
 from recon.errors import OutputError
+from recon.privacy.own_files import GROUP
 
 VERSIONS_MAX = 99
 
@@ -39,7 +40,7 @@ def written_in_place(write: Callable[[BinaryIO], None], *, path: Path) -> Path:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        staged.chmod(0o640)
+        staged.chmod(GROUP)
         target = _free_name(path, like=staged)
         if target.exists():
             staged.unlink()

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from recon.errors import ConfigurationError, OutputError
+from recon.privacy.own_files import make_folder
 
 PROGRAMS = ("soffice", "pdftoppm", "pdftotext")
 CONVERT_SECONDS_MAX = 120
@@ -116,7 +117,7 @@ def picture_the_documents(reports: Path, *, folder: Path) -> list[Path]:
         raise ConfigurationError(msg)
     with tempfile.TemporaryDirectory() as scratch:
         drawn = draw_pictures(workbooks[-1], folder=Path(scratch))
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return [
             Path(shutil.copy(pages[0], folder / f"sheet-{sheet.lower().replace(' ', '-')}.png"))
             for sheet, pages in drawn.items()

@@ -3,10 +3,12 @@
 A mistake is told by its key and what must stand there, never with the value: it may be a secret.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
+
+from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
 
 UNKNOWN_KEY = "unknown table or key"
 
@@ -63,6 +65,10 @@ WRITTEN = {
 """Key, or table of freely named keys -> how it is written."""
 
 
+_LINE_MARKS = str.maketrans("", "", "\n\r\t")
+"""What a text of several lines may hold that cannot be printed."""
+
+
 def problems_of(error: ValidationError, *, source: str) -> str:
     """Every mistake of a file in one sentence, each with its key, never with its value."""
     told = [": ".join(filter(None, each)) for each in mistakes_of(error)]
@@ -96,3 +102,25 @@ def _words(problem: Mapping[str, Any]) -> str:
         return _WORDS[kind].format_map(figures)
     words = _KINDS.get(kind.partition("_")[0])
     return words or str(problem["msg"]).removeprefix("Value error, ")
+
+
+def deepest_key(text: str) -> str:
+    """Key and line with the most brackets, for a file that could not be read to its end."""
+    lines = text.splitlines()
+    deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
+    key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
+    return f"{printable(key) or 'what'} (line {deepest + 1})"
+
+
+def unprintable_keys(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Keys of texts that no path, log or table could hold; keys that are no such text too."""
+    waiting: list[tuple[str, Any]] = [("", tables)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and not value.translate(_LINE_MARKS).isprintable():
+            yield key
+        elif isinstance(value, list):
+            waiting += [(f"{key} #{at}", part) for at, part in enumerate(value, start=1)]
+        elif isinstance(value, dict):
+            yield from (f"{key}.{name}".lstrip(".") for name in value if not name.isprintable())
+            waiting += [(f"{key}.{name}".lstrip("."), part) for name, part in value.items()]

@@ -7,7 +7,7 @@ checkout in an editable install), overlaid key by key by the same-named files in
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -21,10 +21,10 @@ from recon.file_layouts import FileLayout
 from recon.file_sources import ExpectedFile, RemoteSource
 from recon.keys import OwnSignKey, SignKeys, given, secret_of
 from recon.limits import Limits, limits_of
-from recon.mistakes import problems_of
+from recon.mistakes import deepest_key, problems_of, unprintable_keys
 from recon.night_schedule import NightSchedule
 from recon.notices import Notice, notices_of
-from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
+from recon.privacy.shown_text import printable
 from recon.request_ids import RequestIds
 from recon.retention import Retention, retention_of
 from recon.rules import Rules, ZoneText
@@ -33,8 +33,6 @@ from recon.settlement_folder import SettlementFolder
 CONFIG_FILE_BYTES_MAX = 1_048_576
 _ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 """Both ids become part of file names, so neither may lead out of a folder."""
-_LINE_MARKS = str.maketrans("", "", "\n\r\t")
-"""What a text of several lines may hold that cannot be printed."""
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
 """Files that describe the gateway's interface; each is a layer `base` and others above it."""
@@ -374,31 +372,9 @@ def _read_toml(path: Path) -> Tables:
         msg = f"{path} is not valid TOML: {error}"
         raise ConfigurationError(msg) from error
     except RecursionError:
-        msg = f"{path}: {_deepest(text)} is nested deeper than any setting"
+        msg = f"{path}: {deepest_key(text)} is nested deeper than any setting"
         raise ConfigurationError(msg) from None
-    for key in _unprintable(tables):
+    for key in unprintable_keys(tables):
         msg = f"{path}: {printable(key)} holds a character that cannot be printed; take it out"
         raise ConfigurationError(msg)
     return tables
-
-
-def _deepest(text: str) -> str:
-    """Key and line with the most brackets, for a file that could not be read to its end."""
-    lines = text.splitlines()
-    deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
-    key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
-    return f"{printable(key) or 'what'} (line {deepest + 1})"
-
-
-def _unprintable(tables: Tables) -> Iterator[str]:
-    """Keys of texts that no path, log or table could hold; keys that are no such text too."""
-    waiting: list[tuple[str, Any]] = [("", tables)]
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, str) and not value.translate(_LINE_MARKS).isprintable():
-            yield key
-        elif isinstance(value, list):
-            waiting += [(f"{key} #{at}", part) for at, part in enumerate(value, start=1)]
-        elif isinstance(value, dict):
-            yield from (f"{key}.{name}".lstrip(".") for name in value if not name.isprintable())
-            waiting += [(f"{key}.{name}".lstrip("."), part) for name, part in value.items()]

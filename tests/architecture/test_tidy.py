@@ -62,6 +62,8 @@ BANNED_FIRST_WORDS = frozenset({"handle", "manage"})
 BANNED_WHOLE_NAMES = frozenset({"data", "item", "process", "exception", "get_data", "Transaction"})
 """Words that need a qualifier: which one? (A function `transaction` opens one of the database.)"""
 
+MAKES_FILES = frozenset({"mkdir", "makedirs", "write_text", "write_bytes", "touch"})
+
 Rule = Callable[[str, ast.Module], Iterator[str]]
 
 
@@ -252,7 +254,28 @@ def shadowing_files(path: str, tree: ast.Module) -> Iterator[str]:
         yield f"{path} would shadow the module {name}"
 
 
+def open_files(path: str, tree: ast.Module) -> Iterator[str]:
+    """Files and folders of ours are made in one way, which closes them under any umask."""
+    if path == "src/recon/privacy/own_files.py":
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name, given = terminal_name(node.func), {word.arg for word in node.keywords}
+        modes = [part.value for part in node.args if isinstance(part, ast.Constant)]
+        writes = any(isinstance(mode, str) and re.fullmatch("[wxa]b?", mode) for mode in modes)
+        opened = name == "open" and writes and "opener" not in given
+        if name in MAKES_FILES or (opened and not _of_an_archive(node.func)):
+            yield f"{path}:{node.lineno} makes a file or folder past privacy.own_files"
+
+
+def _of_an_archive(function: ast.expr) -> bool:
+    """A part of a zip archive is no file of the disk."""
+    return isinstance(function, ast.Attribute) and "archive" in ast.unparse(function)
+
+
 RULES: tuple[Rule, ...] = (
+    open_files,
     long_functions,
     long_modules,
     missing_docstrings,
@@ -268,6 +291,10 @@ RULES: tuple[Rule, ...] = (
 
 DOCSTRING = '"""Why this stands here."""\n'
 BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
+    (open_files, "src/recon/a.py", "folder.mkdir(parents=True)\n"),
+    (open_files, "src/recon/a.py", "path.write_text('a')\n"),
+    (open_files, "src/recon/a.py", "with path.open('x') as file: ...\n"),
+    (open_files, "src/recon/a.py", "with open(path, 'w', encoding='utf-8') as file: ...\n"),
     (long_functions, "src/recon/a.py", "def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
     (long_functions, "src/recon/a.py", "async def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
     (long_modules, "src/recon/a.py", "x = 1\n" * (MODULE_LINES_MAX + 1)),
@@ -301,6 +328,8 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (shadowing_files, "tasks/prefect.py", ""),
 )
 GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
+    (open_files, "src/recon/a.py", "with open(path, 'w', opener=for_group) as file: ...\n"),
+    (open_files, "src/recon/a.py", "with path.open('rb') as file: ...\n"),
     (long_functions, "src/recon/a.py", "def f():\n" + "    x = 1\n" * (FUNCTION_LINES_MAX - 1)),
     (long_modules, "src/recon/a.py", "x = 1\n" * MODULE_LINES_MAX),
     (missing_docstrings, "src/recon/a.py", DOCSTRING),

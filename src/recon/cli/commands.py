@@ -33,6 +33,7 @@ from recon.cli import (
 )
 from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.speaking import complain, say
+from recon.privacy.own_files import keep_strangers_out
 
 DEBUG_OPTION = "--debug"
 
@@ -135,6 +136,7 @@ def _recon(
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
+    keep_strangers_out()
     words = sys.argv[1:] if words is None else list(words)
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recon.errors import ConfigurationError, OutputError, UsageError
+from recon.privacy.own_files import make_folder, write_result
 
 ORDERS_DEFAULT = 2_000
 SEED_DEFAULT = 42
@@ -141,7 +142,7 @@ def folder_at(path: Path) -> DemoFolder:
     folder = DemoFolder(root)
     try:
         for made in (folder.root, folder.config, folder.inbox, folder.settlement, folder.reports):
-            made.mkdir(parents=True, exist_ok=True)
+            make_folder(made)
     except OSError as error:
         msg = f"the demo's folder {root} cannot be made ({error.strerror}); choose another by --dir"
         raise OutputError(msg) from error
@@ -209,7 +210,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        write_result(part, text)
         part.replace(path)
     except OSError as error:
         msg = f"{path} cannot be written ({error.strerror}); make {path.parent} writable"

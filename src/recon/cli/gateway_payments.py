@@ -17,11 +17,11 @@ from recon.cli.choices import Account, Merchant
 from recon.cli.private_files import checked, read_private
 from recon.cli.speaking import say
 from recon.cli.tables import AsJson, show_json
+from recon.privacy.own_files import for_owner
 
 EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
 NOT_KNOWN_EXIT_CODE = 4
 CARD_FIELDS = ("card", "expiration_month", "expiration_year", "security_code")
-PAGE_MODE = 0o600
 
 OrderNo = Annotated[str, typer.Argument(help="A new order number.")]
 Currency = Annotated[str, typer.Option(help="Such as EUR.")]
@@ -96,8 +96,8 @@ def checkout(
     payment = checked(HostedPayment, given | {"return_url": return_url})
     result = start_payment(payment, place=place, clock=system_clock)
     if page is not None and result.page:
-        page.touch(mode=PAGE_MODE)
-        page.write_bytes(result.page)
+        with open(page, "wb", opener=for_owner) as file:
+            file.write(result.page)
     _tell(result, as_json=as_json)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.speaking import say
+from recon.privacy.own_files import write_result
 
 DIFFERS_EXIT_CODE = 1
 
@@ -36,7 +37,7 @@ def deployments(
     config_dir = config_dir_of(os.environ)
     retention = retention_of(load_tables("retention", config_dir=config_dir))
     if not check:
-        out.write_text(text_of(accounts, retention=retention), encoding="utf-8")
+        write_result(out, text_of(accounts, retention=retention))
         say(f"{out}: {len(accounts)} accounts. Now: prefect --no-prompt deploy --all")
         return
     if not out.is_file():
@@ -56,7 +57,7 @@ def pool(
     """Write the template of the work pool: a run cannot bring a program, variables or a folder."""
     from flows.deployments import WORK_POOL, pool_text
 
-    out.write_text(pool_text(), encoding="utf-8")
+    write_result(out, pool_text())
     create = f"prefect work-pool create {WORK_POOL} --type process --overwrite"
     say(f"{out}: now: {create} --base-job-template {out}")
 

@@ -20,6 +20,7 @@ from recon.foreign_bytes.raw_table import refuse
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.order_file.spooled_file import SpooledFile
 from recon.order_file.typed_parts import EveryColumn
+from recon.privacy.own_files import make_folder
 from recon.privacy.shown_text import scrubbed
 
 KEPT_MODE = 0o600
@@ -76,7 +77,7 @@ def _write(place: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
     """The pieces under a name that appears when all of them are on the disk."""
     part = place.with_name(f".{place.name}.part")
     try:
-        place.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_folder(place.parent, mode=FOLDER_MODE)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
         with os.fdopen(descriptor, "wb") as out:

@@ -25,6 +25,7 @@ from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.queries import KeyAnswers, ask
 from recon.model import Answer, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
+from recon.privacy.own_files import make_folder
 from recon.privacy.this_machine import is_loopback
 from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
@@ -151,7 +152,7 @@ def _make_reports(run: Run, *, environment: Environment) -> None:
     """The folder in which the head of the history is noted before anything is sent."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     try:
-        account.reports.mkdir(parents=True, exist_ok=True)
+        make_folder(account.reports)
     except OSError as error:
         msg = (
             f"the reports folder {account.reports} cannot be made ({error.strerror}); nothing was "

@@ -24,6 +24,7 @@ from recon.errors import (
     UsageError,
 )
 from recon.model import Mode, NightRequest, Part, StepSummary, Verdict
+from recon.privacy.own_files import make_folder
 from recon.steps.ending import ending_in_order
 from recon.steps.environment import Environment
 from recon.steps.ingest import ingest
@@ -233,7 +234,7 @@ def refuse_unwritable(folder: Path) -> None:
         FolderError: nothing can be written there.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with TemporaryFile(dir=folder):
             return
     except OSError as error:

@@ -3,7 +3,6 @@
 Both read one file and store nothing; neither needs a database or a gateway.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,12 +35,10 @@ from recon.order_file import (
 )
 from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
+from recon.privacy.own_files import for_owner
 from recon.privacy.shown_text import scrubbed
 from recon.settings import AccountSettings, FileSettings
 from recon.settlement.sealing import Seal
-
-MENDED_MODE = 0o600
-"""A mended file holds what the merchant wrote, payees too: for its owner only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +221,9 @@ def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
     return {code: format_minor_units(sums[code], currency=code) for code in sorted(sums)}
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, MENDED_MODE)
-
-
 def _write(place: Path, text: str) -> None:
     try:
-        with open(place, "x", encoding="utf-8", newline="", opener=_private) as file:
+        with open(place, "x", encoding="utf-8", newline="", opener=for_owner) as file:
             file.write(text)
     except FileExistsError:
         msg = f"{place} exists already; name another with --out"

@@ -29,6 +29,7 @@ from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, Severity, StepSummary, Verdict
+from recon.privacy.own_files import make_folder
 from recon.resolutions import KeptAnswer
 from recon.steps.environment import Environment
 from recon.steps.inputs import frozen_inputs, sources_of
@@ -273,7 +274,7 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         run = runs.get(connection, figures.run_id)
     wanted = workbook_path(run, environment=environment)
     try:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(wanted.parent)
         return workbooks.write(figures, wanted)
     except OSError as error:
         again = f"recon report --run {run.run_id}"

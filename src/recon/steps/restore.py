@@ -13,6 +13,7 @@ from typing import Any
 from recon.business_date import BusinessCalendar
 from recon.errors import HistoryBrokenError
 from recon.model import InstructionState
+from recon.privacy.own_files import make_folder
 from recon.steps.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
@@ -177,7 +178,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
         head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
     for account in environment.settings.accounts.values():
-        account.reports.mkdir(parents=True, exist_ok=True)
+        make_folder(account.reports)
         HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
     return len(waiting)
 

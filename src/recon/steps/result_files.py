@@ -30,6 +30,7 @@ from recon.matching.result import (
 from recon.matching.sources import Previous
 from recon.model import ControlTotal, Reject, SourceFile
 from recon.money import format_minor_units
+from recon.privacy.own_files import for_group, make_folder
 from recon.steps.csv_columns import csv_of, plain_text
 
 BREAKS = "breaks.csv"
@@ -80,7 +81,7 @@ def output_folder(folder: Path) -> Iterator[None]:
         FolderError: the folder cannot be made or written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         probe = _stage(folder, "probe", content="")
         probe.unlink()
     except OSError as error:
@@ -122,7 +123,7 @@ def publish(staged: Mapping[Path, Path]) -> None:
 def _stage(folder: Path, name: str, *, content: str) -> Path:
     path = folder / f"{_STAGED}{os.getpid()}-{name}"
     path.unlink(missing_ok=True)  # of a process long gone that had our number
-    with path.open("x", encoding="utf-8", newline="") as file:
+    with open(path, "x", encoding="utf-8", newline="", opener=for_group) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

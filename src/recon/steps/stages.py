@@ -5,6 +5,7 @@ cannot be written never stops a night.
 """
 
 import json
+import os
 import resource
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from recon.errors import ReconError
 from recon.model import StepSummary
 from recon.night_log import note
+from recon.privacy.own_files import make_folder, write_result
 from recon.steps.environment import Environment
 from recon.store import runs
 from recon.store.runs import Run
@@ -88,10 +90,10 @@ def _write(
 ) -> None:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     path = metrics_path(account.reports, run_id=run.run_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     document = {**of_run, "stages": [*_stages(path), figures]}
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_result(unfinished, json.dumps(document, indent=2) + "\n")
     unfinished.replace(path)
 
 
@@ -117,7 +119,11 @@ def _cpu_seconds() -> float:
 def _start_peak() -> None:
     """Let the highest memory be that of the stage; where that cannot be, it is the process's."""
     with suppress(OSError):
-        CLEAR_REFS.write_text(RESET_PEAK)
+        descriptor = os.open(CLEAR_REFS, os.O_WRONLY)  # the kernel's, none of our files
+        try:
+            os.write(descriptor, RESET_PEAK.encode())
+        finally:
+            os.close(descriptor)
 
 
 def _peak_bytes() -> int:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from recon.errors import NightHeldError, StoreError
+from recon.privacy.own_files import OWNER
 from recon.store.engine import Store
 
 LOCK_SPACE = 7_260_002
@@ -70,7 +71,7 @@ def _number_of(digest: bytes) -> int:
 
 @contextmanager
 def _file_lock(store: Store, *, name: str) -> Iterator[None]:
-    lock = FileLock(f"{store.path}.{name}.lock", thread_local=False)
+    lock = FileLock(f"{store.path}.{name}.lock", mode=OWNER, thread_local=False)
     try:
         lock.acquire(blocking=False)
     except Timeout as error:

@@ -18,6 +18,7 @@ from typing import Any
 
 from recon.durable import flush_folder
 from recon.errors import OutputError, SpillError
+from recon.privacy.own_files import make_folder
 
 FOLDER = "spill"
 REPLY, NOT_SENT = "reply", "not sent"
@@ -68,7 +69,7 @@ class Spill:
         """
         folder = self.places[0]
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder, mode=0o700)
             descriptor = os.open(folder / self._room, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
                 os.posix_fallocate(descriptor, 0, SPILL_BYTES_MAX)
@@ -177,7 +178,7 @@ def _digest(told: dict[str, Any]) -> str:
 
 def _write(room: Path, *, document: bytes) -> Path:
     """Into the room that was taken, where there is one; on the disk when this returns."""
-    room.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(room.parent, mode=0o700)
     descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(descriptor, 0o600)

@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 
+from recon.privacy.own_files import write_result
 from recon.store.history import GENESIS, Head
 
 FILE_NAME = "history-verified.json"
@@ -29,7 +30,7 @@ def keep_verified(folder: Path, head: Head) -> None:
     document = json.dumps({"sequence": head.sequence, "hash": head.hash})
     draft = folder / f"{FILE_NAME}.{os.getpid()}"
     try:
-        draft.write_text(document)
+        write_result(draft, document)
         draft.replace(folder / FILE_NAME)
     except OSError:
         draft.unlink(missing_ok=True)

@@ -142,3 +142,17 @@ def test_a_column_named_by_a_card_number_is_told_without_it(tmp_path: Path) -> N
     kept = everything(out).decode(errors="replace")
     assert "4929-78**-****-3877 paid" in kept
     assert CARD not in kept
+
+
+def test_a_night_of_a_worker_leaves_nothing_to_strangers(merchant: Merchant) -> None:
+    """Also where no command of ours set the umask: what a night itself makes is closed."""
+    merchant.drop("orders-1.csv", merchant.order(merchant.payments("captured")[0]))
+    before = os.umask(0)
+    try:
+        merchant.night(workbooks=workbooks())
+    finally:
+        os.umask(before)
+    made = [path for path in (merchant.folder / "reports").rglob("*") if path.is_file()]
+    made += merchant.folder.glob("*.lock")
+    assert len(made) > 2
+    assert [path.name for path in made if path.stat().st_mode & 0o027] == []

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from recon.privacy.own_files import write_result
 from recon.sandbox.sample_night.answer_key import answer_key
 from recon.sandbox.sample_night.night import SampleNight
 from recon.sandbox.sample_night.records import LEDGER_HEADER, ORDER_HEADER, LedgerLine, cells_of
@@ -143,6 +144,6 @@ def csv_text(header: Row, rows: Iterable[Row]) -> str:
 def _write_text(path: Path, text: str) -> Path:
     """Write a file whole or not at all: a reader never sees half of it."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="")
+    write_result(part, text, newline="")
     part.replace(path)
     return path

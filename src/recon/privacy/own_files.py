@@ -1,0 +1,56 @@
+"""How files and folders of ours are made: closed to strangers under any umask of the process."""
+
+import os
+from pathlib import Path
+
+OWNER = 0o600
+"""Of what holds secrets or what the merchant wrote: its owner only."""
+GROUP = 0o640
+"""Of results: the owner writes, the group of finance may read."""
+FOLDER = 0o750
+STRANGERS = 0o027
+"""What the group may not change, and nobody else do at all."""
+
+
+def keep_strangers_out() -> None:
+    """Take from every file that this process will make what strangers could do with it.
+
+    For programs of ours, and so for whatever their libraries write: databases, logs, caches.
+    """
+    os.umask(os.umask(STRANGERS) | STRANGERS)
+
+
+def make_folder(path: Path, *, mode: int = FOLDER) -> None:
+    """Make a folder and those above it that are not there; those that are stay as they are.
+
+    Args:
+        path: The folder.
+        mode: Its own; those above it get that of folders.
+
+    Raises:
+        OSError: one cannot be made, or a file stands there.
+    """
+    missing = [each for each in path.parents if not each.exists()]
+    for above in reversed(missing):
+        above.mkdir(mode=FOLDER, exist_ok=True)
+    path.mkdir(mode=mode, exist_ok=True)
+
+
+def for_group(path: str, flags: int) -> int:
+    """Opener of a result: what `open` takes as `opener`."""
+    return os.open(path, flags, GROUP)
+
+
+def for_owner(path: str, flags: int) -> int:
+    """Opener of what only its owner may read."""
+    return os.open(path, flags, OWNER)
+
+
+def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
+    """Write the text of a result, anew when there is one.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    with open(path, "w", encoding="utf-8", newline=newline, opener=for_group) as file:
+        file.write(text)

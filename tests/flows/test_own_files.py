@@ -1,0 +1,46 @@
+"""That a whole night of the command line leaves nothing open to strangers, whatever the umask."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon.privacy.own_files import STRANGERS
+
+pytestmark = pytest.mark.flow
+
+TIMEOUT_SECONDS = 240
+FILES_MIN = 20
+
+
+def made(folder: Path) -> Iterator[Path]:
+    """The folder and all that is in it."""
+    yield folder
+    yield from folder.rglob("*")
+
+
+def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path: Path) -> None:
+    """Every file and folder that a demo night makes: databases, logs, reports, Prefect's too."""
+    folder, scratch = tmp_path / "demo", tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    command = [sys.executable, "-c", "import sys; from recon.cli import main; sys.exit(main())"]
+    ended = subprocess.run(
+        [*command, "demo", "--dir", str(folder), "--orders", "300"],
+        env=os.environ | {"TMPDIR": str(scratch), "RECON_LOG_FILE": str(folder / "night.log")},
+        umask=0,
+        timeout=TIMEOUT_SECONDS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Workbook" in ended.stdout + ended.stderr, ended.stderr
+    modes = {
+        str(path.relative_to(tmp_path)): path.lstat().st_mode & 0o777
+        for path in made(folder)
+        if not path.is_symlink()
+    }
+    assert len(modes) > FILES_MIN
+    assert {name: oct(mode) for name, mode in modes.items() if mode & STRANGERS} == {}

@@ -1,0 +1,51 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon.privacy.own_files import (
+    for_group,
+    for_owner,
+    keep_strangers_out,
+    make_folder,
+    write_result,
+)
+
+
+def mode(path: Path) -> int:
+    """Who may do what."""
+    return path.stat().st_mode & 0o777
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    """A process that leaves so much open."""
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_files_and_folders_are_closed_to_strangers(umask: int, tmp_path: Path) -> None:
+    """0640 or 0600, 0750 or 0700: never more, and never so little that we could not go on."""
+    deep = tmp_path / "a" / "b"
+    make_folder(deep, mode=0o700)
+    make_folder(tmp_path / "a")  # what is there stays
+    write_result(deep / "result", "one")
+    write_result(deep / "result", "two")
+    for opener, name in ((for_group, "group"), (for_owner, "owner")):
+        with open(deep / name, "x", opener=opener) as file:
+            file.write("text")
+    results = 0o600 if umask == 0o077 else 0o640
+    assert (mode(deep), mode(deep.parent)) == (0o700, 0o700 if umask == 0o077 else 0o750)
+    assert [mode(deep / name) for name in ("result", "group", "owner")] == [results, results, 0o600]
+    assert (deep / "result").read_text() == "two"
+
+
+def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path: Path) -> None:
+    """Databases and logs of others obey the umask; a stricter one stays as strict."""
+    keep_strangers_out()
+    (tmp_path / "theirs").write_text("text")
+    (tmp_path / "folder").mkdir()
+    assert mode(tmp_path / "theirs") == (0o600 if umask == 0o077 else 0o640)
+    assert mode(tmp_path / "folder") == (0o700 if umask == 0o077 else 0o750)
