@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, Merchant
+from recon.cli.people import As, Code, code_of
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 files = typer.Typer(help="The files that nights took or refused, by account.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The file's name, as `recon file list` shows it.")]
-By = Annotated[str, typer.Option("--as", help="Who says it.")]
 Reason = Annotated[str, typer.Option(help="Why, in two words at least; kept in the history.")]
 
 
@@ -33,7 +33,9 @@ def listed(merchant: Merchant, account: Account) -> None:
 
 
 @files.command("again")
-def again(name: Name, merchant: Merchant, account: Account, *, by: By, reason: Reason) -> None:
+def again(
+    name: Name, merchant: Merchant, account: Account, *, by: As, reason: Reason, code: Code = ""
+) -> None:
     """Let the next night read a file once more though its content is known.
 
     For a file that is still in the inbox, after its layout or the rules were corrected. What it
@@ -44,12 +46,15 @@ def again(name: Name, merchant: Merchant, account: Account, *, by: By, reason: R
 
     place = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:
-        read_again(name, place=place, by=by, reason=reason, environment=environment)
+        given = code_of(by, code=code, environment=environment)
+        read_again(name, place=place, by=by, reason=reason, environment=environment, code=given)
     say(f"Noted: {name} is read again by the next night that finds it in the inbox.")
 
 
 @files.command("dismiss")
-def dismissed(name: Name, merchant: Merchant, account: Account, *, by: By, reason: Reason) -> None:
+def dismissed(
+    name: Name, merchant: Merchant, account: Account, *, by: As, reason: Reason, code: Code = ""
+) -> None:
     """Let go of a file that was refused whole, or that was expected and never came.
 
     Its night no longer lacks it: start that night again. Another content under the name counts.
@@ -59,7 +64,8 @@ def dismissed(name: Name, merchant: Merchant, account: Account, *, by: By, reaso
 
     place = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:
-        gone = dismiss(name, place=place, by=by, reason=reason, environment=environment)
+        given = code_of(by, code=code, environment=environment)
+        gone = dismiss(name, place=place, by=by, reason=reason, environment=environment, code=given)
     say(f"Let go: {name}. Start the night of {gone.business_date} again.")
 
 

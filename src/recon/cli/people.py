@@ -15,6 +15,8 @@ from recon.cli.speaking import say
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pydantic import SecretStr
+
     from recon.settlement.approval import ApprovalList
     from recon.settlement.instruction import Instruction
     from recon.steps.environment import Environment
@@ -195,10 +197,19 @@ def enrol(
 
 def person_of(name: str, *, code: str, environment: "Environment") -> "Person":
     """The person who speaks; asks for the code when one is needed and a terminal is there."""
+    from recon.steps.identity import identify
+
+    return identify(
+        name, code=code_of(name, code=code, environment=environment), environment=environment
+    )
+
+
+def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr | None":
+    """The code of whoever speaks; asked for when one is needed and a terminal is there."""
     from pydantic import SecretStr
 
     from recon.errors import UsageError
-    from recon.steps.identity import identify, key_of
+    from recon.steps.identity import key_of
 
     if not name:
         msg = "say who you are (--as)"
@@ -207,8 +218,7 @@ def person_of(name: str, *, code: str, environment: "Environment") -> "Person":
     needs = declared and (declared.code_secret_env or declared.code_secret_file)
     if needs and not code and sys.stdin.isatty():
         code = typer.prompt("One-time code", hide_input=True)
-    given = SecretStr(code) if code else None
-    return identify(name, code=given, environment=environment)
+    return SecretStr(code) if code else None
 
 
 def _show(environment: "Environment", only: object) -> None:

@@ -4,10 +4,13 @@ A file whose layout was corrected is the same bytes, so a night would call it kn
 that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
 """
 
+from pydantic import SecretStr
+
 from recon.errors import UsageError
 from recon.model import SourceFile, SourceKind
 from recon.steps.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.environment import Environment
+from recon.steps.identity import speaker
 from recon.store import file_words
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.engine import Turn
@@ -27,27 +30,41 @@ def files_of(place: tuple[str, str], *, environment: Environment) -> list[KnownF
 
 
 def read_again(
-    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+    name: str,
+    *,
+    place: tuple[str, str],
+    by: str,
+    reason: str,
+    environment: Environment,
+    code: SecretStr | None = None,
 ) -> KnownFile:
     """Let the next night read a file once more though its content is known.
 
     Raises:
-        UsageError: there is no such file, or name or reason is missing.
+        UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
     """
     found = _found(name, place=place, by=by, reason=reason, environment=environment)
+    by = speaker(by, code=code, environment=environment)
     at = environment.clock()
     with environment.store.writing() as connection:
-        file_words.say_again(connection, found, by=by.strip(), reason=reason.strip(), at=at)
+        file_words.say_again(connection, found, by=by, reason=reason.strip(), at=at)
     return found
 
 
 def dismiss(
-    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+    name: str,
+    *,
+    place: tuple[str, str],
+    by: str,
+    reason: str,
+    environment: Environment,
+    code: SecretStr | None = None,
 ) -> KnownFile:
     """Let go of a file that could not be read, or that was expected and never came.
 
     Raises:
-        UsageError: there is no such file, rows of it were taken, or name or reason is missing.
+        UsageError: there is no such file, rows of it were taken, the reason is missing, or
+            `identity.speaker` refuses.
     """
     found = _found(name, place=place, by=by, reason=reason, environment=environment)
     if found.source.kind is SourceKind.SETTLEMENT:
@@ -63,8 +80,9 @@ def dismiss(
             "version of the same name arrive"
         )
         raise UsageError(msg)
+    by = speaker(by, code=code, environment=environment)
     at = environment.clock()
-    told = {"by": by.strip(), "reason": reason.strip()}
+    told = {"by": by, "reason": reason.strip()}
     nothing = SourceFile(
         kind=found.source.kind,
         name=name,

@@ -59,6 +59,20 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
     return Person(short, declared, word)
 
 
+def speaker(name: str, *, code: SecretStr | None, environment: Environment) -> str:
+    """The name under which somebody decides what moves no money.
+
+    Where people are declared it is one of them, who proves it as everywhere; a gateway on this
+    machine, without any of them, is played with under any name.
+
+    Raises:
+        UsageError: nobody of that name is declared, or as `identify` says.
+    """
+    if not environment.settings.approvers and plays_on_this_machine(environment):
+        return " ".join(name.split())
+    return identify(name, code=code, environment=environment).declared.name
+
+
 def key_of(name: str, *, environment: Environment) -> str:
     """Who a name means, however it was typed (`approvers.person_key`)."""
     return person_key(name, declared=environment.settings.approvers)

@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,7 @@ from recon.store.migrate import upgrade
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
+IDLE_SECONDS_MAX = 15
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -100,3 +102,20 @@ def _end_of(one: socket.socket) -> bytes:
         return one.recv(1_000)
     except ConnectionResetError:
         return b""
+
+
+@pytest.mark.process
+def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port: int) -> None:
+    """One connection carries many messages; when it says no more it is closed in seconds."""
+    with ExitStack() as stack:
+        kept = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]
+        for connection in kept:
+            stack.callback(connection.close)
+            for _ in range(3):
+                connection.request("POST", ADDRESS, form(PAYMENT), FORM)
+                assert connection.getresponse().read() == b"success"
+        began = time.monotonic()
+        sockets = [connection.sock for connection in kept]
+        assert [each is not None and _end_of(each) for each in sockets] == [b""] * len(kept)
+        assert time.monotonic() - began < IDLE_SECONDS_MAX
+        assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT))[0] == 200

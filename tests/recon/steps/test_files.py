@@ -3,13 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import pyotp
 import pytest
+from pydantic import SecretStr
 
 from recon.errors import UsageError
 from recon.model import Verdict
 from recon.steps import files
 from recon.store import history
 from recon.store.file_words import KnownFile
+
+from .conftest import SECRETS
 
 PLACE = ("100042", "100042001")
 LAYOUT = """
@@ -137,3 +141,32 @@ def test_a_word_that_does_not_fit_changes_nothing(
     with pytest.raises(UsageError, match=words):
         _say(merchant, what, name, reason=reason)
     assert all(one.word is None for one in _files(merchant).values())
+
+
+def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merchant: Any) -> None:
+    """A free name, and a declared one without its code, change nothing; the code counts."""
+    _stray(paying_merchant)
+    paying_merchant.night()
+    said = {"place": PLACE, "reason": "a colleague's note"}
+    with paying_merchant.environment() as environment:
+        for name, code, why in (
+            ("Ann", None, "approvers.toml declares no 'Ann'"),
+            ("anna", None, "proves to be anna with the current one-time code"),
+            ("anna", "000000", "the code of anna is not right"),
+        ):
+            with pytest.raises(UsageError, match=why):
+                files.dismiss(
+                    "notes.csv",
+                    by=name,
+                    code=SecretStr(code) if code else None,
+                    environment=environment,
+                    **said,
+                )
+        assert all(one.word is None for one in _files(paying_merchant).values())
+        right = pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp()))
+        files.dismiss(
+            "notes.csv", by="Anna", code=SecretStr(right), environment=environment, **said
+        )
+    word = _files(paying_merchant)["notes.csv"].word
+    assert word is not None
+    assert word.by == "anna"
