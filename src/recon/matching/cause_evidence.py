@@ -85,8 +85,8 @@ class Evidence:
         """The file of the first row of every set that has one (index: set)."""
         frames = {"orders": self.sources.orders, "gateway": self.sources.gateway}
         items = {"orders": self.joined.orders.items, "gateway": self.joined.gateway.items}[source]
-        names = frames[source]["source"].to_numpy(dtype=object)[items["row"].to_numpy()]
-        files: pd.Series[str] = pd.Series(names, index=items["set"].to_numpy(), dtype="str")
+        names = frames[source]["source"].to_numpy(dtype=object)[items["row"]]
+        files: pd.Series[str] = pd.Series(names, index=items["set"], dtype="str")
         return files[~files.index.duplicated()]
 
 

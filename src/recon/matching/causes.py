@@ -12,6 +12,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import texts
 from recon.matching.cause_evidence import (
     BREAKS_MIN,
     SHARE_MIN,
@@ -58,9 +59,9 @@ def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
     if len(chosen) < BREAKS_MIN:
         return
     items = evidence.joined.gateway.items
-    unknown = items[items["state"].eq(NUMBER[GatewayState.UNMAPPED.value])]
-    codes = evidence.sources.gateway["payment_status"].to_numpy(dtype=object)
-    of_set = pd.Series(codes[unknown["row"].to_numpy()], index=unknown["set"].to_numpy())
+    unknown = items.take(items["state"] == NUMBER[GatewayState.UNMAPPED.value])
+    codes = texts(evidence.sources.gateway["payment_status"])
+    of_set = pd.Series(codes[unknown["row"]], index=unknown["set"])
     of_set = of_set[~of_set.index.duplicated()]
     for code, rows in _grouped(chosen, by=chosen["set"].map(of_set)):
         yield (
@@ -80,7 +81,7 @@ def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
     sets = evidence.joined.sets
     away = np.flatnonzero(evidence.hosts >= 0)
     # A host stands for one set: that one's account, never just any with the same order number.
-    other = pd.Series(sets["account_id"].to_numpy()[away], index=evidence.hosts[away])
+    other = pd.Series(sets["account_id"][away], index=evidence.hosts[away])
     told_of = chosen.assign(other=chosen["set"].map(other))
     for (_, account, stray), rows in told_of.groupby([*ACCOUNT, "other"]):
         if len(rows) >= BREAKS_MIN:
@@ -93,9 +94,11 @@ def _scale(breaks: Breaks, evidence: Evidence) -> Found:
     if breaks["code"].isin(AMOUNT_CODES).sum() < BREAKS_MIN:
         return
     sets = evidence.joined.sets
-    both = sets[sets["order_captured"].gt(0) & sets["gateway_captured"].gt(0)]
-    files = evidence.file_of_sets("orders").reindex(both.index)
-    compared = both.assign(file=files.to_numpy(dtype=object))
+    both = np.flatnonzero((sets["order_captured"] > 0) & (sets["gateway_captured"] > 0))
+    files = evidence.file_of_sets("orders").reindex(both)
+    names = ("currency", "order_captured", "gateway_captured")
+    columns = {"file": files.to_numpy(dtype=object), **{name: sets[name][both] for name in names}}
+    compared = pd.DataFrame(columns, index=both)
     agreeing = evidence.agreeing("source", "currency")
     for (file, currency), rows in compared.groupby(["file", "currency"]):
         ordered = rows["order_captured"].to_numpy()
@@ -118,8 +121,7 @@ def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
     if len(chosen) < BREAKS_MIN:
         return
     files = evidence.file_of_sets("orders")
-    wanted = evidence.joined.sets.loc[files.index]
-    due = wanted["order_captured"].gt(0).to_numpy()
+    due = evidence.joined.sets["order_captured"][files.index.to_numpy(dtype=np.intp)] > 0
     known = files[due].value_counts()
     agreeing = evidence.agreeing("source")
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
@@ -134,9 +136,9 @@ def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
     if len(chosen) < BREAKS_MIN:
         return
     items = evidence.joined.orders.items
-    items = items[items["set"].isin(chosen["set"])]
-    names = evidence.sources.orders["source"].to_numpy(dtype=object)[items["row"].to_numpy()]
-    files = pd.Series(names, index=items["set"].to_numpy())
+    items = items.take(np.isin(items["set"], chosen["set"].to_numpy()))
+    names = texts(evidence.sources.orders["source"])[items["row"]]
+    files = pd.Series(names, index=items["set"])
     both = files.groupby(level=0).agg(lambda group: " and ".join(sorted(set(group))))
     both = both[both.str.contains(" and ")]
     for pair, rows in _grouped(chosen, by=chosen["set"].map(both)):
@@ -155,10 +157,11 @@ def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str, few: s
         if len(chosen) < BREAKS_MIN:
             return
         sets, calendar = evidence.joined.sets, evidence.rules.business_calendar
-        days = business_days(sets[dated].to_numpy(dtype=np.int64), calendar=calendar)
-        places = (sets[name] for name in ACCOUNT)
-        place = pd.Series(list(zip(*places, days.tolist(), strict=True)))
-        present = Counter(place[sets[lacking].ne(0).to_numpy()])
+        days = business_days(sets[dated], calendar=calendar)
+        place = pd.Series(
+            list(zip(*(sets[name].tolist() for name in ACCOUNT), days.tolist(), strict=True))
+        )
+        present = Counter(place[sets[lacking] != 0])
         present.update(evidence.agreeing_days())
         for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
             _, account, day = place[rows["set"].iloc[0]]

@@ -1,7 +1,7 @@
 """Text columns as numbers: each distinct word is looked at once, each row costs one look-up."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,15 @@ import pyarrow.compute as pc
 
 from recon.matching.grouping import Bools, Ints, Rows
 
+Word = TypeVar("Word", bound=Hashable)
 Codes = npt.NDArray[np.int32]
 NO_KEY = -1
+FEW_ROWS = 256
+"""Fewer are numbered one by one: a dictionary of Arrow costs as much as some hundred of words."""
+
+
+Columns = pd.DataFrame | Mapping[str, "pd.Series[str]"]
+"""What rows are numbered by."""
 
 
 class Coded(NamedTuple):
@@ -33,6 +40,10 @@ class Placed(NamedTuple):
 
 def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     """Number the words of several columns together, in order of first appearance."""
+    if sum(map(len, columns)) <= FEW_ROWS:
+        known: dict[str, int] = {}
+        few = [np.array([*_numbers(_texts(one), known=known)], np.int32) for one in columns]
+        return Coded(tuple(few), pa.array([*known], pa.large_string()))
     chunks = [_pieces(column) for column in columns]
     together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
     numbered = together.dictionary_encode()
@@ -41,6 +52,21 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     parts = [codes[end - len(part) : end] for part, end in zip(chunks, ends, strict=True)]
     words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_chunks()
     return Coded(tuple(_joined(part) for part in parts), words)
+
+
+def _texts(column: "pd.Series[str]") -> list[str]:
+    words: list[Any] = column.tolist()
+    return [word if isinstance(word, str) else "" for word in words]
+
+
+def _numbers(words: Iterable[Word], *, known: dict[Word, int]) -> Iterator[int]:
+    """The number of each word, the next one for a word that is not known yet."""
+    return (known.setdefault(word, len(known)) for word in words)
+
+
+def numbered(column: "pd.Series[str]") -> Rows:
+    """The number of each row's word among the words of the column."""
+    return coded([column]).codes[0].astype(np.intp)
 
 
 def _joined(parts: list[Codes]) -> Codes:
@@ -63,6 +89,10 @@ def by_word(
     column: "pd.Series[str]", *, of: Callable[[str], int | bool]
 ) -> "np.ndarray[Any, np.dtype[Any]]":
     """What `of` says to the word of each row; it is asked once for each distinct word."""
+    if len(column) <= FEW_ROWS:
+        texts = _texts(column)
+        asked = {word: of(word) for word in texts}
+        return np.array([asked[word] for word in texts], dtype=None if texts else np.int64)
     (codes,), words = coded([column])
     told = [of(word) for word in words.to_pylist()]
     return np.array(told or [0])[codes]
@@ -73,17 +103,23 @@ def is_word(column: "pd.Series[str]", *words: str) -> Bools:
     return np.asarray(by_word(column, of=lambda word: word in words), dtype=np.bool_)
 
 
-def placed(frame: pd.DataFrame, *, by: Sequence[str]) -> Placed:
+def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
     """Number the distinct combinations of columns that hold few words each."""
     (rows,), places = placed_together([frame], by=by)
     return Placed(rows, places)
 
 
 def placed_together(
-    frames: Sequence[pd.DataFrame], *, by: Sequence[str]
+    frames: Sequence[Columns], *, by: Sequence[str]
 ) -> tuple[list[Rows], list[tuple[str, ...]]]:
     """The same for several frames; the rows of each by the numbers that they share."""
-    ends = np.cumsum([len(frame) for frame in frames])
+    sizes = [len(frame[by[0]]) for frame in frames]
+    if sum(sizes) <= FEW_ROWS:
+        numbers: dict[tuple[str, ...], int] = {}
+        every = (zip(*(_texts(frame[name]) for name in by), strict=True) for frame in frames)
+        few = [np.array([*_numbers(words, known=numbers)], np.intp) for words in every]
+        return few, [*numbers]
+    ends = np.cumsum(sizes)
     rows = np.zeros(ends[-1], dtype=np.intp)
     places: list[tuple[str, ...]] = [()] if len(rows) else []
     for name in by:
@@ -96,6 +132,22 @@ def placed_together(
             split = (divmod(int(one), len(texts)) for one in known)
             places = [(*places[place], texts[word]) for place, word in split]
     return np.split(rows, ends[:-1]), places
+
+
+def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
+    """Number the distinct combinations of columns of texts, in order of first appearance."""
+    if len(columns[0]) <= FEW_ROWS:
+        numbers: dict[tuple[str, ...], int] = {}
+        lists = zip(*(column.tolist() for column in columns), strict=True)
+        return Placed(np.array([*_numbers(lists, known=numbers)], np.intp), [*numbers])
+    rows = np.zeros(len(columns[0]), dtype=np.intp)
+    places: list[tuple[str, ...]] = [()]
+    for column in columns:
+        codes, words = pd.factorize(column)
+        rows, pairs = pd.factorize(rows * len(words) + codes)
+        split = (divmod(int(one), len(words)) for one in pairs)
+        places = [(*places[place], words[word]) for place, word in split]
+    return Placed(rows, places)
 
 
 def sums_of(values: Ints, *, groups: Rows, size: int) -> Ints:

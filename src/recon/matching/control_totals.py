@@ -4,15 +4,18 @@ Left sides come from the source frames, right sides from the frames of the resul
 of the items. What a night stores, sends or draws (T11 to T14) is proven where it happens.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
+from recon.matching.arrays import Arrays
 from recon.matching.exact import Exact
 from recon.matching.explained_effects import remainders
 from recon.matching.joined_sets import Joined
 from recon.matching.journals import journal_totals
 from recon.matching.movements import roll_forward
+from recon.matching.places import stands_of
 from recon.matching.result_frames import Frames
 from recon.matching.scope_items import scoped_sources
 from recon.matching.sources import Previous, Sources
@@ -24,11 +27,13 @@ from recon.matching.totals_of_inputs import (
     query_totals,
 )
 from recon.matching.totals_of_items import (
+    ResultSums,
     aside_beyond_bounds,
     bounds_totals,
     conservation_totals,
     exclusivity_totals,
     leg_totals,
+    shown_rows,
     tolerance_totals,
 )
 from recon.matching.totals_of_settlement import settlement_totals
@@ -46,18 +51,18 @@ class Proof:
     rules: Rules
     exact: Exact
     """What was set aside of them."""
-    exact_tallies: pd.DataFrame
+    exact_tallies: Arrays
     """See exact_rows.exact_tallies."""
     joined: Joined
     """What was left, in sets."""
     frames: Frames
     """The result, without the matches that were set aside."""
-    places: pd.DataFrame
+    places: Arrays
     """See places.with_exact."""
     previous: Previous | None
     states: Words
     """What each set came to."""
-    ids: "pd.Series[int]"
+    ids: Mapping[str, int]
     """The set of each match_id and break_id."""
     moved: pd.DataFrame
     """See movements.movements."""
@@ -70,7 +75,8 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     sources, joined, frames = proof.sources, proof.joined, proof.frames
     exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
     scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
-    scope = pd.concat([one.tally(rows=one.kept) for one in scoped.values()], ignore_index=True)
+    scope = {source: one.tally(rows=one.kept) for source, one in scoped.items()}
+    shown, stands = ResultSums.of(frames), stands_of(places)
     left_over = remainders(
         frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules
     )
@@ -79,10 +85,14 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
         *query_totals(sources, exact=exact, tallies=tallies, joined=joined),
         *conservation_totals(
-            scope, frames=frames, places=places, tallies=tallies, covered=joined.covered
+            scope,
+            shown=shown,
+            stands=stands_of(places, rows=shown_rows(places, breaks=frames.breaks)),
+            tallies=tallies,
+            covered=joined.covered,
         ),
-        *leg_totals(scope, frames=frames, left_over=left_over, covered=joined.covered),
-        *exclusivity_totals(scoped, exact=exact, places=places),
+        *leg_totals(scope, shown=shown, left_over=left_over, covered=joined.covered),
+        *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
         *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states

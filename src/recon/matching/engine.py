@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import numpy as np
 import pandas as pd
 
 from recon.cluster import IN_PROCESS, Workers
+from recon.matching.arrays import Arrays
 from recon.matching.breaks import breaks_of, business_date
 from recon.matching.cause_evidence import Evidence
 from recon.matching.causes import with_causes
@@ -25,10 +25,10 @@ from recon.matching.marks import set_flags
 from recon.matching.movements import fates_of, movements
 from recon.matching.outcomes import Outcomes, judge_sets
 from recon.matching.payouts import judged_entries
-from recon.matching.places import place_items, sides_of, with_exact
+from recon.matching.places import place_items, sides_of, stands_of, with_exact
 from recon.matching.reasons import with_reasons
 from recon.matching.reopened import Ids, sequenced
-from recon.matching.result import BREAK_COLUMNS, Deferred, Reconciliation
+from recon.matching.result import Deferred, Reconciliation
 from recon.matching.result_frames import (
     OPEN_SORTED_BY,
     Frames,
@@ -37,7 +37,7 @@ from recon.matching.result_frames import (
     pending_of,
     unverified_of,
 )
-from recon.matching.result_rows import entry_ids, identities, shown_rows
+from recon.matching.result_rows import entry_ids, identities, not_compared_rows, shown_rows
 from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
 from recon.matching.sorting import in_order
 from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
@@ -90,26 +90,25 @@ def prove_all_classified(
     """The same without setting exact sets aside: slow, and never another result."""
     refuse_beyond_sums(sources)
     sources = _with_judged_payouts(with_each_instruction_once(sources))
-    exact = nothing_aside(sources, rules=rules)
+    exact = nothing_aside(sources, rules=rules, previous=previous)
     return classified(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
 
 
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
+    stands = stands_of(proof.places)
     matches = Deferred(lambda: _every_match(frames, exact=proof.exact, sources=sources))
     return Reconciliation(
         as_of=as_of,
-        verdict=verdict_of(
-            totals, frames=frames, places=proof.places, sources=sources, rules=rules
-        ),
+        verdict=verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules),
         breaks=frames.breaks,
         effects=frames.effects,
         every_match=matches,
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,
-        sides=sides_of(proof.places),
+        sides=sides_of(stands),
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
         not_covered=not_covered(sources, rules=rules),
         scope_of_assurance=scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
@@ -150,10 +149,10 @@ class Judged:
 
     joined: Joined
     outcomes: Outcomes
-    rows: pd.DataFrame
+    rows: Arrays
     reopens: Mapping[str, str]
     frames: Frames
-    break_sets: pd.DataFrame
+    break_sets: Mapping[int, str]
 
 
 def classified(
@@ -168,7 +167,7 @@ def classified(
     found = _judged(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     joined, outcomes, frames = found.joined, found.outcomes, found.frames
     places = place_items(
-        joined, outcomes=outcomes, break_sets=found.break_sets, ledger=_ledger(exact.sources)
+        joined, outcomes=outcomes, break_sets=found.break_sets, ledger=exact.sources.ledger
     )
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
@@ -205,10 +204,10 @@ def classified(
     )
 
 
-def _sets_of(rows: pd.DataFrame) -> "pd.Series[int]":
+def _sets_of(rows: Arrays) -> dict[str, int]:
     """The set of each id."""
-    own = rows[rows["own"].to_numpy(dtype=np.bool_)]
-    return pd.Series(own["set"].to_numpy(), index=own["identity"].to_numpy())
+    own = rows.take(rows["own"])
+    return dict(own.rows("identity", "set"))
 
 
 def _judged(
@@ -220,26 +219,29 @@ def _judged(
     previous: Previous | None,
 ) -> Judged:
     rest = exact.sources
-    joined = join_sides(rest, rules=rules, previous=previous)
-    joined.sets["entry_ids"] = entry_ids(
+    joined = join_sides(rest, numbers=exact.left_keys, rules=rules, previous=previous)
+    joined.sets.columns["entry_ids"] = entry_ids(
         joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
     )
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
     rows = _rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
-    rows["identity"], reopens = _identities(joined, rows=rows, states=outcomes, previous=previous)
+    ids, reopens = _identities(joined, states=outcomes, previous=previous)
+    rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
     breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
     evidence = Evidence(joined, rest, rules, exact, sources, outcomes.host)
-    frames, break_sets = _frames(
-        rows,
-        joined=joined,
-        outcomes=outcomes,
-        ledger=_ledger(rest),
-        breaks=with_suggestions(
-            with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules
-        ),
+    breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
+    break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
+    ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
+    alone = not_compared_rows(ledger, versions=joined.ledger.versions)
+    frames = Frames(
+        breaks=breaks.drop(columns="set"),
+        effects=effects_of(joined, outcomes=outcomes, break_sets=break_sets),
+        matches=matches_of(rows, outcomes=outcomes, alone=alone),
+        pending=pending_of(rows, outcomes=outcomes),
+        unverified=unverified_of(rows, outcomes=outcomes),
     )
     return Judged(joined, outcomes, rows, reopens, frames, break_sets)
 
@@ -250,18 +252,12 @@ def _with_judged_payouts(sources: Sources) -> Sources:
     return replace(sources, ledger=sources.ledger.assign(**{JUDGED: judged_entries(sources)}))
 
 
-def _ledger(sources: Sources) -> pd.DataFrame:
-    if sources.ledger is None:
-        return frame_of([], columns=LEDGER_COLUMNS)
-    return sources.ledger
-
-
 def _rows(
     joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
-) -> pd.DataFrame:
+) -> Arrays:
     """What every set shows, with its state, flags and identity (grain: set and currency)."""
     rows = shown_rows(joined, outcomes=outcomes)
-    numbers = rows["set"].to_numpy()
+    numbers = rows["set"]
     flags = set_flags(
         joined.sets,
         outcomes=outcomes,
@@ -269,36 +265,13 @@ def _rows(
         as_of=as_of,
         rules=rules,
     )
-    rows["state"] = outcomes.states()[numbers]
-    rows["flags"] = flags.iloc[numbers].reset_index(drop=True)
-    return rows
+    return rows.assign(state=outcomes.states()[numbers], flags=flags[numbers])
 
 
 def _identities(
-    joined: Joined, *, rows: pd.DataFrame, states: Outcomes, previous: Previous | None
+    joined: Joined, *, states: Outcomes, previous: Previous | None
 ) -> tuple[Ids, Mapping[str, str]]:
-    """The id of each row's set, and which closed break an id opens again."""
+    """The id of each set, and which closed break an id opens again."""
     broken = states.states() == SetState.BREAK.value
     first = identities(joined.sets)
-    ids, reopens = sequenced(first, sets=joined.sets, broken=broken, previous=previous)
-    return ids[rows["set"].to_numpy()], reopens
-
-
-def _frames(
-    rows: pd.DataFrame,
-    *,
-    joined: Joined,
-    outcomes: Outcomes,
-    ledger: pd.DataFrame,
-    breaks: pd.DataFrame,
-) -> tuple[Frames, pd.DataFrame]:
-    """The frames, and which set each break is (columns set, break_id)."""
-    break_sets = breaks[["set", "break_id"]]
-    frames = Frames(
-        breaks=breaks[[*BREAK_COLUMNS]],
-        effects=effects_of(joined, outcomes=outcomes, break_ids=break_sets),
-        matches=matches_of(rows, outcomes=outcomes, ledger=ledger),
-        pending=pending_of(rows, outcomes=outcomes),
-        unverified=unverified_of(rows, outcomes=outcomes),
-    )
-    return frames, break_sets
+    return sequenced(first, sets=joined.sets, broken=broken, previous=previous)

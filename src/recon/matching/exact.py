@@ -39,6 +39,8 @@ class Exact:
     keys: Keys
     sources: Sources
     """What is left for classification."""
+    left_keys: Keys
+    """The numbers of what is left; they are drawn once, for the whole."""
 
     match_ids: "pd.Series[str] | None" = None
     """The ids of their matches, where they were made while the sets were found."""
@@ -76,18 +78,18 @@ def set_aside(
     orders = sources.orders
     ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
     left = {name: _others(taken, size=len(getattr(sources, name))) for name, taken in rows.items()}
-    rest = _left_of(sources, rows=rows, left=left, keys=keys)
-    return Exact(rows, ordered[rows["orders"]], left, keys, rest, match_ids)
+    rest, left_keys = _left_of(sources, rows=rows, left=left, keys=keys)
+    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids)
 
 
-def nothing_aside(sources: Sources, *, rules: Rules) -> Exact:
+def nothing_aside(sources: Sources, *, rules: Rules, previous: Previous | None) -> Exact:
     """Everything is left for classification: what the exact sets must come to as well."""
     legs = legs_of(marked(sources), rules=rules)
-    keys = keys_of(legs, others=_spoken_of(sources, previous=None) | _asked(sources))
+    keys = keys_of(legs, others=_spoken_of(sources, previous=previous) | _asked(sources))
     nothing = np.zeros(0, dtype=np.intp)
     left = {name: np.arange(len(leg.frame)) for name, leg in legs.items()}
     rows = dict.fromkeys(legs, nothing)
-    return Exact(rows, nothing.astype(np.int64), left, keys, sources)
+    return Exact(rows, nothing.astype(np.int64), left, keys, sources, keys)
 
 
 def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
@@ -116,10 +118,10 @@ def _others(rows: Rows, *, size: int) -> Rows:
 
 def _left_of(
     sources: Sources, *, rows: Mapping[str, Rows], left: Mapping[str, Rows], keys: Keys
-) -> Sources:
+) -> tuple[Sources, Keys]:
     """The sources without the rows of the exact sets, and without their keys in the universe."""
     if not len(rows["orders"]):
-        return sources
+        return sources, keys
     frames = {
         name: getattr(sources, name).iloc[numbers].reset_index(drop=True)
         for name, numbers in left.items()
@@ -127,6 +129,6 @@ def _left_of(
     if sources.universe is not None:
         done = np.zeros(keys.size + 1, dtype=np.bool_)
         done[keys.of["orders"][rows["orders"]]] = True
-        asked = ~done[keys.of["universe"]]
-        frames["universe"] = sources.universe[asked].reset_index(drop=True)
-    return replace(sources, **frames)
+        left = {**left, ASKED: np.flatnonzero(~done[keys.of[ASKED]])}
+        frames[ASKED] = sources.universe.iloc[left[ASKED]].reset_index(drop=True)
+    return replace(sources, **frames), keys.take(left)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, filled, stacked
 from recon.matching.coding import placed, sums_of
 from recon.matching.exact import Exact
 from recon.matching.result import MATCH_COLUMNS
@@ -61,19 +62,31 @@ def _texts(exact: Exact, frame: pd.DataFrame | None, *, name: str, leg: str) -> 
     return frame[name].iloc[exact.rows[leg]].reset_index(drop=True)
 
 
-def exact_tallies(exact: Exact, *, sources: Sources) -> pd.DataFrame:
+def exact_tallies(exact: Exact, *, sources: Sources) -> Arrays:
     """Places of the exact items, many in one row (grain: source, account and currency).
 
     Columns as places.place_items has them: items says how many, amount and net are sums, row is
     negative.
     """
-    rows = sources.orders[ACCOUNT_CURRENCY].iloc[exact.rows["orders"]]
-    groups, places = placed(rows, by=ACCOUNT_CURRENCY)
-    size = len(places)
-    net = sums_of(exact.amount, groups=groups, size=size)
-    frame = pd.DataFrame(places, columns=ACCOUNT_CURRENCY, dtype="str")
-    frame = frame.assign(items=np.bincount(groups, minlength=size), amount=net, net=net)
-    frame = frame.assign(state=SetState.MATCHED.value, break_id="")
-    parts = [frame.assign(source=leg) for leg in exact.rows]
-    tallies = pd.concat(parts, ignore_index=True)
+    groups, every = placed(sources.orders, by=ACCOUNT_CURRENCY)
+    mine = groups[exact.rows["orders"]]
+    counts = np.bincount(mine, minlength=len(every))
+    net = sums_of(exact.amount, groups=mine, size=len(every))
+    there = np.flatnonzero(counts)
+    size = len(there)
+    named = np.array([every[place] for place in there.tolist()], dtype=object).reshape(-1, 3)
+    place = Arrays(
+        {
+            **dict(zip(ACCOUNT_CURRENCY, named.T, strict=True)),
+            "items": counts[there],
+            "amount": net[there],
+            "net": net[there],
+            "state": filled(SetState.MATCHED.value, size=size),
+            "break_id": filled("", size=size),
+            "row": np.zeros(size, dtype=np.intp),
+        },
+        size=size,
+    )
+    parts = [place.assign(source=filled(leg, size=size)) for leg in exact.rows]
+    tallies = stacked(parts, names=(*place.columns, "source"))
     return tallies.assign(row=-1 - np.arange(len(tallies)))

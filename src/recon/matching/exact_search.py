@@ -34,6 +34,8 @@ class Keys:
 
     of: Mapping[str, Rows]
     """By source; NO_KEY for a row without an order number, or that stands outside the sets."""
+    account_of: Mapping[str, Rows]
+    """By source, for every row the place of its merchant and account in `accounts`."""
     account: Rows
     """By key, the place in `accounts`."""
     accounts: list[tuple[str, ...]]
@@ -43,6 +45,13 @@ class Keys:
     def size(self) -> int:
         """How many keys there are."""
         return len(self.account)
+
+    def take(self, rows: Mapping[str, Rows]) -> "Keys":
+        """The same numbers for some rows of some sources."""
+        of, account_of = dict(self.of), dict(self.account_of)
+        for name, numbers in rows.items():
+            of[name], account_of[name] = of[name][numbers], account_of[name][numbers]
+        return Keys(of, account_of, self.account, self.accounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ def keys_of(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> K
     for name, leg in legs.items():
         if not leg.belongs.all():
             of[name] = np.where(leg.belongs, of[name], NO_KEY)
-    return Keys(of, account, places)
+    return Keys(of, dict(zip(frames, accounts, strict=True)), account, places)
 
 
 def _alone(legs: Mapping[str, Leg], *, keys: Keys, single: Bools) -> dict[str, Rows]:

@@ -4,11 +4,15 @@ Starts from the matches as they are shown and from the rows of the sources, and 
 the judgement but the sets.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import texts
+from recon.matching.coding import by_word, is_word
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grouping import Bools, Ints, Rows, amounts_of, total
 from recon.matching.joined_sets import Joined
@@ -21,7 +25,6 @@ from recon.model import (
     REVERSAL_SUFFIX,
     EntryType,
     Flag,
-    InstructionKind,
     OrderStatus,
 )
 from recon.rules import Rules
@@ -51,7 +54,7 @@ class Remainders:
 
 
 def remainders(
-    matches: pd.DataFrame, *, ids: "pd.Series[int]", joined: Joined, sources: Sources, rules: Rules
+    matches: pd.DataFrame, *, ids: Mapping[str, int], joined: Joined, sources: Sources, rules: Rules
 ) -> Remainders:
     """What each flag explains, taken off the effects of its match.
 
@@ -63,15 +66,18 @@ def remainders(
         rules: the tolerances.
     """
     effects = [amounts_of(matches[f"effect_{leg}"]) for leg in ("orders", "ledger")]
-    known = matches["match_id"].isin(ids.index).to_numpy()
-    carries = (effects[0] != 0) | (effects[1] != 0) | matches["flags"].ne("").to_numpy()
-    rows = matches[known & carries].reset_index(drop=True)
+    carries = (effects[0] != 0) | (effects[1] != 0) | (texts(matches["flags"]) != "")
+    carries[carries] = [one in ids for one in texts(matches["match_id"])[carries].tolist()]
+    rows = matches[carries].reset_index(drop=True) if carries.any() else matches.iloc[:0]
     if rows.empty:
         nothing = np.zeros(0, dtype=np.int64)
         return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
-    sets = ids.reindex(rows["match_id"]).to_numpy(dtype=np.intp)
-    orders, ledger = (effect[known & carries] for effect in effects)
-    flagged = {flag: rows["flags"].str.contains(flag.value).to_numpy() for flag in EXPLAINS_EFFECT}
+    sets = np.array([ids[one] for one in rows["match_id"].tolist()], dtype=np.intp)
+    orders, ledger = (effect[carries] for effect in effects)
+    flagged = {
+        flag: by_word(rows["flags"], of=partial(_holds, flag.value)).astype(np.bool_)
+        for flag in EXPLAINS_EFFECT
+    }
     facts = _facts(joined, sources=sources)
     at = {name: column[sets] for name, column in facts.items()}
     hidden = flagged[Flag.REPLY_ONLY] * np.maximum(at["refunds"] - at["refunded"], 0)
@@ -87,11 +93,16 @@ def remainders(
         np.where((np.abs(left) == written) & (written > 0), 0, left) for left in (orders, ledger)
     )
     small = [
-        np.abs(left) <= tolerance_of(amounts_of(rows[base]), currency=rows["currency"], rules=rules)
+        np.abs(left)
+        <= tolerance_of(amounts_of(rows[base]), currency=texts(rows["currency"]), rules=rules)
         for left, base in ((orders, "order_amount"), (ledger, "gateway_amount"))
     ]
     rounded = flagged[Flag.ROUNDING]
     return Remainders(rows, orders, ledger, rounded, rounded & small[0] & small[1])
+
+
+def _holds(flag: str, flags: str) -> bool:
+    return flag in flags
 
 
 def explained(left: Remainders) -> pd.DataFrame:
@@ -116,18 +127,18 @@ def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
     """Sums of the rows of every set, minor units; marks as counts."""
     size = joined.keys.size
     payments, orders = joined.gateway.items, joined.orders.items
-    paid = payments["set"].to_numpy(dtype=np.intp)
-    told = sources.orders["status"].to_numpy(dtype=object)[orders["row"].to_numpy()]
-    tells = np.isin(told, [OrderStatus.PARTIALLY_REFUNDED.value, OrderStatus.REFUNDED.value])
-    charged = payments["state"].eq(NUMBER["chargeback"]).to_numpy()
-    left = payments["captured"].to_numpy() - payments["refunded"].to_numpy()
-    guessed = ~payments["captured_known"].to_numpy(dtype=np.bool_)
+    paid = payments["set"]
+    hidden = (OrderStatus.PARTIALLY_REFUNDED, OrderStatus.REFUNDED)
+    tells = is_word(sources.orders["status"], *hidden)[orders["row"]]
+    charged = payments["state"] == NUMBER["chargeback"]
+    left = payments["captured"] - payments["refunded"]
+    guessed = ~payments["captured_known"]
     return {
         **_moved(sources.instructions, sets=joined.keys.of["instructions"], size=size),
         "written": _written(sources.ledger, joined=joined, size=size),
-        "tells": total(tells.astype(np.int64), groups=orders["set"].to_numpy(), size=size),
-        "captured": total(payments["captured"].to_numpy(), groups=paid, size=size),
-        "refunded": total(payments["refunded"].to_numpy(), groups=paid, size=size),
+        "tells": total(tells.astype(np.int64), groups=orders["set"], size=size),
+        "captured": total(payments["captured"], groups=paid, size=size),
+        "refunded": total(payments["refunded"], groups=paid, size=size),
         "charged": total(np.where(charged, left, 0), groups=paid, size=size),
         "guessed": total(guessed.astype(np.int64), groups=paid, size=size),
     }
@@ -138,11 +149,11 @@ def _moved(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> dict[
     kinds = ("capture", "refund", "cancel")
     if instructions is None:
         return {f"{kind}s": np.zeros(size, dtype=np.int64) for kind in kinds}
-    sure = instructions["state"].isin(CONFIRMED_STATES)
+    sure = is_word(instructions["state"], *CONFIRMED_STATES)
     amount = amounts_of(instructions["amount"])
     found = {}
     for kind in kinds:
-        mine = (sure & instructions["kind"].eq(InstructionKind(kind))).to_numpy()
+        mine = sure & is_word(instructions["kind"], kind)
         moved = mine.astype(np.int64) if kind == "cancel" else np.where(mine, amount, 0)
         found[f"{kind}s"] = total(moved, groups=sets, size=size)
     return found
@@ -154,7 +165,7 @@ def _written(ledger: pd.DataFrame | None, *, joined: Joined, size: int) -> Ints:
         return np.zeros(size, dtype=np.int64)
     kind, once = ledger["entry_type"], joined.ledger.versions == NEW
     amount = booked(ledger).amount
-    off = kind.eq(EntryType.WRITE_OFF).to_numpy() & once
-    back = kind.eq(EntryType.WRITE_OFF + REVERSAL_SUFFIX).to_numpy() & once
+    off = is_word(kind, EntryType.WRITE_OFF) & once
+    back = is_word(kind, EntryType.WRITE_OFF + REVERSAL_SUFFIX) & once
     moved = np.where(off, amount, 0) - np.where(back, amount, 0)
     return total(moved, groups=joined.keys.of["ledger"], size=size)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Arrays
 from recon.matching.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.grouping import Bools, Ints
 from recon.matching.orders_side import ORDER_STATES
@@ -16,30 +16,27 @@ from recon.matching.state_table import Due
 from recon.rules import Rules
 
 
-def unseen_moves(sets: pd.DataFrame) -> dict[str, Bools]:
+def unseen_moves(sets: Arrays) -> dict[str, Bools]:
     """Moves of ours without a visible effect."""
     shown = ints(sets["gateway_refunded"])
     confirmed, doubtful = ints(sets["refund_confirmed"]), ints(sets["refund_doubtful"])
     rejected = ints(sets["refund_rejected"] + sets["refund_failed_later_sum"])
-    unknown = sets["refund_unknown"].to_numpy()
+    unknown = sets["refund_unknown"]
     unseen = {
         "refund_confirmed": (confirmed > shown) | (unknown & (confirmed > 0)),
-        "refund_doubtful": sets["refund_doubtful_any"].to_numpy() & (confirmed + doubtful > shown),
-        "refund_rejected": sets["refund_rejected_any"].to_numpy()
+        "refund_doubtful": sets["refund_doubtful_any"] & (confirmed + doubtful > shown),
+        "refund_rejected": sets["refund_rejected_any"] & (confirmed + doubtful + rejected > shown),
+        "refund_failed_later": sets["refund_failed_later"]
         & (confirmed + doubtful + rejected > shown),
-        "refund_failed_later": sets["refund_failed_later"].to_numpy()
-        & (confirmed + doubtful + rejected > shown),
-        "refund_waiting": sets["refund_waiting_any"].to_numpy(),
+        "refund_waiting": sets["refund_waiting_any"],
     }
     for kind in ("capture", "cancel"):
         for standing in ("confirmed", "rejected", "doubtful", "waiting"):
-            unseen[f"{kind}_{standing}"] = sets[f"{kind}_{standing}_any"].to_numpy()
+            unseen[f"{kind}_{standing}"] = sets[f"{kind}_{standing}_any"]
     return unseen
 
 
-def our_moves(
-    sets: pd.DataFrame, *, refund_late: Bools, rules: Rules
-) -> tuple[dict[str, Ints], Ours]:
+def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[str, Ints], Ours]:
     """What our instructions did and explain.
 
     Args:
@@ -51,7 +48,7 @@ def our_moves(
     money = np.isin(sets["gateway_state"], MONEY_STATES)
     sure = ints(sets["refund_confirmed"])
     in_full = sure + ints(sets["refund_doubtful"]) >= ints(sets["gateway_captured"])
-    hidden = sets["refund_unknown"].to_numpy() | ~_can_show(in_full, rules=rules)
+    hidden = sets["refund_unknown"] | ~_can_show(in_full, rules=rules)
     reply_only = unseen["refund_confirmed"] & hidden & money
     explained = _explained(sets, money=money)
     more = np.maximum(sure - ints(sets["gateway_refunded"]), 0)
@@ -75,13 +72,13 @@ def _can_show(in_full: Bools, *, rules: Rules) -> Bools:
     return np.where(in_full, "refunded" in states, "partially_refunded" in states)
 
 
-def _explained(sets: pd.DataFrame, *, money: Bools) -> Bools:
+def _explained(sets: Arrays, *, money: Bools) -> Bools:
     """Our confirmed moves account exactly for what the gateway shows beyond the order.
 
     What went beyond what the order expects is no explanation.
     """
     confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
-    hidden = ~sets["captured_known"].to_numpy() & (confirmed <= shown)
+    hidden = ~sets["captured_known"] & (confirmed <= shown)
     by_capture = (confirmed > 0) & ((confirmed == shown) | hidden)
     by_capture &= confirmed <= _to_be_captured(sets)
     refunds, refunded = ints(sets["refund_confirmed"]), ints(sets["order_refunded"])
@@ -89,26 +86,26 @@ def _explained(sets: pd.DataFrame, *, money: Bools) -> Bools:
     by_refund &= ~np.isin(sets["order_state"], STATES_REFUND) | (refunds <= refunded)
     captured_ties = shown == ints(sets["order_captured"])
     refunded_ties = ints(sets["gateway_refunded"]) == refunded
-    ordered = (sets["order_state"].to_numpy() != 0) & ~sets["order_duplicate"].to_numpy()
+    ordered = (sets["order_state"] != 0) & ~sets["order_duplicate"]
     single = (ints(sets["payments_with_money"]) == 1) & (ints(sets["currencies"]) == 1)
-    plain = ~(sets["refund_unknown"] | sets["moves_foreign"]).to_numpy()
+    plain = ~(sets["refund_unknown"] | sets["moves_foreign"])
     pair = money & ordered & single & plain
     moved = (by_capture | by_refund) & (by_capture | captured_ties) & (by_refund | refunded_ties)
-    cancelled = (sets["gateway_state"].to_numpy() == NUMBER["cancelled"]) & ordered
-    by_cancel = cancelled & sets["cancel_confirmed_any"].to_numpy()
+    cancelled = (sets["gateway_state"] == NUMBER["cancelled"]) & ordered
+    by_cancel = cancelled & sets["cancel_confirmed_any"]
     return np.asarray((pair & moved) | by_cancel, dtype=np.bool_)
 
 
-def _to_be_captured(sets: pd.DataFrame) -> Ints:
+def _to_be_captured(sets: Arrays) -> Ints:
     """The most that an order lets us take: nothing once it is cancelled or failed."""
-    waits = sets["order_state"].eq(ORDER_STATES.index("pending")).to_numpy()
+    waits = sets["order_state"] == ORDER_STATES.index("pending")
     return np.where(waits, ints(sets["order_amount"]), ints(sets["order_captured"]))
 
 
-def _uncaptured(sets: pd.DataFrame, *, explained: Bools) -> Ints:
+def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
     """What the query shows as authorised beyond the capture that explains the set."""
     confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
-    less = explained & ~sets["captured_known"].to_numpy() & (confirmed > 0) & (confirmed < shown)
+    less = explained & ~sets["captured_known"] & (confirmed > 0) & (confirmed < shown)
     return np.where(less, shown - confirmed, 0).astype(np.int64)
 
 
@@ -120,9 +117,9 @@ def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
     return late
 
 
-def plain_facts(sets: pd.DataFrame, *, ours: Ours, covered: bool) -> dict[str, Ints]:
+def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
     """Facts that are read off the sides without comparing their amounts."""
-    state = sets["gateway_state"].to_numpy()
+    state = sets["gateway_state"]
     present = (sets["order_state"] != 0) | ~np.isin(state, _ABSENT) | sets["ledger_present"]
     present |= sets["settled_any"] | (sets["payout"] != 0)
     foreign = (sets["gateway_currency"] != "") & (sets["gateway_currency"] != sets["currency"])
@@ -134,7 +131,7 @@ def plain_facts(sets: pd.DataFrame, *, ours: Ours, covered: bool) -> dict[str, I
     bounded = np.isin(state, BOUNDED)
     masks = {
         "anything": present,
-        "ambiguous": np.logical_or.reduce([sets[name].to_numpy() for name in _AMBIGUOUS]),
+        "ambiguous": np.logical_or.reduce([sets[name] for name in _AMBIGUOUS]),
         "order_duplicate": sets["order_duplicate"],
         "wrong_account": sets["wrong_account"],
         "currency_mismatch": mismatch,
@@ -172,13 +169,13 @@ _DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
 BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]
 
 
-def _beyond_the_legs(sets: pd.DataFrame, *, ours: Ours) -> dict[str, Ints]:
+def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
     """Reviews, exchange, settlement and payouts."""
-    review = sets["gateway_state"].eq(NUMBER["in_review"])
-    same = sets["settled_currency"].eq(sets["currency"])
-    captured = sets["settled_captured"].ne(sets["gateway_captured"] - ours.uncaptured)
+    review = sets["gateway_state"] == NUMBER["in_review"]
+    same = sets["settled_currency"] == sets["currency"]
+    captured = sets["settled_captured"] != sets["gateway_captured"] - ours.uncaptured
     refunded = sets["settled_refund_any"] & ~sets["refund_unknown"]
-    refunded &= sets["settled_refunded"].ne(sets["gateway_refunded"] + ours.hidden)
+    refunded &= sets["settled_refunded"] != sets["gateway_refunded"] + ours.hidden
     masks = {
         **{
             f"review_{standing}": review & sets[f"review_{standing}_any"]
@@ -195,32 +192,32 @@ def _beyond_the_legs(sets: pd.DataFrame, *, ours: Ours) -> dict[str, Ints]:
     return {**facts, "payout": paid_out(sets)}
 
 
-def _both_dead(sets: pd.DataFrame) -> Bools:
+def _both_dead(sets: Arrays) -> Bools:
     closed = np.isin(sets["order_state"], [ORDER_STATES.index(w) for w in ("cancelled", "failed")])
     return np.asarray(closed & np.isin(sets["gateway_state"], _DEAD) & (sets["ledger_any"] == 0))
 
 
-def _booked_twice(sets: pd.DataFrame, *, ours: Ours) -> Bools:
+def _booked_twice(sets: Arrays, *, ours: Ours) -> Bools:
     """A movement stands twice and its type sums to more than the gateway's."""
-    charged = sets["gateway_state"].eq(NUMBER["chargeback"])
+    charged = sets["gateway_state"] == NUMBER["chargeback"]
     bounds = {
         "capture": sets["gateway_captured"],
         "refund": sets["gateway_refunded"] + ours.hidden + ours.running,
-        "chargeback": sets["gateway_captured"].where(charged, 0),
+        "chargeback": np.where(charged, sets["gateway_captured"], 0),
     }
     twice = np.zeros(len(sets), dtype=np.bool_)
     for kind, bound in bounds.items():
-        twice |= (sets[f"booked_twice_{kind}"] & (sets[f"ledger_{kind}"] > bound)).to_numpy()
+        twice |= sets[f"booked_twice_{kind}"] & (sets[f"ledger_{kind}"] > bound)
     return twice
 
 
-def _refund_evidence(sets: pd.DataFrame) -> Bools:
+def _refund_evidence(sets: Arrays) -> Bools:
     refunded = (sets["gateway_refunded"] > 0) | (sets["refund_confirmed"] > 0)
     refunded |= (sets["order_refunded"] > 0) | (sets["ledger_refund"] > 0)
-    return refunded.to_numpy()
+    return np.asarray(refunded, dtype=np.bool_)
 
 
-def unverified_reasons(sets: pd.DataFrame) -> Ints:
+def unverified_reasons(sets: Arrays) -> Ints:
     """Number of the first reason (pattern.UNVERIFIED_REASONS, from 1) or 0."""
     unknown = sets["refund_unknown"] & ~sets["refund_confirmed_any"]
     causes = [

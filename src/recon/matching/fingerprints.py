@@ -5,6 +5,7 @@ built. Two different texts may share one by chance or by design: that texts are 
 concluded from them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from recon.matching.coding import FEW_ROWS
 from recon.matching.grouping import Bools, Ints
 
 WORD_BYTES = 8
@@ -83,11 +85,17 @@ def _word(texts: Texts, *, at: int, starts: Ints, sizes: Ints) -> Words:
 
 def are_distinct(column: "pd.Series[str]") -> bool:
     """True only where no two texts are equal; may be False though none are."""
+    if len(column) <= FEW_ROWS:
+        return len({*column.tolist()}) == len(column) and not column.isna().any()
     return not column.isna().any() and not len(_shared(_of_column(column)))
 
 
 def maybe_repeated(column: "pd.Series[str]") -> Bools:
     """The rows whose text may be that of another row as well: never too few, blanks left out."""
+    if len(column) <= FEW_ROWS:
+        words = column.fillna("").tolist()
+        times = Counter(words)
+        return np.array([word != "" and times[word] > 1 for word in words], dtype=np.bool_)
     column = column.fillna("")
     numbers, named = _of_column(column), column.ne("").to_numpy(dtype=np.bool_)
     several = _shared(numbers if named.all() else numbers[named])

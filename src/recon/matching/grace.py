@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.business_date import BusinessCalendar, Grace
+from recon.matching.arrays import Arrays
 from recon.matching.grouping import NO_INSTANT, Ints
 from recon.matching.state_table import Due
 from recon.rules import Rules
@@ -19,28 +20,28 @@ def microseconds(instant: datetime) -> int:
     return int(pd.Timestamp(instant).as_unit("us").value // 1000)
 
 
-def due_columns(sets: pd.DataFrame, *, rules: Rules) -> dict[Due, Ints]:
+def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
     """For every grace, when it ends for each set; NO_INSTANT (late) where it never started."""
-    ordered, dated = sets["ordered_at"].to_numpy(), sets["transaction_date"].to_numpy()
+    ordered, dated = sets["ordered_at"], sets["transaction_date"]
     sold = np.where(ordered == NO_INSTANT, dated, ordered)
-    sold = np.where(sold == NO_INSTANT, sets["instructed_at"].to_numpy(), sold)
-    taken = np.maximum(dated, sets["capture_confirmed_at"].to_numpy())
-    moved = np.maximum(taken, sets["refund_confirmed_at"].to_numpy())
+    sold = np.where(sold == NO_INSTANT, sets["instructed_at"], sold)
+    taken = np.maximum(dated, sets["capture_confirmed_at"])
+    moved = np.maximum(taken, sets["refund_confirmed_at"])
     grace = rules.grace
     starts = {
         Due.ORDER: (sold, grace.order_to_gateway),
         Due.HARD: (sold, grace.hard_limit),
-        Due.BOOKED: (sets["booked_at"].to_numpy(), grace.gateway_to_ledger),
+        Due.BOOKED: (sets["booked_at"], grace.gateway_to_ledger),
         Due.LEDGER: (taken, grace.gateway_to_ledger),
         Due.LEDGER_REFUND: (moved, grace.gateway_to_ledger),
-        Due.CAPTURE: (sets["capture_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.CANCEL: (sets["cancel_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.REFUND: (sets["refund_confirmed_at"].to_numpy(), grace.refund_visible),
-        Due.CAPTURE_WAITING: (sets["capture_waiting_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.CANCEL_WAITING: (sets["cancel_waiting_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.REFUND_WAITING: (sets["refund_waiting_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.REVIEW: (sets["review_confirmed_at"].to_numpy(), grace.instruction_to_gateway),
-        Due.PAYOUT: (sets["payout_at"].to_numpy(), grace.gateway_to_ledger),
+        Due.CAPTURE: (sets["capture_confirmed_at"], grace.instruction_to_gateway),
+        Due.CANCEL: (sets["cancel_confirmed_at"], grace.instruction_to_gateway),
+        Due.REFUND: (sets["refund_confirmed_at"], grace.refund_visible),
+        Due.CAPTURE_WAITING: (sets["capture_waiting_at"], grace.instruction_to_gateway),
+        Due.CANCEL_WAITING: (sets["cancel_waiting_at"], grace.instruction_to_gateway),
+        Due.REFUND_WAITING: (sets["refund_waiting_at"], grace.instruction_to_gateway),
+        Due.REVIEW: (sets["review_confirmed_at"], grace.instruction_to_gateway),
+        Due.PAYOUT: (sets["payout_at"], grace.gateway_to_ledger),
         Due.SETTLEMENT: (moved, grace.gateway_to_settlement),
     }
     return {
@@ -49,10 +50,10 @@ def due_columns(sets: pd.DataFrame, *, rules: Rules) -> dict[Due, Ints]:
     }
 
 
-def with_unproven(due: dict[Due, Ints], *, sets: pd.DataFrame, as_of: int) -> dict[Due, Ints]:
+def with_unproven(due: dict[Due, Ints], *, sets: Arrays, as_of: int) -> dict[Due, Ints]:
     """Settlement that fell due after the last day that files prove is looked for the next day."""
     ends = due[Due.SETTLEMENT]
-    unproven = (ends > sets["settled_until"].to_numpy()) & (ends <= as_of)
+    unproven = (ends > sets["settled_until"]) & (ends <= as_of)
     return due | {Due.SETTLEMENT: np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
 
 

@@ -4,6 +4,9 @@ Groups are numbered 0 .. size-1; a row of group -1 belongs to none. Instants are
 1970 in UTC, `NO_INSTANT` where none is given.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -44,7 +47,7 @@ def latest(instants: Ints, *, groups: Rows, size: int) -> Ints:
     return greatest
 
 
-def first_row(order: pd.DataFrame, *, groups: Rows, size: int) -> Rows:
+def first_row(order: Sequence[npt.NDArray[Any]], *, groups: Rows, size: int) -> Rows:
     """The row of each group that comes first by the columns of `order`; NO_ROW for none.
 
     Only groups of several rows are sorted: most have one.
@@ -54,33 +57,43 @@ def first_row(order: pd.DataFrame, *, groups: Rows, size: int) -> Rows:
     chosen[groups[rows]] = rows
     crowded = rows[np.bincount(groups[rows], minlength=size)[groups[rows]] > 1]
     if crowded.size:
-        ranked = order.iloc[crowded].assign(_group=groups[crowded], _row=crowded)
-        ranked = ranked.sort_values([*order.columns, "_row"], kind="stable")
-        ranked = ranked.drop_duplicates("_group")
-        chosen[ranked["_group"].to_numpy()] = ranked["_row"].to_numpy()
+        columns = (column[crowded].tolist() for column in (groups, *order))
+        for group, *_, row in sorted(zip(*columns, crowded.tolist(), strict=True), reverse=True):
+            chosen[group] = row
     return chosen
 
 
 def instants_of(column: "pd.Series[pd.Timestamp]") -> Ints:
     """Microseconds of a column of instants."""
-    return pd.DatetimeIndex(column).as_unit("us").asi8.astype(np.int64)
+    array: Any = column.array
+    if not isinstance(array, pd.arrays.DatetimeArray):
+        array = pd.DatetimeIndex(column).array
+    instants: Ints = array.as_unit("us").asi8.copy()
+    return instants
+
+
+def given(column: "pd.Series[int]") -> Bools:
+    """The rows of a column that are not blank."""
+    return ~np.asarray(column.array.isna(), dtype=np.bool_)
 
 
 def amounts_of(column: "pd.Series[int]") -> Ints:
     """Minor units of a column that may be blank; blank is 0."""
+    if isinstance(column.dtype, pd.Int64Dtype):
+        return np.asarray(column.to_numpy(dtype=np.int64, na_value=0), dtype=np.int64)
     return np.asarray(column.fillna(0).to_numpy(dtype=np.int64), dtype=np.int64)
 
 
 def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints:
     """Minor units of a column, where it is blank those of another one; a copy of its own."""
     amounts = amounts_of(otherwise).copy()
-    given = column.notna().to_numpy()
-    if given.any():
-        amounts[given] = amounts_of(column)[given]
+    told = given(column)
+    if told.any():
+        amounts[told] = amounts_of(column)[told]
     return amounts
 
 
-def taken(column: "pd.Series[str]", *, rows: Rows) -> "pd.Series[str]":
+def taken(column: npt.NDArray[Any], *, rows: Rows) -> npt.NDArray[Any]:
     """The text of the chosen rows, "" where the choice is NO_ROW."""
-    text = column.reset_index(drop=True).reindex(rows).fillna("").reset_index(drop=True)
-    return text.astype("str")
+    blank = np.array([""], dtype=object)
+    return np.concatenate([column, blank])[rows]

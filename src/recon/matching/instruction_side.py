@@ -1,10 +1,10 @@
 """Our own moves on a set: what we instructed, and what is known of it."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Column, texts
+from recon.matching.coding import is_word
 from recon.matching.grouping import (
     NO_INSTANT,
     Bools,
@@ -45,7 +45,9 @@ STANDINGS = {
 """What a state of an instruction counts as; withdrawn ones count as nothing."""
 
 
-def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> pd.DataFrame:
+def instruction_side(
+    instructions: pd.DataFrame | None, *, sets: Rows, size: int
+) -> dict[str, Column]:
     """Our moves per set (grain: set).
 
     For each kind and standing `<kind>_<standing>` (sum, minor units), `<kind>_<standing>_any`, and
@@ -56,16 +58,15 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
     sets = sets if instructions is not None else np.zeros(0, dtype=np.intp)
     amount = amounts_of(rows["amount"])
     at = started_at(rows)
-    failed_later = (
-        rows["state"].eq(InstructionState.RESOLVED_NOT_APPLIED)
-        & rows["refund_reference_id"].ne("")
-        & rows["kind"].eq(InstructionKind.REFUND)
-    ).to_numpy()
-    columns: dict[str, Any] = {}
+    failed_later = is_word(rows["state"], InstructionState.RESOLVED_NOT_APPLIED)
+    failed_later &= is_word(rows["kind"], InstructionKind.REFUND)
+    failed_later &= texts(rows["refund_reference_id"]) != ""
+    columns: dict[str, Column] = {}
+    of_states = {standing: is_word(rows["state"], *known) for standing, known in STANDINGS.items()}
     for kind in KINDS:
-        of_kind = rows["kind"].eq(kind).to_numpy()
-        for standing, states in STANDINGS.items():
-            mask = of_kind & rows["state"].isin(states).to_numpy()
+        of_kind = is_word(rows["kind"], kind)
+        for standing, of_state in of_states.items():
+            mask = of_kind & of_state
             if standing == "rejected":
                 mask &= ~failed_later
             name = f"{kind.value}_{standing}"
@@ -75,30 +76,29 @@ def instruction_side(instructions: pd.DataFrame | None, *, sets: Rows, size: int
     columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
     failed = np.where(failed_later, amount, 0)
     columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)
-    chosen = first_row(rows[["currency", "instruction_id"]], groups=sets, size=size)
-    columns["instruction_currency"] = taken(rows["currency"], rows=chosen)
+    currencies = texts(rows["currency"])
+    chosen = first_row([currencies, texts(rows["instruction_id"])], groups=sets, size=size)
+    columns["instruction_currency"] = taken(currencies, rows=chosen)
     columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
     apart = np.zeros(len(rows), dtype=np.bool_)
     if TOLD_APART in rows.columns:
         apart = rows[TOLD_APART].to_numpy(dtype=np.bool_)
     columns["moves_told_apart"] = present(apart, groups=sets, size=size)
     columns["instructed_at"] = latest(at, groups=sets, size=size)
-    return pd.DataFrame(columns)
+    return columns
 
 
-def of_other_currency(
-    instructions: pd.DataFrame | None, *, sets: Rows, currency: "pd.Series[str]"
-) -> Bools:
+def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency: Column) -> Bools:
     """Sets with money that we moved, or may have moved, in another currency than the set's."""
     size = len(currency)
     if instructions is None:
         return np.zeros(size, dtype=np.bool_)
-    moved = instructions["state"].isin(CONFIRMED_STATES | DOUBTFUL_STATES)
-    moved &= instructions["kind"].isin([InstructionKind.CAPTURE, InstructionKind.REFUND])
-    moved &= instructions["amount"].gt(0) & instructions["currency"].ne("")
-    named = instructions["currency"].to_numpy(dtype=object)
-    other = named != np.append(currency.to_numpy(dtype=object), "")[sets]
-    return present(moved.to_numpy() & other, groups=sets, size=size)
+    named = texts(instructions["currency"])
+    moved = is_word(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
+    moved &= is_word(instructions["kind"], InstructionKind.CAPTURE, InstructionKind.REFUND)
+    moved &= (amounts_of(instructions["amount"]) > 0) & (named != "")
+    other = named != taken(currency, rows=sets)
+    return present(moved & other, groups=sets, size=size)
 
 
 def started_at(rows: pd.DataFrame) -> Ints:

@@ -1,11 +1,11 @@
 """What each break lacks in the books, by the kind of entry that would put it right."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from recon.matching.grouping import Ints
+from recon.matching.arrays import Arrays
 from recon.matching.joined_sets import Joined
 from recon.model import EntryType
 
@@ -20,8 +20,18 @@ _OF_LEDGER: Mapping[str, str] = {
 }
 
 
-def parts_of(joined: Joined, *, break_sets: pd.DataFrame) -> pd.DataFrame:
-    """What is to be booked, minor units (columns break_id, currency, part, amount; never 0).
+class BookingPart(NamedTuple):
+    """What is to be booked of one break, currency and kind of entry, minor units."""
+
+    break_id: str
+    currency: str
+    part: str
+    """One of PARTS."""
+    amount: int
+
+
+def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingPart]:
+    """What is to be booked, by set, currency and part; never 0.
 
     The sum of the parts of a break and currency is gateway less ledger. Each part is what the
     gateway shows of one kind of movement less what is booked of that kind, so a refund that is
@@ -29,39 +39,35 @@ def parts_of(joined: Joined, *, break_sets: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         joined: the sets with their items.
-        break_sets: which set each break is (columns set, break_id).
+        break_sets: the id of the break of each set that is one.
     """
-    ids = break_sets.set_index("set")["break_id"]
-    rows = pd.concat([_shown(joined), _paid_out(joined), _booked(joined)], ignore_index=True)
-    rows = rows[rows["set"].isin(ids.index)]
-    by = ["set", "currency", "part"]
-    sums = rows.groupby(by, sort=True)["amount"].sum().reset_index()
-    sums = sums[sums["amount"].ne(0)]
-    sums["break_id"] = sums["set"].map(ids).astype("str")
-    return sums[["break_id", "currency", "part", "amount"]].reset_index(drop=True)
+    sums: dict[tuple[int, str, str], int] = {}
+    for number, currency, part, amount in _every_part(joined, wanted=break_sets):
+        key = int(number), currency, part
+        sums[key] = sums.get(key, 0) + amount
+    return [
+        BookingPart(break_sets[number], currency, part, amount)
+        for (number, currency, part), amount in sorted(sums.items())
+        if amount
+    ]
 
 
-def _shown(joined: Joined) -> pd.DataFrame:
-    items = joined.gateway.items
-    captured, refunded, net = (
-        items[name].to_numpy(dtype=np.int64) for name in ("captured", "refunded", "net")
-    )
-    # What is left of a payment that was charged back is neither its capture nor a refund of it.
-    kinds = {"sales": captured, "refunds": -refunded, "chargebacks": net - captured + refunded}
-    return pd.concat([_part(items, part=part, amount=amount) for part, amount in kinds.items()])
+def _every_part(
+    joined: Joined, *, wanted: Mapping[int, str]
+) -> Iterator[tuple[int, str, str, int]]:
+    sides = (joined.gateway.items, joined.payouts, joined.ledger.items)
+    shown, paid, booked = (_of(items, wanted=wanted) for items in sides)
+    names = ("set", "currency", "captured", "refunded", "net")
+    for number, currency, captured, refunded, net in shown.rows(*names):
+        # What is left of a payment that was charged back is neither its capture nor a refund.
+        yield number, currency, "sales", captured
+        yield number, currency, "refunds", -refunded
+        yield number, currency, "chargebacks", net - captured + refunded
+    for number, currency, net in paid.rows("set", "currency", "net"):
+        yield number, currency, "payouts", net
+    for number, currency, kind, net in booked.rows("set", "currency", "kind", "net"):
+        yield number, currency, _OF_LEDGER.get(kind, ""), -net
 
 
-def _paid_out(joined: Joined) -> pd.DataFrame:
-    return _part(
-        joined.payouts, part="payouts", amount=joined.payouts["net"].to_numpy(dtype=np.int64)
-    )
-
-
-def _booked(joined: Joined) -> pd.DataFrame:
-    items = joined.ledger.items
-    part = items["kind"].map(_OF_LEDGER).fillna("")
-    return items.assign(part=part, amount=-items["net"])[["set", "currency", "part", "amount"]]
-
-
-def _part(items: pd.DataFrame, *, part: str, amount: Ints) -> pd.DataFrame:
-    return items[["set", "currency"]].assign(part=part, amount=amount)
+def _of(items: Arrays, *, wanted: Mapping[int, str]) -> Arrays:
+    return items.take(np.isin(items["set"], [*wanted]))

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recon.matching.journal_parts import PARTS
-from recon.matching.result import JOURNAL_COLUMNS
+from recon.matching.arrays import frame_of_cells, records
+from recon.matching.journal_parts import PARTS, BookingPart
+from recon.matching.result import EFFECT_COLUMNS, JOURNAL_COLUMNS
 from recon.matching.sources import Exported, Sources
 from recon.matching.total_rows import compared_sums
 from recon.model import BreakCode, ControlTotal
@@ -48,7 +49,7 @@ def propose(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: pd.DataFrame,
+    parts: Sequence[BookingPart],
     rules: Rules,
     date: str,
     sources: Sources,
@@ -76,9 +77,7 @@ def propose(
             )
         ]
     )
-    frame = pd.DataFrame(rows, columns=[*JOURNAL_COLUMNS])
-    texts = {name: "str" for name in JOURNAL_COLUMNS if name not in {"debit", "credit"}}
-    return frame.astype({**texts, "debit": "int64", "credit": "int64"})
+    return frame_of_cells(rows, names=JOURNAL_COLUMNS, numbers={"debit", "credit"})
 
 
 def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
@@ -120,23 +119,33 @@ def _bookable(
     breaks: pd.DataFrame,
     *,
     effects: pd.DataFrame,
-    parts: pd.DataFrame,
+    parts: Sequence[BookingPart],
     written_off: frozenset[str],
 ) -> Iterator[dict[str, Any]]:
     """The parts of the breaks that booking answers; of those whose parts are the whole effect."""
-    wanted = breaks[breaks["code"].isin([code.value for code in BOOKED])]
-    doubtful = wanted["flags"].map(lambda text: bool(UNDECIDED & {*text.split(";")}))
-    wanted = wanted[~(doubtful.astype("bool") | wanted["break_id"].isin(written_off))]
-    cells = wanted[["break_id", "code", "order_no", "transaction_id"]]
-    legs = effects[effects["leg"].eq("ledger") & effects["amount"].ne(0)]
-    whole = parts.groupby(["break_id", "currency"])["amount"].sum().rename("known").reset_index()
-    legs = legs.merge(whole, on=["break_id", "currency"])
-    legs = legs[legs["amount"].eq(legs["known"])].drop(columns=["amount", "known"])
-    joined = legs.merge(parts, on=["break_id", "currency"]).merge(cells, on="break_id")
-    joined["rank"] = joined["part"].map(PARTS.index)
-    by = ["merchant_id", "account_id", "break_id", "currency", "rank"]
-    for row in joined.sort_values(by, kind="stable").to_dict("records"):
-        yield {str(name): value for name, value in row.items()}
+    named = ("break_id", "code", "flags", "order_no", "transaction_id")
+    wanted = {
+        cells["break_id"]: cells
+        for cells in records(breaks, rows=np.arange(len(breaks)), names=named)
+        if cells["code"] in BOOKED
+        and not UNDECIDED & {*cells["flags"].split(";")}
+        and cells["break_id"] not in written_off
+    }
+    of_pair: dict[tuple[str, str], list[BookingPart]] = {}
+    for part in parts:
+        of_pair.setdefault((part.break_id, part.currency), []).append(part)
+    found = []
+    for leg in records(effects, rows=np.arange(len(effects)), names=EFFECT_COLUMNS):
+        cells, pair = wanted.get(leg["break_id"]), (leg["break_id"], leg["currency"])
+        mine = of_pair.get(pair, [])
+        if leg["leg"] != "ledger" or not leg["amount"] or cells is None or not mine:
+            continue
+        if leg["amount"] == sum(part.amount for part in mine):
+            found += [{**cells, **leg, **part._asdict()} for part in mine]
+    by = ("merchant_id", "account_id", "break_id", "currency")
+    yield from sorted(
+        found, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
+    )
 
 
 def _lines(

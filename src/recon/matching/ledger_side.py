@@ -1,18 +1,22 @@
 """The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.coding import by_word
+from recon.matching.arrays import Arrays, Column, among, texts
+from recon.matching.coding import by_word, coded, placed
 from recon.matching.exchange import exchange_gaps
+from recon.matching.fingerprints import are_distinct, maybe_repeated
 from recon.matching.grouping import (
     Bools,
     Ints,
     Rows,
     amounts_or,
     first_row,
+    given,
     instants_of,
     present,
     taken,
@@ -20,7 +24,7 @@ from recon.matching.grouping import (
 )
 from recon.matching.open_entries import open_since
 from recon.matching.orders_side import Side
-from recon.matching.versions import CONFLICT, REPEAT, versions
+from recon.matching.versions import CONFLICT, NEW, REPEAT, Versions, versions
 from recon.model import REVERSAL_SUFFIX, EntryType
 from recon.rules import Rules
 
@@ -47,7 +51,7 @@ def compared(ledger: pd.DataFrame) -> Bools:
     belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
     loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
     if loose.any():
-        belongs &= ~(loose & ledger["order_no"].eq("").to_numpy())
+        belongs[loose] = texts(ledger["order_no"])[loose] != ""
     if JUDGED in ledger.columns:
         return np.asarray(belongs | ledger[JUDGED].to_numpy(dtype=np.bool_), dtype=np.bool_)
     return belongs
@@ -76,10 +80,12 @@ class Booked(NamedTuple):
 
 def booked(ledger: pd.DataFrame) -> Booked:
     """What the entries move, in the transaction's currency where it is stated."""
-    stated = ledger["transaction_amount"].notna().to_numpy()
+    stated = given(ledger["transaction_amount"])
     amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
     currency = ledger["currency"].reset_index(drop=True)
-    abroad = stated & ledger["transaction_currency"].ne("").to_numpy()
+    abroad = stated
+    if stated.any():
+        abroad = stated & (texts(ledger["transaction_currency"]) != "")
     if abroad.any():
         named = ledger["transaction_currency"].reset_index(drop=True)
         currency = currency.where(~abroad, named)
@@ -87,82 +93,98 @@ def booked(ledger: pd.DataFrame) -> Booked:
     return Booked(currency, amount, np.where(compared(ledger), amount * sign, 0))
 
 
-def entry_versions(ledger: pd.DataFrame) -> "np.ndarray[Any, np.dtype[np.int8]]":
+def entry_versions(ledger: pd.DataFrame) -> Versions:
     """NEW, REPEAT or CONFLICT (one entry_id, other content) for each ledger row."""
-    numbers = np.zeros(len(ledger), dtype=np.int64)
-    for column in ("merchant_id", "account_id", "entry_id"):
-        codes, values = pd.factorize(ledger[column])
-        numbers = pd.factorize(numbers * (len(values) + 1) + codes)[0]
+    ids = ledger["entry_id"]
+    if are_distinct(ids):
+        return np.full(len(ledger), NEW, dtype=np.int8)
+    shared = maybe_repeated(ids) | (texts(ids) == "")
+    by = ("merchant_id", "account_id", "entry_id")
+    numbers = np.full(len(ledger), -1, dtype=np.intp)
+    numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows
     content = ledger.drop(columns=JUDGED, errors="ignore")
-    return versions(content, groups=numbers.astype(np.intp), newest=None)
+    return versions(content, groups=numbers, newest=None)
 
 
-def ledger_items(ledger: pd.DataFrame) -> pd.DataFrame:
+def ledger_items(ledger: pd.DataFrame) -> Arrays:
     """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
-    kind = ledger["entry_type"].str.removesuffix(REVERSAL_SUFFIX)
-    reversal = ledger["entry_type"].str.endswith(REVERSAL_SUFFIX).to_numpy()
+    (codes,), words = coded([ledger["entry_type"]])
+    named = words.to_pylist()
+    kinds = np.array([*(word.removesuffix(REVERSAL_SUFFIX) for word in named), ""], dtype=object)
+    backward = np.array([*(word.endswith(REVERSAL_SUFFIX) for word in named), False])
+    reversal = backward[codes]
     currency, amount, net = booked(ledger)
-    return pd.DataFrame(
-        {
-            "row": np.arange(len(ledger)),
-            "kind": kind.reset_index(drop=True),
-            "reversal": reversal,
-            "entry_id": ledger["entry_id"].reset_index(drop=True),
-            "reverses": ledger["reverses_entry_id"].reset_index(drop=True),
-            "currency": currency,
-            "transaction_id": ledger["transaction_id"].reset_index(drop=True),
-            "reference_no": ledger["reference_no"].reset_index(drop=True),
-            "booked_at": instants_of(ledger["booked_at"]),
-            "amount": amount,
-            "forward": np.where(reversal, -amount, amount),
-            "net": net,
-        }
-    )
+    columns = {
+        "row": np.arange(len(ledger)),
+        "kind": kinds[codes],
+        "reversal": reversal,
+        "entry_id": texts(ledger["entry_id"]),
+        "reverses": texts(ledger["reverses_entry_id"]),
+        "currency": texts(currency),
+        "transaction_id": texts(ledger["transaction_id"]),
+        "reference_no": texts(ledger["reference_no"]),
+        "booked_at": instants_of(ledger["booked_at"]),
+        "amount": amount,
+        "forward": np.where(reversal, -amount, amount),
+        "net": net,
+    }
+    return Arrays(columns, size=len(ledger))
 
 
-def ledger_side(ledger: pd.DataFrame, *, sets: Rows, size: int, rules: Rules) -> Side:
+def ledger_side(
+    ledger: pd.DataFrame, *, versions: Versions, sets: Rows, size: int, rules: Rules
+) -> Side:
     """The entries of every set; entries that are not compared have set -1.
 
     `sets` of the result: booked gross per movement (reversals taken off), currency, since when
     they stand open, and what makes the set unverified or a duplicate.
     """
-    outcome = entry_versions(ledger)
-    every = ledger_items(ledger).assign(set=sets, exchange=exchange_gaps(ledger, rules=rules))
-    conflict = outcome == CONFLICT
-    every.loc[conflict, ["forward", "net"]] = 0
-    items = every[(outcome != REPEAT) & (sets >= 0)].reset_index(drop=True)
-    groups = items["set"].to_numpy()
-    frame = pd.DataFrame(
-        {"ledger_present": present(np.ones(len(items), np.bool_), groups=groups, size=size)}
+    conflict = versions == CONFLICT
+    every = ledger_items(ledger)
+    every = every.assign(
+        set=sets,
+        exchange=exchange_gaps(ledger, rules=rules),
+        forward=np.where(conflict, 0, every["forward"]),
+        net=np.where(conflict, 0, every["net"]),
     )
-    for kind in (*_MOVEMENTS, EntryType.ADJUSTMENT, EntryType.WRITE_OFF):
-        moved = np.where(items["kind"].eq(kind), items["forward"], 0)
-        frame[f"ledger_{kind.value}"] = total(moved, groups=groups, size=size)
-    frame["booked_at"] = open_since(items, size=size)
-    frame["entry_conflict"] = present(conflict, groups=sets, size=size)
-    chosen = first_row(items[["currency", "transaction_id", "entry_id"]], groups=groups, size=size)
-    for name in ("currency", "transaction_id", "entry_id"):
-        frame[f"ledger_{name}"] = taken(items[name], rows=chosen)
-    frame["entries"] = np.bincount(groups, minlength=size)
-    frame["exchange_gap"] = total(items["exchange"].to_numpy(), groups=groups, size=size)
+    items = every.take((versions != REPEAT) & (sets >= 0))
+    groups, kinds = items["set"], items["kind"]
+    present_in = partial(present, groups=groups, size=size)
+    columns: dict[str, Column] = {"ledger_present": present_in(np.ones(len(items), np.bool_))}
     repeated = _repeated_movements(items)
-    for kind in _MOVEMENTS:
-        mask = repeated & items["kind"].eq(kind).to_numpy()
-        frame[f"booked_twice_{kind.value}"] = present(mask, groups=groups, size=size)
-    return Side(items, frame, outcome)
+    for kind in (*_MOVEMENTS, EntryType.ADJUSTMENT, EntryType.WRITE_OFF):
+        mine = kinds == kind.value
+        moved = np.where(mine, items["forward"], 0)
+        columns[f"ledger_{kind.value}"] = total(moved, groups=groups, size=size)
+        if kind in _MOVEMENTS:
+            columns[f"booked_twice_{kind.value}"] = present_in(repeated & mine)
+    columns["booked_at"] = open_since(items, size=size)
+    columns["entry_conflict"] = present(conflict, groups=sets, size=size)
+    named = ("currency", "transaction_id", "entry_id")
+    chosen = first_row([items[name] for name in named], groups=groups, size=size)
+    for name in named:
+        columns[f"ledger_{name}"] = taken(items[name], rows=chosen)
+    columns["entries"] = np.bincount(groups, minlength=size)
+    columns["exchange_gap"] = total(items["exchange"], groups=groups, size=size)
+    return Side(items, Arrays(columns, size=size), versions)
 
 
 _MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
 
 
-def _repeated_movements(items: pd.DataFrame) -> Bools:
+def _repeated_movements(items: Arrays) -> Bools:
     """Marks the entries whose movement stands more than once and is not reversed."""
     marks = np.zeros(len(items), dtype=np.bool_)
-    moves = items["kind"].isin([kind.value for kind in _MOVEMENTS])
-    crowded = np.flatnonzero(moves & items.duplicated(_MOVEMENT[:4], keep=False))
-    if not crowded.size:
+    moves = np.flatnonzero(among(items["kind"], {kind.value for kind in _MOVEMENTS}))
+    shared = np.bincount(items["set"][moves])[items["set"][moves]] > 1
+    if not shared.any():
         return marks
-    entries = items.iloc[crowded]
+    names = ("row", *_MOVEMENT, "reversal", "reverses", "entry_id")
+    rows = moves[shared]
+    every = pd.DataFrame({name: items[name][rows] for name in names}, index=rows)
+    entries = every[every.duplicated(_MOVEMENT[:4], keep=False)]
+    if entries.empty:
+        return marks
     unnamed = entries[entries["reversal"] & entries["reverses"].eq("")]
     # An id names an entry of its own account only, so a reversal reaches no other set.
     gone = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])

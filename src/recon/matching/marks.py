@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.business_date import midnight
+from recon.matching.arrays import Arrays, Column
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grace import DAY_MICROSECONDS, business_days, microseconds
 from recon.matching.grouping import NO_INSTANT, Bools, Rows
@@ -18,8 +19,8 @@ _PAIR = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded")]
 
 
 def set_flags(
-    sets: pd.DataFrame, *, outcomes: Outcomes, instructed: bool, as_of: datetime, rules: Rules
-) -> "pd.Series[str]":
+    sets: Arrays, *, outcomes: Outcomes, instructed: bool, as_of: datetime, rules: Rules
+) -> Column:
     """The flags of every set as text: secondary codes in order of precedence, then words sorted."""
     matched = outcomes.states() == SetState.MATCHED.value
     marks = {
@@ -35,7 +36,7 @@ def set_flags(
     return _texts(outcomes, bits=bits, words=tuple(marks))
 
 
-def _texts(outcomes: Outcomes, *, bits: Rows, words: tuple[Flag, ...]) -> "pd.Series[str]":
+def _texts(outcomes: Outcomes, *, bits: Rows, words: tuple[Flag, ...]) -> Column:
     """One text per distinct pattern and marks."""
     combined, known = pd.factorize(outcomes.patterns * (1 << len(words)) + bits)
     texts = []
@@ -44,7 +45,7 @@ def _texts(outcomes: Outcomes, *, bits: Rows, words: tuple[Flag, ...]) -> "pd.Se
         judgement = outcomes.judgements[pattern]
         own = {word for place, word in enumerate(words) if marked >> place & 1}
         texts.append(flag_text(judgement.codes[1:], flags={*judgement.flags, *own}))
-    return pd.Series(np.array([*texts, ""], dtype=object)[combined], dtype="str")
+    return np.array([*texts, ""], dtype=object)[combined]
 
 
 def flag_text(codes: tuple[BreakCode, ...], *, flags: set[Flag]) -> str:
@@ -53,26 +54,27 @@ def flag_text(codes: tuple[BreakCode, ...], *, flags: set[Flag]) -> str:
     return ";".join([*(code.value for code in ordered), *sorted(flag.value for flag in flags)])
 
 
-def _reference_conflict(sets: pd.DataFrame) -> Bools:
-    named = sets["order_transaction"].ne("") & sets["gateway_transaction"].ne("")
-    return (named & sets["order_transaction"].ne(sets["gateway_transaction"])).to_numpy()
+def _reference_conflict(sets: Arrays) -> Bools:
+    ours, theirs = sets["order_transaction"], sets["gateway_transaction"]
+    return np.asarray((ours != "") & (theirs != "") & (ours != theirs), dtype=np.bool_)
 
 
-def _zero_amount(sets: pd.DataFrame) -> Bools:
-    ordered = sets["order_state"].ne(0) & sets["order_amount"].eq(0)
-    shown = np.isin(sets["gateway_state"], _PAIR) & sets["gateway_captured"].eq(0)
-    return (ordered | shown).to_numpy()
+def _zero_amount(sets: Arrays) -> Bools:
+    ordered = (sets["order_state"] != 0) & (sets["order_amount"] == 0)
+    shown = np.isin(sets["gateway_state"], _PAIR) & (sets["gateway_captured"] == 0)
+    return np.asarray(ordered | shown, dtype=np.bool_)
 
 
-def _expiring(sets: pd.DataFrame, *, as_of: datetime, rules: Rules) -> Bools:
+def _expiring(sets: Arrays, *, as_of: datetime, rules: Rules) -> Bools:
     """Authorised, and its validity ends within the days of warning."""
     days = rules.authorisation.valid_days - rules.authorisation.warn_days
     warned = sets["transaction_date"] + days * DAY_MICROSECONDS <= microseconds(as_of)
-    dated = sets["transaction_date"].ne(NO_INSTANT)
-    return (sets["gateway_state"].eq(NUMBER["authorised"]) & dated & warned).to_numpy()
+    dated = sets["transaction_date"] != NO_INSTANT
+    held = sets["gateway_state"] == NUMBER["authorised"]
+    return np.asarray(held & dated & warned, dtype=np.bool_)
 
 
-def _portal_action(sets: pd.DataFrame, *, instructed: bool, rules: Rules) -> Bools:
+def _portal_action(sets: Arrays, *, instructed: bool, rules: Rules) -> Bools:
     """A movement after the opening date that no instruction of ours explains."""
     opening = rules.window.opening_date
     if not instructed or rules.account.capture_mode != "manual" or opening is None:
@@ -82,16 +84,16 @@ def _portal_action(sets: pd.DataFrame, *, instructed: bool, rules: Rules) -> Boo
         kind: sets[f"{kind}_confirmed_any"] | sets[f"{kind}_doubtful_any"]
         for kind in ("capture", "refund", "cancel")
     }
-    moved = sets["gateway_captured"].gt(0) & ~ours["capture"]
-    moved |= sets["gateway_refunded"].gt(0) & ~ours["refund"]
-    moved |= sets["gateway_state"].eq(NUMBER["cancelled"]) & ~ours["cancel"]
-    return (moved & sets["transaction_date"].ge(start)).to_numpy()
+    moved = (sets["gateway_captured"] > 0) & ~ours["capture"]
+    moved |= (sets["gateway_refunded"] > 0) & ~ours["refund"]
+    moved |= (sets["gateway_state"] == NUMBER["cancelled"]) & ~ours["cancel"]
+    return np.asarray(moved & (sets["transaction_date"] >= start), dtype=np.bool_)
 
 
-def _cut_off_difference(sets: pd.DataFrame, *, rules: Rules) -> Bools:
+def _cut_off_difference(sets: Arrays, *, rules: Rules) -> Bools:
     """Both sides agree, but on different business dates."""
     calendar = rules.business_calendar
-    sold = business_days(sets["ordered_at"].to_numpy(dtype=np.int64), calendar=calendar)
-    paid = business_days(sets["transaction_date"].to_numpy(dtype=np.int64), calendar=calendar)
+    sold = business_days(sets["ordered_at"], calendar=calendar)
+    paid = business_days(sets["transaction_date"], calendar=calendar)
     money = np.isin(sets["gateway_state"], _PAIR)
     return np.asarray(money & (sold != paid) & (sold != NO_INSTANT) & (paid != NO_INSTANT))

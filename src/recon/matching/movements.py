@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from recon.matching.arrays import Arrays, among, frame_of_cells
 from recon.matching.grouping import Rows
 from recon.matching.result import MOVEMENT_COLUMNS
 from recon.matching.sources import Previous
@@ -55,7 +56,7 @@ class Fate(NamedTuple):
     """Another set's break explains it."""
 
 
-def fates_of(rows: pd.DataFrame, *, hosts: Rows, previous: Previous | None) -> dict[str, Fate]:
+def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[str, Fate]:
     """Id -> fate of every set that is broken tonight or was last night.
 
     Args:
@@ -63,16 +64,15 @@ def fates_of(rows: pd.DataFrame, *, hosts: Rows, previous: Previous | None) -> d
         hosts: the set whose break explains a set, else -1.
         previous: the night before.
     """
-    own = rows[rows["own"].to_numpy()]
-    asked = own["state"].eq(SetState.BREAK).to_numpy()
+    asked = rows["state"] == SetState.BREAK.value
     if previous is not None:
-        asked = asked | own["identity"].isin(previous.breaks["break_id"]).to_numpy()
-    chosen = own[asked]
-    hosted = (hosts[chosen["set"].to_numpy()] >= 0).tolist()
-    told = (chosen[name].tolist() for name in ("identity", "state", "flags"))
+        asked |= among(rows["identity"], {*previous.breaks["break_id"].tolist()})
+    chosen = rows.take(asked & rows["own"])
+    hosted = (hosts[chosen["set"]] >= 0).tolist()
+    told = chosen.rows("identity", "state", "flags")
     return {
-        str(one): Fate(str(state), str(words), away)
-        for one, state, words, away in zip(*told, hosted, strict=True)
+        one: Fate(state, words, away)
+        for (one, state, words), away in zip(told, hosted, strict=True)
     }
 
 
@@ -100,11 +100,10 @@ def movements(
         if one not in before
     ]
     pointed = [{**row, "reopens": reopens.get(row["break_id"], "")} for row in rows]
-    frame = pd.DataFrame(pointed, columns=[*MOVEMENT_COLUMNS])
-    texts = {name: "str" for name in MOVEMENT_COLUMNS if not name.startswith("exposure")}
-    typed = frame.astype({**texts, "exposure_before": "int64", "exposure": "int64"})
-    by = ["merchant_id", "account_id", "movement", "order_no", "break_id"]
-    return typed.sort_values(by, kind="stable").reset_index(drop=True)
+    by = ("merchant_id", "account_id", "movement", "order_no", "break_id")
+    pointed.sort(key=lambda row: tuple(row[name] for name in by))
+    numbers = {"exposure_before", "exposure"}
+    return frame_of_cells(pointed, names=MOVEMENT_COLUMNS, numbers=numbers)
 
 
 def roll_forward(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, texts
 from recon.matching.coding import by_word
 from recon.matching.grouping import (
     NO_INSTANT,
@@ -14,6 +15,7 @@ from recon.matching.grouping import (
     amounts_of,
     amounts_or,
     first_row,
+    given,
     instants_of,
     taken,
     total,
@@ -45,9 +47,9 @@ _MONEY = [
 class Side:
     """One side of all sets."""
 
-    items: pd.DataFrame
+    items: Arrays
     """One row per row in scope: row (position in the source), set, currency, amount, net."""
-    sets: pd.DataFrame
+    sets: Arrays
     """One row per set, by set number."""
     versions: Versions
     """What became of each source row."""
@@ -61,25 +63,20 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     """
     outcome = versions(orders, groups=sets, newest="updated_at")
     kept = np.isin(outcome, (NEW, CONFLICT))
-    items = order_items(orders).assign(set=sets)[kept].reset_index(drop=True)
-    groups = items["set"].to_numpy()
-    by = items[["state", "currency", "amount", "transaction_id", "ordered_at"]]
-    speaks = first_row(by, groups=groups, size=size)
-    state = np.append(items["state"].to_numpy(), NO_ORDER)[speaks]
-    ordered_at = np.append(items["ordered_at"].to_numpy(), NO_INSTANT)[speaks]
-    frame = pd.DataFrame(
-        {
-            "order_state": state,
-            "order_duplicate": np.bincount(groups, minlength=size) > 1,
-            "order_currency": taken(items["currency"], rows=speaks),
-            "order_transaction": taken(items["transaction_id"], rows=speaks),
-            "ordered_at": ordered_at,
-        }
-    )
+    items = order_items(orders).assign(set=sets).take(kept)
+    groups = items["set"]
+    by = ("state", "currency", "amount", "transaction_id", "ordered_at")
+    speaks = first_row([items[name] for name in by], groups=groups, size=size)
+    columns = {
+        "order_state": np.append(items["state"], NO_ORDER)[speaks],
+        "order_duplicate": np.bincount(groups, minlength=size) > 1,
+        "order_currency": taken(items["currency"], rows=speaks),
+        "order_transaction": taken(items["transaction_id"], rows=speaks),
+        "ordered_at": np.append(items["ordered_at"], NO_INSTANT)[speaks],
+    }
     for name in ("amount", "captured", "refunded"):
-        sums = total(items[name].to_numpy(), groups=groups, size=size)
-        frame[f"order_{name}"] = sums
-    return Side(items, frame, outcome)
+        columns[f"order_{name}"] = total(items[name], groups=groups, size=size)
+    return Side(items, Arrays(columns, size=size), outcome)
 
 
 class Expected(NamedTuple):
@@ -101,28 +98,27 @@ def expected(orders: pd.DataFrame) -> Expected:
     state = by_word(orders["status"], of=lambda word: _NUMBER.get(word, -1)).astype(np.int64)
     money = np.isin(state, _MONEY)
     full = state == _NUMBER[OrderStatus.REFUNDED]
-    given = orders["refund_amount"].notna().to_numpy()
     captured = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
     captured[~(money | (state == _NUMBER[OrderStatus.AUTHORISED]))] = 0
-    part = (state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]) | (full & given)
+    part = state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]
+    part |= full & given(orders["refund_amount"])
     refunded = np.where(full, captured, 0)
     refunded[part] = amounts_of(orders["refund_amount"])[part]
     return Expected(state, captured, refunded, np.where(money, captured - refunded, 0))
 
 
-def order_items(orders: pd.DataFrame) -> pd.DataFrame:
+def order_items(orders: pd.DataFrame) -> Arrays:
     """The order rows with what they expect (see `expected`; grain: order row)."""
     state, captured, refunded, net = expected(orders)
-    return pd.DataFrame(
-        {
-            "row": np.arange(len(orders)),
-            "state": state,
-            "currency": orders["currency"].reset_index(drop=True),
-            "transaction_id": orders["transaction_id"].reset_index(drop=True),
-            "ordered_at": instants_of(orders["ordered_at"]),
-            "amount": amounts_of(orders["amount"]),
-            "captured": captured,
-            "refunded": refunded,
-            "net": net,
-        }
-    )
+    columns = {
+        "row": np.arange(len(orders)),
+        "state": state,
+        "currency": texts(orders["currency"]),
+        "transaction_id": texts(orders["transaction_id"]),
+        "ordered_at": instants_of(orders["ordered_at"]),
+        "amount": amounts_of(orders["amount"]),
+        "captured": captured,
+        "refunded": refunded,
+        "net": net,
+    }
+    return Arrays(columns, size=len(orders))

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Arrays
+from recon.matching.coding import combined
 from recon.matching.facts import late_bits, our_moves, plain_facts, unverified_reasons
 from recon.matching.grace import due_columns, with_unproven
-from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows
+from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, total
 from recon.matching.joined_sets import Joined
 from recon.matching.judgement import Judgement, judge
 from recon.matching.pattern import distinct_patterns
@@ -33,7 +34,7 @@ class Outcomes:
     """The set whose break explains this one (another account), else -1."""
     due_at: Ints
     """When a PENDING set becomes late."""
-    sets: pd.DataFrame
+    sets: Arrays
     """The sets as they were judged: a host has the rows of the set that it stands for."""
     ours: Ours
     """What our moves did beyond what the query shows."""
@@ -51,8 +52,8 @@ class Outcomes:
 def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     """Judge every set; a second time without rounding where the budget is spent."""
     moved = wrong_accounts(joined.sets, judged=unverified_reasons(joined.sets) == 0)
-    joined.sets["wrong_account"] = moved.wrong
-    joined.sets["account_ambiguous"] = moved.ambiguous
+    joined.sets.columns["wrong_account"] = moved.wrong
+    joined.sets.columns["account_ambiguous"] = moved.ambiguous
     sets = brought_together(joined.sets, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     moves, ours = our_moves(sets, refund_late=due[Due.REFUND] <= as_of, rules=rules)
@@ -74,7 +75,7 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
 class _Sums(NamedTuple):
     """What the legs are added up from."""
 
-    sets: pd.DataFrame
+    sets: Arrays
     ours: Ours
     covered: bool
     rules: Rules
@@ -103,7 +104,7 @@ def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[Due, 
     return ends
 
 
-def _over_budget(sets: pd.DataFrame, *, outcomes: Outcomes, rules: Rules) -> Bools:
+def _over_budget(sets: Arrays, *, outcomes: Outcomes, rules: Rules) -> Bools:
     """Sets of an account and currency whose rounding sums to more than its night budget."""
     budgets = {
         currency: tolerance.night_budget_minor_units
@@ -116,10 +117,10 @@ def _over_budget(sets: pd.DataFrame, *, outcomes: Outcomes, rules: Rules) -> Boo
         Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judgements
     ]
     matched = np.array(flagged, dtype=np.bool_)[outcomes.patterns]
-    rounded = pd.Series(outcomes.rounded).where(matched, 0)
-    spent = rounded.groupby([sets[name] for name in ACCOUNT]).transform("sum")
-    budget = sets["currency"].map(budgets)
-    limited = budget.notna()
-    over = np.zeros(len(sets), dtype=np.bool_)
-    over[limited.to_numpy()] = (spent[limited] > budget[limited].astype("int64")).to_numpy()
-    return over
+    groups, places = combined([sets[name] for name in ACCOUNT])
+    spent = total(np.where(matched, outcomes.rounded, 0), groups=groups, size=len(places))
+    over = [
+        currency in budgets and amount > budgets[currency]
+        for (_, _, currency), amount in zip(places, spent.tolist(), strict=True)
+    ]
+    return np.array(over, dtype=np.bool_)[groups]

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from recon.cluster import Workers
-from recon.matching.coding import NO_KEY
+from recon.matching.coding import NO_KEY, placed_together
 from recon.matching.exact_legs import ALONE, FIRST_SETTLED, SHARED
-from recon.matching.exact_search import Found, Keys, Question, find_exact
+from recon.matching.exact_search import ACCOUNT, Found, Keys, Question, find_exact
 from recon.matching.grouping import Rows
 from recon.matching.ledger_side import JUDGED
 from recon.matching.partitions import rows_by_partition
@@ -114,16 +114,18 @@ def _joined_keys(question: Question, *, found: list[tuple[Places, FoundPart]]) -
     """The keys of all partitions numbered through; no key is in two of them."""
     frames = _legs(question) | dict(question.others)
     of = {name: np.full(len(frame), NO_KEY, dtype=np.intp) for name, frame in frames.items()}
-    accounts: dict[tuple[str, ...], int] = {}
-    account_of = []
+    account_of, accounts = placed_together([*frames.values()], by=ACCOUNT)
+    number = {account: at for at, account in enumerate(accounts)}
+    account = []
     for first, (places, part) in zip(_starts(found), found, strict=True):
         keys = part.found.keys
         for name, rows in places.items():
             numbers = keys.of[name]
             of[name][rows] = np.where(numbers == NO_KEY, NO_KEY, numbers + first)
-        known = [accounts.setdefault(account, len(accounts)) for account in keys.accounts]
-        account_of.append(np.asarray([*known, 0], dtype=np.intp)[keys.account])
-    return Keys(of, np.concatenate(account_of), [*accounts])
+        known = [number[one] for one in keys.accounts]
+        account.append(np.asarray([*known, 0], dtype=np.intp)[keys.account])
+    named = dict(zip(frames, account_of, strict=True))
+    return Keys(of, named, np.concatenate(account), accounts)
 
 
 def _starts(found: list[tuple[Places, FoundPart]]) -> Iterator[int]:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, Column, filled, records
+from recon.matching.coding import is_word
 from recon.matching.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.instruction_side import started_at
 from recon.matching.settlement_side import pay_outs
@@ -37,6 +39,11 @@ _ENTRY = (
     *("merchant_id", "account_id", "entry_id", "reverses_entry_id"),
     *("reference_no", "transaction_id", "order_no"),
 )
+_INSTRUCTION = (
+    *("merchant_id", "account_id", "currency", "amount", "state", "order_no", "transaction_id"),
+    *("instruction_id", "request_id"),
+)
+_SETTLED_LINE = ("merchant_id", "account_id", "currency", "net", "settled_on", "batch_id")
 _NAMED_BY = ("reference_no", "transaction_id", "order_no")
 """Columns of a ledger entry that may name its payout, in this order."""
 
@@ -61,10 +68,10 @@ class Paid(IntFlag):
 class Payouts:
     """The payouts of all sets."""
 
-    items: pd.DataFrame
+    items: Arrays
     """One row per payout told: row, set, currency, amount, net (less the amount where it was surely
     paid), at, standing."""
-    frame: pd.DataFrame
+    frame: Arrays
     """The sets of payouts, to stand behind the others: merchant_id, account_id, order_no, key."""
     ledger: Rows
     """For each ledger row, its set among `frame`, else -1."""
@@ -82,10 +89,12 @@ def judged_entries(sources: Sources) -> Bools:
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
+    marks = is_word(ledger["entry_type"], *_PAYOUT_TYPES)
+    if not marks.any():
+        return marks
     settled = {(row["merchant_id"], row["account_id"]) for row in _settled(sources.settlement)}
     named = {_key(row, name) for row in _told(sources) for name in row["names"]}
-    marks = ledger["entry_type"].isin(_PAYOUT_TYPES).to_numpy().copy()
-    rows = ledger.loc[marks, [*_ENTRY]].to_dict("records")
+    rows = [*records(ledger, rows=np.flatnonzero(marks), names=_ENTRY)]
     ours = {_key(row, row["entry_id"]) for row in rows if _is_named(row, named=named)}
     marks[marks] = [
         (row["merchant_id"], row["account_id"]) in settled
@@ -114,46 +123,38 @@ def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
         if row["source"] == "instructions":
             instructed[row["row"]] = row["set"]
     booked = _booked(sources.ledger, judged=judged, numbers=numbers, names=names)
-    frame = pd.DataFrame(
-        [(merchant, account, "", name) for merchant, account, name in numbers],
-        columns=["merchant_id", "account_id", "order_no", "key"],
-        dtype="str",
-    )
+    named = np.array([*numbers], dtype=object).reshape(-1, 3)
+    columns = dict(zip(("merchant_id", "account_id", "key"), named.T, strict=True))
+    frame = Arrays({**columns, "order_no": filled("", size=len(named))}, size=len(named))
     return Payouts(_items(told), frame, booked, instructed)
 
 
-def payout_facts(payouts: Payouts, *, first: int, size: int) -> pd.DataFrame:
+def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column]:
     """Columns payout (bits of Paid, but for BOOKED and DIFFERS), payout_at, currency, amount."""
     items = payouts.items
-    groups = items["set"].to_numpy(dtype=np.intp) + first
+    groups = items["set"] + first
     bits = np.zeros(size, dtype=np.int64)
     bits[first:] |= Paid.PAYOUT
     for standing, _ in _STANDINGS:
-        np.bitwise_or.at(
-            bits, groups[items["standing"].eq(standing).to_numpy()], Paid[standing.upper()]
-        )
-    currency = np.full(size, "", dtype=object)
-    currency[groups] = items["currency"].to_numpy(dtype=object)
-    paid = items["amount"].to_numpy(dtype=np.int64)
-    return pd.DataFrame(
-        {
-            "payout": bits,
-            "payout_at": latest(items["at"].to_numpy(dtype=np.int64), groups=groups, size=size),
-            "payout_currency": pd.Series(currency, dtype="str"),
-            "payout_amount": total(paid, groups=groups, size=size),
-        }
-    )
+        np.bitwise_or.at(bits, groups[items["standing"] == standing], Paid[standing.upper()])
+    currency = filled("", size=size)
+    currency[groups] = items["currency"]
+    return {
+        "payout": bits,
+        "payout_at": latest(items["at"], groups=groups, size=size),
+        "payout_currency": currency,
+        "payout_amount": total(items["amount"], groups=groups, size=size),
+    }
 
 
-def paid_out(sets: pd.DataFrame) -> Ints:
+def paid_out(sets: Arrays) -> Ints:
     """The bits of Paid of every set, once the ledger stands beside the payouts."""
-    bits = sets["payout"].to_numpy(dtype=np.int64).copy()
+    bits: Ints = sets["payout"].copy()
     if not bits.any():
         return bits
-    booked = sets["ledger_any"].ne(0).to_numpy()
-    differs = sets["payout_net"].ne(sets["ledger_net"]) | sets["currencies"].gt(1)
-    bits[booked & (bits > 0)] |= Paid.BOOKED
-    bits[differs.to_numpy() & (bits > 0)] |= Paid.DIFFERS
+    differs = (sets["payout_net"] != sets["ledger_net"]) | (sets["currencies"] > 1)
+    bits[(sets["ledger_any"] != 0) & (bits > 0)] |= Paid.BOOKED
+    bits[differs & (bits > 0)] |= Paid.DIFFERS
     return bits
 
 
@@ -166,11 +167,13 @@ def _told(sources: Sources) -> Iterator[dict[str, Any]]:
 def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     if instructions is None:
         return
-    payouts = instructions[instructions["kind"].eq(InstructionKind.PAYOUT).to_numpy()]
-    at = started_at(payouts)
+    rows = np.flatnonzero(is_word(instructions["kind"], InstructionKind.PAYOUT.value))
+    if not rows.size:
+        return
+    at = started_at(instructions)[rows]
+    payouts = [*records(instructions, rows=rows, names=_INSTRUCTION)]
     answered = _sent_again(payouts, at=at)
-    rows = np.flatnonzero(instructions["kind"].eq(InstructionKind.PAYOUT).to_numpy())
-    for row, since, cells in zip(rows, at, payouts.to_dict("records"), strict=True):
+    for row, since, cells in zip(rows, at, payouts, strict=True):
         standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
         if standing is None:
             continue
@@ -191,17 +194,21 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
         }
 
 
-def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[Key]:
+def _sent_again(payouts: list[dict[str, Any]], *, at: Ints) -> set[Key]:
     """Refused payouts that a later confirmed one stands for, one for one.
 
     Only where both name the same order number and amount: equal amounts alone may have two payees.
     """
     same = ["merchant_id", "account_id", "order_no", "currency", "amount"]
-    named = payouts.assign(_at=at)[payouts["order_no"].ne("").to_numpy()]
-    dated = named.sort_values(["_at", "instruction_id"])
+    named = [
+        (int(since), cells["instruction_id"], number)
+        for number, (since, cells) in enumerate(zip(at, payouts, strict=True))
+        if cells["order_no"]
+    ]
     waiting: dict[tuple[Any, ...], list[Key]] = {}
     answered: set[Key] = set()
-    for cells in dated.to_dict("records"):
+    for _, _, number in sorted(named):
+        cells = payouts[number]
         key = tuple(cells[name] for name in same)
         if cells["state"] in REJECTED_STATES:
             waiting.setdefault(key, []).append(_key(cells, cells["instruction_id"]))
@@ -213,8 +220,8 @@ def _sent_again(payouts: pd.DataFrame, *, at: Ints) -> set[Key]:
 def _settled(settlement: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     if settlement is None:
         return
-    mine = pay_outs(settlement)
-    for row, cells in zip(np.flatnonzero(mine), settlement[mine].to_dict("records"), strict=True):
+    mine = np.flatnonzero(pay_outs(settlement))
+    for row, cells in zip(mine, records(settlement, rows=mine, names=_SETTLED_LINE), strict=True):
         yield {
             **_place(cells),
             "source": "settlement",
@@ -238,7 +245,10 @@ def _booked(
     found = np.full(_length(ledger), -1, dtype=np.intp)
     if ledger is None:
         return found
-    entries = ledger[judged].assign(_row=np.flatnonzero(judged)).to_dict("records")
+    rows = np.flatnonzero(judged)
+    entries = [*records(ledger, rows=rows, names=(*_ENTRY, "currency"))]
+    for row, cells in zip(rows, entries, strict=True):
+        cells["_row"] = row
     of_entry: dict[Key, int] = {}
     reversals = [cells for cells in entries if cells["reverses_entry_id"]]
     plain = [cells for cells in entries if not cells["reverses_entry_id"]]
@@ -261,17 +271,12 @@ def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
     return next((names[key] for word in tried if (key := _key(cells, word)) in names), None)
 
 
-def _items(told: list[dict[str, Any]]) -> pd.DataFrame:
-    columns = ("set", "row", "currency", "amount", "at", "standing")
-    frame = pd.DataFrame({name: [row[name] for row in told] for name in columns})
-    frame = frame.astype(
-        {"set": "int64", "row": "int64", "currency": "str"}
-        | {"amount": "int64", "at": "int64", "standing": "str"}
-    )
-    sure = frame["standing"].eq("confirmed").to_numpy()
-    frame["net"] = np.where(sure, -frame["amount"].to_numpy(dtype=np.int64), 0).astype(np.int64)
-    frame["row"] = np.arange(len(frame))
-    return frame
+def _items(told: list[dict[str, Any]]) -> Arrays:
+    kinds = {"set": np.intp, "currency": object, "amount": np.int64}
+    kinds |= {"at": np.int64, "standing": object}
+    columns = {name: np.array([row[name] for row in told], kind) for name, kind in kinds.items()}
+    columns["net"] = np.where(columns["standing"] == "confirmed", -columns["amount"], 0)
+    return Arrays({**columns, "row": np.arange(len(told))}, size=len(told))
 
 
 def _place(cells: Mapping[Any, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.gateway_side import NUMBER
-from recon.matching.grouping import Ints, total
+from recon.matching.grouping import Ints, amounts_of, given, total
 from recon.matching.joined_sets import Joined
 from recon.matching.reason_rows import NO_ROWS, RowsOfSets, SetRows
 from recon.money import Money
@@ -101,8 +101,8 @@ def facts_of(frame: pd.DataFrame, *, joined: Joined, rows: RowsOfSets) -> Iterat
         [joined.covered] * len(frame),
         stated[numbers].tolist(),
         [rows.get(number, NO_ROWS) for number in numbers.tolist()],
-        sets["order_amount"].to_numpy()[numbers].tolist(),
-        *(sets[name].to_numpy()[numbers].tolist() for name in _OF_SETS),
+        sets["order_amount"][numbers].tolist(),
+        *(sets[name][numbers].tolist() for name in _OF_SETS),
     ]
     for values in zip(*columns, strict=True):
         yield Facts(*values)
@@ -114,9 +114,9 @@ def _stated(joined: Joined) -> Ints:
     A cancelled attempt beside the authorisation that stands is no part of it.
     """
     items, sets = joined.gateway.items, joined.sets
-    number = items["set"].to_numpy()
-    speaks = items["state"].to_numpy() == sets["gateway_state"].to_numpy()[number]
-    speaks &= items["currency"].to_numpy() == sets["currency"].to_numpy()[number]
+    number = items["set"]
+    speaks = items["state"] == sets["gateway_state"][number]
+    speaks &= items["currency"] == sets["currency"][number]
     authorised = np.where(items["authorised_known"], items["authorised"], items["amount"])
     amount = np.where(np.isin(items["state"], _TAKEN), items["captured"], authorised)
     return total(np.where(speaks, amount, 0), groups=number, size=joined.keys.size)
@@ -126,5 +126,5 @@ _TAKEN = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded", "c
 
 
 def _blank_as_none(column: "pd.Series[int]") -> list[int | None]:
-    values, blank = column.fillna(0).tolist(), column.isna().tolist()
-    return [None if absent else int(value) for value, absent in zip(values, blank, strict=True)]
+    values, known = amounts_of(column).tolist(), given(column).tolist()
+    return [value if there else None for value, there in zip(values, known, strict=True)]

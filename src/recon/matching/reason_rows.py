@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, among, texts
 from recon.matching.gateway_side import GATEWAY_STATES
 from recon.matching.grouping import Rows
 from recon.matching.joined_sets import Joined
@@ -102,7 +103,7 @@ def rows_of_sets(
         sources: what they were made of.
         host: for each set the one whose break explains it, else negative.
     """
-    several = joined.sets["currencies"].to_numpy()[numbers] > 1
+    several = joined.sets["currencies"][numbers] > 1
     pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
     named = {int(n): code for code, n, mixed in pairs if mixed or code in NAMES_ROWS}
     if not named:
@@ -129,9 +130,9 @@ def rows_of_sets(
     }
 
 
-def _of(items: pd.DataFrame, *, wanted: Iterable[int]) -> pd.DataFrame:
-    """The rows of the wanted sets, in an order that the order of the source does not change."""
-    return items[items["set"].isin([*wanted])]
+def _of(items: Arrays, *, wanted: Iterable[int]) -> Arrays:
+    """The rows of the wanted sets."""
+    return items.take(np.isin(items["set"], [*wanted]))
 
 
 def _grouped(rows: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
@@ -144,10 +145,9 @@ def _grouped(rows: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
 
 def _orders(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
     items = _of(joined.orders.items, wanted=wanted)
-    cells = (items[name].tolist() for name in ("set", "state", "currency", "amount"))
     return _grouped(
         (number, Said(ORDER_STATES[state], currency, amount))
-        for number, state, currency, amount in zip(*cells, strict=True)
+        for number, state, currency, amount in items.rows("set", "state", "currency", "amount")
     )
 
 
@@ -155,38 +155,38 @@ def _payments(
     joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]
 ) -> dict[int, list[Paid]]:
     items = _of(joined.gateway.items, wanted=wanted)
-    codes = sources.gateway["payment_status"].to_numpy(dtype=object)[items["row"].to_numpy()]
-    bears = items["captured"].gt(0)
-    authorised = items["authorised"].where(items["authorised_known"], items["amount"])
-    over = items["authorised_known"] & items["captured_known"]
-    over &= items["captured"].gt(items["authorised"]) & bears
-    cells = (
-        items["set"].tolist(),
-        items["transaction_id"].tolist(),
-        [GATEWAY_STATES[state] for state in items["state"]],
-        codes.tolist(),
-        items["currency"].tolist(),
-        items["captured"].where(bears, authorised).tolist(),
-        *(items[name].tolist() for name in ("captured", "refunded", "authorised")),
-        over.tolist(),
+    captured, authorised, known = (
+        items[name] for name in ("captured", "authorised", "authorised_known")
     )
-    return _grouped((number, Paid(*row)) for number, *row in zip(*cells, strict=True))
+    bears = captured > 0
+    held = np.where(known, authorised, items["amount"])
+    states = np.array(GATEWAY_STATES, dtype=object)
+    told = items.assign(
+        word=states[items["state"]],
+        code=texts(sources.gateway["payment_status"])[items["row"]],
+        over=np.where(bears, captured, held),
+        beyond=known & items["captured_known"] & (captured > authorised) & bears,
+    )
+    named = ("set", "transaction_id", "word", "code", "currency", "over")
+    sums = ("captured", "refunded", "authorised", "beyond")
+    return _grouped((number, Paid(*row)) for number, *row in told.rows(*named, *sums))
 
 
 def _entries(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
     items = _of(joined.ledger.items, wanted=wanted)
-    sums = items.groupby(["set", "kind", "currency"])["forward"].sum()
+    sums: dict[tuple[int, str, str], int] = {}
+    for *place, amount in items.rows("set", "kind", "currency", "forward"):
+        number, kind, currency = place
+        sums[number, kind, currency] = sums.get((number, kind, currency), 0) + amount
     return _grouped(
-        (place[0], Said(place[1], place[2], int(amount)))
-        for place, amount in sums.items()
-        if isinstance(place, tuple)
+        (number, Said(kind, currency, amount)) for (number, kind, currency), amount in sums.items()
     )
 
 
 def _payouts(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
     items = _of(joined.payouts, wanted=wanted)
-    cells = (items[name].tolist() for name in ("set", "standing", "currency", "amount"))
-    return _grouped((number, Said(*row)) for number, *row in zip(*cells, strict=True))
+    cells = items.rows("set", "standing", "currency", "amount")
+    return _grouped((number, Said(*row)) for number, *row in cells)
 
 
 def _ours(joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]) -> dict[int, list[Move]]:
@@ -194,8 +194,7 @@ def _ours(joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]) -> dic
         return {}
     number = joined.keys.of["instructions"]
     mine = np.isin(number, [*wanted])
-    moves = sources.instructions[mine]
-    cells = (moves[name].tolist() for name in Move._fields)
+    cells = (sources.instructions[name][mine].tolist() for name in Move._fields)
     return _grouped(
         (one, Move(*row)) for one, *row in zip(number[mine].tolist(), *cells, strict=True)
     )
@@ -215,19 +214,18 @@ def _moved(joined: Joined, *, host: Rows, wanted: Mapping[int, Any]) -> dict[int
     return found
 
 
-def _sides(sets: pd.DataFrame, *, number: int) -> tuple[str, ...]:
-    one = sets.iloc[number]
+def _sides(sets: Arrays, *, number: int) -> tuple[str, ...]:
+    state = GATEWAY_STATES[sets["gateway_state"][number]]
     present = {
-        "order": one["order_state"] != 0,
-        "payment": GATEWAY_STATES[one["gateway_state"]] not in {"none", "unverified"},
-        "booking": one["ledger_capture"] != 0,
+        "order": sets["order_state"][number] != 0,
+        "payment": state not in {"none", "unverified"},
+        "booking": sets["ledger_capture"][number] != 0,
     }
     return tuple(side for side, here in present.items() if here)
 
 
-def _rival(sets: pd.DataFrame, *, number: int) -> Rival:
-    one = sets.iloc[number]
-    return Rival(str(one["account_id"]), str(one["key"]))
+def _rival(sets: Arrays, *, number: int) -> Rival:
+    return Rival(sets["account_id"][number], sets["key"][number])
 
 
 def _rivals(joined: Joined, *, sources: Sources, wanted: set[int]) -> dict[int, dict[str, Any]]:
@@ -247,12 +245,15 @@ def _fitting(
 ) -> Iterator[tuple[int, tuple[set[int], str]]]:
     """The other sets that a set fits, and the id that they share, "" for their order number."""
     sets = joined.sets
-    away = {number for number in wanted if sets["account_ambiguous"].iloc[number]}
-    by_order = sets[sets["order_no"].isin(sets["order_no"].iloc[[*away]])]
-    alike = by_order.groupby(["merchant_id", "order_no"]).groups
+    away = {number for number in wanted if sets["account_ambiguous"][number]}
+    by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][one] for one in away}))
+    alike: dict[tuple[str, str], set[int]] = {}
+    cells = sets.take(by_order).rows("merchant_id", "order_no")
+    for number, order in zip(by_order.tolist(), cells, strict=True):
+        alike.setdefault(order, set()).add(number)
     for number in sorted(away):
-        one = sets.iloc[number]
-        yield number, ({*alike[one["merchant_id"], one["order_no"]]} - {number}, "")
+        order = sets["merchant_id"][number], sets["order_no"][number]
+        yield number, (alike[order] - {number}, "")
     named = _ids_of_sets(joined, sources=sources, wanted=wanted - away)
     holders: dict[tuple[str, ...], set[int]] = {}
     names: dict[int, list[tuple[str, ...]]] = {}

@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays
 from recon.matching.grouping import Bools
 from recon.matching.movements import CLOSED, FOR_GOOD, NOT_SEEN, RESOLVED
 from recon.matching.result import Reconciliation
@@ -31,7 +32,7 @@ class End:
 
 
 def sequenced(
-    ids: Ids, *, sets: pd.DataFrame, broken: Bools, previous: Previous | None
+    ids: Ids, *, sets: Arrays, broken: Bools, previous: Previous | None
 ) -> tuple[Ids, Mapping[str, str]]:
     """The id of each set tonight, and id -> the closed break that it opens again.
 
@@ -51,7 +52,7 @@ def sequenced(
     known, taken = {*previous.breaks["break_id"], *previous.away}, set(ids)
     changed, older = ids.copy(), {}
     for number in again.tolist():
-        place = tuple(sets[name].iloc[number] for name in ("merchant_id", "account_id", "key"))
+        place = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
         *_, last, fresh = _sequence(place, first=ids[number], closed=previous.closed, taken=taken)
         if fresh in known or broken[number]:
             changed[number], older[fresh] = fresh, last

@@ -8,8 +8,8 @@ exact amount that it stands for; what remains is the residual. Nothing is MATCHE
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Arrays, Column
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grouping import Bools, Ints
 from recon.matching.orders_side import ORDER_STATES
@@ -47,7 +47,7 @@ class Legs(NamedTuple):
     """What is called rounding, both legs together, unsigned."""
 
 
-def legs(sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
+def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
     """Compare both legs, gross and net, and find what nothing explains.
 
     Args:
@@ -65,7 +65,7 @@ def legs(sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered
     of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
     # A chargeback explains the leg of orders while the books have it, or are still to have it.
     told = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
-    charged = sets["gateway_state"].eq(NUMBER["chargeback"]).to_numpy() & told
+    charged = (sets["gateway_state"] == NUMBER["chargeback"]) & told
     facts, rounded_orders = _orders(
         sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
     )
@@ -73,7 +73,7 @@ def legs(sets: pd.DataFrame, *, ours: Ours, rules: Rules, strict: Bools, covered
 
 
 def _orders(
-    sets: pd.DataFrame, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
+    sets: Arrays, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
     """Leg A: what the gateway shows, with what our replies say of it, less what is ordered."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
@@ -106,7 +106,7 @@ def _orders(
 
 
 def _ledger(
-    sets: pd.DataFrame, *, ours: Ours, bound: Ints, covered: bool
+    sets: Arrays, *, ours: Ours, bound: Ints, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
     """Leg B: what the gateway shows, with what our replies say of it, less what is booked."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
@@ -135,36 +135,36 @@ def _ledger(
     return facts, np.where(small, np.abs(left), 0)
 
 
-def effect_on_orders(sets: pd.DataFrame, *, ours: Ours) -> Ints:
+def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
     """Gateway less order, with what our replies say of refunds where the order tells of them."""
     tells = np.isin(sets["order_state"], STATES_REFUND)
     shown = ints(sets["gateway_net"] - sets["order_net"])
     return np.asarray(shown - (ours.hidden + ours.running) * tells, dtype=np.int64)
 
 
-def effect_on_ledger(sets: pd.DataFrame, *, ours: Ours) -> Ints:
+def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:
     """Gateway less ledger, with what our replies say of refunds and captures."""
     more = refunded_for_books(sets, ours=ours) - ints(sets["gateway_refunded"])
     shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
     return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
 
 
-def refunded_for_books(sets: pd.DataFrame, *, ours: Ours) -> Ints:
+def refunded_for_books(sets: Arrays, *, ours: Ours) -> Ints:
     """What the books should have as refunded: a running refund may stand there already."""
     shown = ints(sets["gateway_refunded"])
     early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))
     return np.asarray(shown + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
 
 
-def _written_off(sets: pd.DataFrame, *, left: Ints, covered: bool) -> Bools:
+def _written_off(sets: Arrays, *, left: Ints, covered: bool) -> Bools:
     """Legs that a write-off of exactly what is left closes."""
     written = ints(sets["ledger_write_off"])
     return np.asarray((written > 0) & (written == np.abs(left)) & covered, dtype=np.bool_)
 
 
-def ints(column: "pd.Series[int]") -> Ints:
+def ints(column: Column) -> Ints:
     """A column as 64-bit integers."""
-    return np.asarray(column.to_numpy(dtype=np.int64), dtype=np.int64)
+    return np.asarray(column, dtype=np.int64)
 
 
 def bits(mask: Bools) -> Ints:

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, texts
+from recon.matching.coding import by_word, coded, is_word, sums_of
+from recon.matching.grouping import Bools, amounts_of, given
 from recon.matching.result_frames import Frames
 from recon.matching.settlement_side import pay_outs
 from recon.matching.sources import Sources
@@ -18,20 +22,26 @@ Line = Mapping[str, str | int]
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     """Codes of the gateway that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
-    found = gateway["answer"].eq(Answer.FOUND)
-    known = {str(c): rules.state_of(str(c)) for c in gateway["payment_status"].unique()}
-    unknown = [code for code, state in known.items() if state is GatewayState.UNMAPPED]
+    found = is_word(gateway["answer"], Answer.FOUND)
+    unknown = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
+    ).astype(np.bool_)
     rows = {
-        "payment_status": gateway[found & gateway["payment_status"].isin(unknown)],
-        "query_result": gateway[gateway["answer"].eq(Answer.UNMAPPED)],
+        "payment_status": found & unknown,
+        "query_result": is_word(gateway["answer"], Answer.UNMAPPED),
     }
-    return tuple(line for field, part in rows.items() for line in _codes(field, rows=part))
+    return tuple(
+        line for field, mask in rows.items() for line in _codes(field, rows=gateway, mask=mask)
+    )
 
 
-def _codes(field: str, *, rows: pd.DataFrame) -> Iterator[Line]:
-    groups = rows.groupby(field, sort=True)["order_no"].agg(["size", "min"])
-    for code, count, sample in groups.itertuples():
-        yield {"field": field, "code": str(code), "count": int(count), "order_no": str(sample)}
+def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
+    samples: dict[str, list[str]] = {}
+    columns = (texts(rows[name])[mask].tolist() for name in (field, "order_no"))
+    for code, order_no in zip(*columns, strict=True):
+        samples.setdefault(code, []).append(order_no)
+    for code, orders in sorted(samples.items()):
+        yield {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
 
 
 def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
@@ -57,7 +67,7 @@ def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
 def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> int:
     if sources.ledger is None or not entries:
         return 0
-    return int(sources.ledger["entry_id"].isin([*entries]).sum())
+    return int(is_word(sources.ledger["entry_id"], *entries).sum())
 
 
 def _settlement_not_covered(sources: Sources) -> Iterator[str]:
@@ -65,16 +75,14 @@ def _settlement_not_covered(sources: Sources) -> Iterator[str]:
     if lines is None:
         yield "settlement and fees, T11: no settlement file was given"
         return
-    paid = lines.loc[pay_outs(lines), "batch_id"]
-    if without := len({*lines["batch_id"]} - {*paid}):
+    batches = texts(lines["batch_id"])
+    if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
         yield f"T11: {without} settlement batches name no pay-out yet"
     if days is not None and days.waits_for:
         yield f"settlement due after {days.last}: {days.waits_for} is missing"
 
 
-def scope_of_assurance(
-    frames: Frames, *, tallies: pd.DataFrame, sources: Sources
-) -> tuple[Line, ...]:
+def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> tuple[Line, ...]:
     """Statements with currency, count and amount (minor units, absolute gateway or order net).
 
     Args:
@@ -82,14 +90,25 @@ def scope_of_assurance(
         tallies: what was set aside (see exact_rows.exact_tallies).
         sources: the whole sources.
     """
-    aside = tallies[tallies["source"].eq("gateway")].rename(columns={"amount": "gateway_amount"})
-    proven = pd.concat([frames.matches, frames.breaks, aside])[[*_SHOWN, ITEMS]]
-    hidden = frames.matches[frames.matches["flags"].str.contains(Flag.REPLY_ONLY.value)]
+    aside: dict[str, tuple[int, int]] = {}
+    for source, currency, count, amount in tallies.rows("source", "currency", ITEMS, "amount"):
+        if source == "gateway":
+            before = aside.get(currency, (0, 0))
+            aside[currency] = before[0] + count, before[1] + amount
+    hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
+    proven = _added(_sums(frames.matches), _sums(frames.breaks), aside)
+    unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
+    statements = (
+        "keys proven",
+        "within grace, not yet due",
+        "not proven: no usable evidence",
+        "refunds known from replies only, which the query cannot show",
+    )
+    shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
     lines = [
-        *_lines("keys proven", rows=proven),
-        *_lines("within grace, not yet due", rows=frames.pending),
-        *_lines("not proven: no usable evidence", rows=frames.unverified),
-        *_lines("refunds known from replies only, which the query cannot show", rows=hidden),
+        line
+        for statement, sums in zip(statements, (proven, *unproven, shown), strict=True)
+        for line in _lines(statement, sums=sums)
     ]
     lines += [
         {
@@ -109,26 +128,34 @@ def scope_of_assurance(
     return tuple(lines)
 
 
-_SHOWN = ("currency", "order_amount", "gateway_amount", "ledger_amount")
+_SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
+Sums = Mapping[str, tuple[int, int]]
+"""Currency -> how many, and what they come to."""
 
 
-def _items(rows: pd.DataFrame) -> "pd.Series[int]":
-    """How many each row stands for: one, but for tallies."""
-    if ITEMS not in rows.columns:
-        return pd.Series(1, index=rows.index)
-    return rows[ITEMS].fillna(1).astype("int64")
+def _sums(rows: pd.DataFrame, *, mask: Bools | None = None) -> Sums:
+    """Rows by currency, each with the first of its amounts that is given."""
+    codes, words = coded([rows["currency"]])
+    amount = np.zeros(len(rows), dtype=np.int64)
+    for name in reversed(_SHOWN):
+        amount = np.where(given(rows[name]), amounts_of(rows[name]), amount)
+    groups, chosen = codes[0], slice(None) if mask is None else mask
+    size = len(words)
+    counts = np.bincount(groups[chosen], minlength=size).tolist()
+    totals = sums_of(amount[chosen], groups=groups[chosen].astype(np.intp), size=size).tolist()
+    pairs = zip(words.to_pylist(), counts, totals, strict=True)
+    return {currency: (count, total) for currency, count, total in pairs if count}
 
 
-def _lines(statement: str, *, rows: pd.DataFrame) -> Iterator[Line]:
-    if rows.empty:
-        return
-    amount = rows["gateway_amount"].fillna(rows["order_amount"]).fillna(rows["ledger_amount"])
-    told = rows[["currency"]].assign(amount=amount.fillna(0).astype("int64"), count=_items(rows))
-    parts = told.groupby("currency")[["count", "amount"]].sum()
-    for currency, count, total in parts.itertuples():
-        yield {
-            "statement": statement,
-            "currency": str(currency),
-            "count": int(count),
-            "amount": int(total),
-        }
+def _added(*parts: Sums) -> Sums:
+    together: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        for currency, (count, amount) in part.items():
+            before = together.get(currency, (0, 0))
+            together[currency] = before[0] + count, before[1] + amount
+    return together
+
+
+def _lines(statement: str, *, sums: Sums) -> Iterator[Line]:
+    for currency, (count, amount) in sorted(sums.items()):
+        yield {"statement": statement, "currency": currency, "count": count, "amount": amount}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from recon.matching.coding import is_word, placed, sums_of
+from recon.matching.coding import combined, is_word, placed, sums_of
 from recon.matching.exact import Exact
 from recon.matching.gateway_side import shown
 from recon.matching.grouping import Bools, Ints, Rows
@@ -18,7 +18,7 @@ from recon.matching.ledger_side import booked
 from recon.matching.orders_side import expected
 from recon.matching.settlement_side import of_payments
 from recon.matching.sources import Sources
-from recon.matching.total_rows import ACCOUNT, ACCOUNT_CURRENCY, ITEMS
+from recon.matching.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Tally, as_places
 from recon.matching.totals_of_settlement import paid_items
 from recon.matching.versions import CONFLICT, NEW, Versions
 from recon.model import Answer
@@ -38,13 +38,17 @@ class Scoped:
     kept: Bools
     """Rows in scope."""
 
-    def tally(self, *, rows: Bools) -> pd.DataFrame:
-        """How many of these rows each place has, and their net (grain: place)."""
+    def tally(self, *, rows: Bools) -> Tally:
+        """How many of these rows each place has, and their net."""
         groups, size = self.groups[rows], len(self.places)
-        frame = pd.DataFrame(self.places, columns=ACCOUNT_CURRENCY, dtype="str")
-        frame["amount"] = sums_of(self.net[rows], groups=groups, size=size)
-        frame[ITEMS] = np.bincount(groups, minlength=size)
-        return frame[frame[ITEMS].gt(0)].assign(source=self.source)
+        counts = np.bincount(groups, minlength=size).tolist()
+        net = sums_of(self.net[rows], groups=groups, size=size).tolist()
+        there = [place for place, count in enumerate(counts) if count]
+        named = as_places(self.places)
+        return Tally(
+            {named[place]: counts[place] for place in there},
+            {named[place]: net[place] for place in there},
+        )
 
 
 def scoped_sources(
@@ -74,9 +78,9 @@ def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> I
         lines, kept = sources.settlement, of_payments(sources.settlement)
         net = lines["gross"].to_numpy(dtype=np.int64)
         yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
-    payouts = paid_items(sources)
-    net, kept = payouts["amount"].to_numpy(dtype=np.int64), np.ones(len(payouts), dtype=np.bool_)
-    yield _scoped("payouts", payouts, currency=payouts["currency"], net=net, kept=kept)
+    places, net = paid_items(sources)
+    groups, known = combined(places)
+    yield Scoped("payouts", groups, known, net, np.ones(len(net), dtype=np.bool_))
 
 
 def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
@@ -89,7 +93,6 @@ def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
 def _scoped(
     source: str, frame: pd.DataFrame, *, currency: "pd.Series[str]", net: Ints, kept: Bools
 ) -> Scoped:
-    place = frame[ACCOUNT].reset_index(drop=True)
-    place["currency"] = currency.reset_index(drop=True)
-    groups, places = placed(place, by=ACCOUNT_CURRENCY)
+    columns = {name: frame[name] for name in ACCOUNT} | {"currency": currency}
+    groups, places = placed(columns, by=ACCOUNT_CURRENCY)
     return Scoped(source, groups, places, net, kept)

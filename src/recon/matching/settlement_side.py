@@ -10,6 +10,8 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, Column, texts
+from recon.matching.coding import is_word
 from recon.matching.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
 from recon.matching.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
 from recon.matching.tolerance import BASIS
@@ -32,63 +34,79 @@ _DAY = 86_400_000_000
 
 def pay_outs(lines: pd.DataFrame) -> Bools:
     """The rows that say what a batch comes to; a payout that we asked for has our reference."""
-    paid = lines["entry_type"].eq(PAY_OUT) & lines["own_reference"].eq("")
-    return np.asarray(paid, dtype=np.bool_)
+    paid = is_word(lines["entry_type"], PAY_OUT)
+    if paid.any():
+        paid[paid] = texts(lines["own_reference"])[paid] == ""
+    return paid
 
 
 def of_payments(lines: pd.DataFrame) -> Bools:
     """The lines that tell of a payment, whose sets they join; T11 counts the others, too."""
-    aside = lines["entry_type"].isin(_OF_THE_ACCOUNT)
-    aside &= lines["order_no"].eq("") & lines["transaction_id"].eq("")
-    return np.asarray(~aside & lines["entry_type"].ne(PAY_OUT), dtype=np.bool_)
+    aside = is_word(lines["entry_type"], *_OF_THE_ACCOUNT)
+    for name in ("order_no", "transaction_id"):
+        if aside.any():
+            aside[aside] = texts(lines[name])[aside] == ""
+    return ~aside & ~is_word(lines["entry_type"], PAY_OUT)
 
 
-def movements(settlement: pd.DataFrame | None) -> pd.DataFrame:
-    """The lines that tell of movements of payments."""
+def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
+    """The lines that tell of movements of payments (grain: line), `row` counted among themselves.
+
+    Args:
+        settlement: all lines.
+        sets: the set of each line that does.
+        accounts: the account of each line that does, by number.
+    """
     if settlement is None:
-        return frame_of([], columns=SETTLEMENT_COLUMNS)
-    return settlement[of_payments(settlement)].reset_index(drop=True)
+        settlement = frame_of([], columns=SETTLEMENT_COLUMNS)
+    rows = of_payments(settlement)
+    gross = settlement["gross"].to_numpy(dtype=np.int64)
+    columns = {
+        "row": np.arange(len(sets)),
+        "set": sets,
+        "account": accounts,
+        "currency": texts(settlement["currency"])[rows],
+        "transaction_id": texts(settlement["transaction_id"])[rows],
+        "kind": texts(settlement["entry_type"])[rows],
+        "settled_on": texts(settlement["settled_on"])[rows],
+        "amount": gross[rows],
+        "net": gross[rows],
+    }
+    return Arrays(columns, size=len(sets))
 
 
 def settlement_side(
-    lines: pd.DataFrame,
+    lines: Arrays,
     *,
-    sets: Rows,
-    keys: pd.DataFrame,
-    rules: Rules,
+    gaps: Ints,
+    accounts: Rows,
     days: SettledDays | None = None,
-) -> pd.DataFrame:
+) -> dict[str, Column]:
     """What was settled of every set, gross minor units (grain: set).
 
     Args:
-        lines: the movements of the settlement files.
-        sets: the set of each line.
-        keys: the sets, for their accounts.
-        rules: the agreed fees.
+        lines: see settled_items.
+        gaps: what their fees differ by (see fee_gaps).
+        accounts: the account of each set, by number.
         days: what is known of the days that the lines cover; None: the lines are complete.
     """
-    size = len(keys)
-    kind = lines["entry_type"]
-    gross = lines["gross"].to_numpy(dtype=np.int64)
-    capture = kind.eq(EntryType.CAPTURE).to_numpy()
-    refund = kind.eq(EntryType.REFUND).to_numpy()
+    size, sets, gross = len(accounts), lines["set"], lines["amount"]
+    capture = lines["kind"] == EntryType.CAPTURE.value
+    refund = lines["kind"] == EntryType.REFUND.value
     first = _first_of_sets(sets, size=size)
-    gap = np.where(capture, fee_gaps(lines, rules=rules), 0)
-    return pd.DataFrame(
-        {
-            "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
-            "settled_capture_any": present(capture, groups=sets, size=size),
-            "settled_refund_any": present(refund, groups=sets, size=size),
-            "settled_captured": total(np.where(capture, gross, 0), groups=sets, size=size),
-            "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
-            "settled_gross": total(gross, groups=sets, size=size),
-            "settled_currency": taken(lines["currency"], rows=first),
-            "settled_transaction": taken(lines["transaction_id"], rows=first),
-            "fee_gap": total(gap, groups=sets, size=size),
-            "settled_from": _opens(lines, keys=keys, days=days),
-            "settled_until": np.full(size, _closes(days), dtype=np.int64),
-        }
-    )
+    return {
+        "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
+        "settled_capture_any": present(capture, groups=sets, size=size),
+        "settled_refund_any": present(refund, groups=sets, size=size),
+        "settled_captured": total(np.where(capture, gross, 0), groups=sets, size=size),
+        "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
+        "settled_gross": total(gross, groups=sets, size=size),
+        "settled_currency": taken(lines["currency"], rows=first),
+        "settled_transaction": taken(lines["transaction_id"], rows=first),
+        "fee_gap": total(np.where(capture, gaps, 0), groups=sets, size=size),
+        "settled_from": _opens(lines, accounts=accounts, days=days),
+        "settled_until": np.full(size, _closes(days), dtype=np.int64),
+    }
 
 
 def _first_of_sets(sets: Rows, *, size: int) -> Rows:
@@ -98,10 +116,11 @@ def _first_of_sets(sets: Rows, *, size: int) -> Rows:
     return chosen
 
 
-def in_time(sets: pd.DataFrame) -> Bools:
+def in_time(sets: Arrays) -> Bools:
     """Payments that a settlement file of their account should tell of."""
-    moved = np.maximum(sets["transaction_date"].to_numpy(), sets["capture_confirmed_at"].to_numpy())
-    return np.asarray((moved != NO_INSTANT) & (moved >= sets["settled_from"].to_numpy()))
+    moved = np.maximum(sets["transaction_date"], sets["capture_confirmed_at"])
+    in_days: Bools = (moved != NO_INSTANT) & (moved >= sets["settled_from"])
+    return in_days
 
 
 def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
@@ -109,7 +128,7 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)
     for currency, agreed in rules.fee.items():
-        mine = lines["currency"].eq(currency).to_numpy()
+        mine = is_word(lines["currency"], currency)
         whole, rest = np.divmod(gross[mine], BASIS)
         expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS
         found = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
@@ -117,16 +136,14 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
     return gap
 
 
-def _opens(lines: pd.DataFrame, *, keys: pd.DataFrame, days: SettledDays | None) -> Ints:
+def _opens(lines: Arrays, *, accounts: Rows, days: SettledDays | None) -> Ints:
     """The first instant of the first day that any line of the set's account tells of."""
-    opens = np.full(len(keys), _NEVER, dtype=np.int64)
-    if not len(lines):
-        return opens
-    first = lines.groupby(["merchant_id", "account_id"])["settled_on"].min()
-    for place, day in first.items():
-        merchant, account = place if isinstance(place, tuple) else (place, "")
-        mine = keys["merchant_id"].eq(merchant) & keys["account_id"].eq(account)
-        opens[mine.to_numpy()] = _midnight(days.first if days else day)
+    opens = np.full(len(accounts), _NEVER, dtype=np.int64)
+    first: dict[int, str] = {}
+    for account, day in {*lines.rows("account", "settled_on")}:
+        first[account] = min(day, first.get(account, day))
+    for account, day in first.items():
+        opens[accounts == account] = _midnight(days.first if days else day)
     return opens
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Arrays
 from recon.matching.grouping import Ints
 from recon.model import BreakCode, Severity
 from recon.money import exponent
@@ -117,7 +117,7 @@ def exposure_of(code: BreakCode) -> str:
     return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
 
 
-def exposures(sets: pd.DataFrame, *, effects: Ints) -> dict[str, Ints]:
+def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
     """What a set may put at risk, by what it is measured by; minor units, unsigned."""
     columns = {
         "fee": sets["fee_gap"],
@@ -126,14 +126,14 @@ def exposures(sets: pd.DataFrame, *, effects: Ints) -> dict[str, Ints]:
         "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
         "captured": sets["gateway_captured"],
     }
-    found = {name: np.abs(column.to_numpy(dtype=np.int64)) for name, column in columns.items()}
-    back = np.abs((sets["settled_refunded"] - sets["gateway_refunded"]).to_numpy(dtype=np.int64))
-    found["settlement gap"] += np.where(sets["settled_refund_any"].to_numpy(), back, 0)
+    found = {name: np.abs(column) for name, column in columns.items()}
+    back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
+    found["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
     amounts = largest(
-        sets["order_amount"].to_numpy(),
-        sets["gateway_amount_shown"].to_numpy(),
-        sets["instruction_amount"].to_numpy(),
-        sets["payout_amount"].to_numpy(),
+        sets["order_amount"],
+        sets["gateway_amount_shown"],
+        sets["instruction_amount"],
+        sets["payout_amount"],
     )
     return {**found, "amount": amounts, "effect": effects}
 

@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Arrays, texts
+from recon.matching.coding import is_word
 from recon.matching.grace import business_days
-from recon.matching.grouping import Ints, Rows
+from recon.matching.grouping import Ints, Rows, given
 from recon.matching.joined_sets import event_instants
 from recon.matching.total_rows import ACCOUNT_CURRENCY
 from recon.model import BreakCode
@@ -65,7 +67,7 @@ class _Record(NamedTuple):
     amount: int
 
 
-def with_suggestions(breaks: pd.DataFrame, *, sets: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.DataFrame:
     """The breaks, the reasons of some with a guess behind them.
 
     Args:
@@ -95,8 +97,9 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: pd.DataFrame, rules: Rules) 
 
 def _unexplained(breaks: pd.DataFrame, *, codes: Sequence[BreakCode], amount: str) -> Rows:
     """The rows of breaks of some codes that no cause explains."""
-    chosen = breaks["code"].isin(codes) & breaks["cause"].eq("") & breaks[amount].notna()
-    return np.flatnonzero(chosen.to_numpy(dtype=np.bool_))
+    chosen = is_word(breaks["code"], *codes) & given(breaks[amount])
+    chosen[chosen] = texts(breaks["cause"])[chosen] == ""
+    return np.flatnonzero(chosen)
 
 
 def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """How much difference is still called rounding: the smaller of its bounds, in minor units."""
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Column
 from recon.matching.grouping import Ints
 from recon.rules import Rules
 
@@ -10,7 +10,7 @@ BASIS = 10_000
 """Basis points of a whole."""
 
 
-def tolerance_of(base: Ints, *, currency: "pd.Series[str]", rules: Rules) -> Ints:
+def tolerance_of(base: Ints, *, currency: Column, rules: Rules) -> Ints:
     """The tolerance for each row; an absent bound does not bind, both absent = 0.
 
     Args:
@@ -20,7 +20,7 @@ def tolerance_of(base: Ints, *, currency: "pd.Series[str]", rules: Rules) -> Int
     """
     bounds = np.zeros(len(base), dtype=np.int64)
     for code, tolerance in rules.tolerance.items():
-        rows = currency.eq(code).to_numpy()
+        rows = np.asarray(currency == code, dtype=np.bool_)
         limits = []
         if tolerance.absolute_minor_units is not None:
             limits.append(np.full(int(rows.sum()), tolerance.absolute_minor_units))

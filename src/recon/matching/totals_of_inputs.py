@@ -1,20 +1,30 @@
 """T0 to T3 and T8: what was read, taken, asked and instructed."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recon.matching.coding import NO_KEY
+from recon.matching.arrays import Arrays, Column, filled, texts
+from recon.matching.coding import NO_KEY, coded, combined, is_word, placed_together
 from recon.matching.exact import Exact
-from recon.matching.grouping import Bools, Rows
+from recon.matching.grouping import Bools, Rows, amounts_of
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import JUDGED, compared
 from recon.matching.orders_side import Side
 from recon.matching.sets import BY_ORDER
+from recon.matching.settlement_side import of_payments
 from recon.matching.sources import KEY_COLUMNS, Sources
-from recon.matching.total_rows import ACCOUNT, ITEMS, compared_rows, compared_sums, counted
+from recon.matching.total_rows import (
+    ACCOUNT,
+    ITEMS,
+    compared_rows,
+    compared_sums,
+    counted_places,
+    sizes,
+)
 from recon.matching.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
 from recon.model import (
     CONFIRMED_STATES,
@@ -47,7 +57,7 @@ def file_totals(sources: Sources) -> Iterator[ControlTotal]:
 
 
 def load_totals(
-    sources: Sources, *, exact: Exact, tallies: pd.DataFrame, joined: Joined
+    sources: Sources, *, exact: Exact, tallies: Arrays, joined: Joined
 ) -> Iterator[ControlTotal]:
     """T2: accepted = new + repeat + superseding, as stored and as the engine took them.
 
@@ -70,11 +80,26 @@ def load_totals(
         whole, left = (getattr(given, source) for given in (sources, exact.sources))
         side = sides[source]
         older = np.flatnonzero(np.isin(side.versions, (REPEAT, SUPERSEDED)))
-        rows = [side.items["row"].to_numpy(), older, _outside(source, frame=left, side=side)]
-        taken = left[ACCOUNT].iloc[np.concatenate(rows)].assign(**{ITEMS: 1})
-        aside = tallies[tallies["source"].eq(source)]
-        right = pd.concat([taken, aside[[*ACCOUNT, ITEMS]]])
-        yield from counted("T2", f"{source} taken: {name}", left=whole, right=right)
+        rows = np.concatenate([side.items["row"], older, _outside(source, frame=left, side=side)])
+        accounts = exact.left_keys.account_of[source][rows]
+        right = _by_account(np.bincount(accounts), accounts=exact.keys.accounts)
+        right.update(_aside(tallies, source=source))
+        every = sizes(whole, by=ACCOUNT)
+        yield from counted_places("T2", f"{source} taken: {name}", left=every, right=right)
+
+
+def _by_account(counts: Rows, *, accounts: list[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
+    """How many there are of each account that has any."""
+    return Counter({accounts[n]: count for n, count in enumerate(counts.tolist()) if count})
+
+
+def _aside(tallies: Arrays, *, source: str) -> Counter[tuple[str, ...]]:
+    """How many rows of a source were set aside, by account."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for leg, merchant, account, items in tallies.rows("source", *ACCOUNT, ITEMS):
+        if leg == source:
+            found[merchant, account] += items
+    return found
 
 
 def _arrived_totals(sources: Sources) -> Iterator[ControlTotal]:
@@ -91,40 +116,75 @@ def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     """Rows that are no items of a set: answers without a payment, entries not compared."""
     outside = np.zeros(len(frame), dtype=np.bool_)
     if source == "gateway":
-        outside = frame["answer"].ne(Answer.FOUND).to_numpy()
+        outside = ~is_word(frame["answer"], Answer.FOUND)
     if source == "ledger":
         outside = ~compared(frame) & (side.versions == NEW)
     return np.flatnonzero(outside)
 
 
 def query_totals(
-    sources: Sources, *, exact: Exact, tallies: pd.DataFrame, joined: Joined
+    sources: Sources, *, exact: Exact, tallies: Arrays, joined: Joined
 ) -> Iterator[ControlTotal]:
     """T3: each key asked has exactly one final answer: found, not found or failed.
 
     The arguments are those of `load_totals`. Keys are told apart over the whole sources on one
     side, and on the other as many as were set aside and as sets were made of what was left.
     """
-    keys = [*KEY_COLUMNS]
     if sources.universe is not None:
-        asked = sources.universe[keys].drop_duplicates()
-        answered = asked.merge(sources.gateway[keys].drop_duplicates(), on=keys)
+        left, right = _asked(sources.universe, answers=sources.gateway)
         name = "keys asked = found + not found + failed"
-        yield from counted("T3", name, left=asked, right=answered)
+        yield from counted_places("T3", name, left=left, right=right)
         return
-    numbers = np.unique(np.concatenate([joined.keys.of[name] for name in _KEYED]))
-    held = joined.sets.iloc[numbers[numbers >= 0]]
-    held = held[held["kind"].eq(BY_ORDER)][ACCOUNT].assign(**{ITEMS: 1})
-    aside = tallies[tallies["source"].eq("orders")][[*ACCOUNT, ITEMS]]
+    right = _named_in_sets(exact.sources, joined=joined) + _aside(tallies, source="orders")
     name = "keys = found + not found + failed"
     left = _every_key(sources, exact=exact, joined=joined)
-    yield from counted("T3", name, left=left, right=pd.concat([held, aside]))
+    yield from counted_places("T3", name, left=left, right=right)
+
+
+def _asked(
+    universe: pd.DataFrame, *, answers: pd.DataFrame
+) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
+    """How many keys were asked, and how many of them are answered, by account."""
+    (asked, answered), accounts = placed_together([universe, answers], by=ACCOUNT)
+    codes, words = coded([universe["order_no"], answers["order_no"]])
+    width = max(len(words), 1)
+    wanted = np.unique(asked * width + codes[0])
+    named = np.isin(wanted, answered * width + codes[1])
+    left, right = (np.bincount(keys // width) for keys in (wanted, wanted[named]))
+    return _by_account(left, accounts=accounts), _by_account(right, accounts=accounts)
+
+
+def _named_in_sets(sources: Sources, *, joined: Joined) -> Counter[tuple[str, ...]]:
+    """How many keys the rows of the sets name, by account.
+
+    They are told apart by their texts: the numbers by which the sets were made are what is proven.
+    """
+    by_order = joined.sets["kind"] == BY_ORDER
+    parts: dict[str, list[Column]] = {name: [filled("", size=0)] for name in KEY_COLUMNS}
+    for source in _KEYED:
+        frame: pd.DataFrame | None = getattr(sources, source)
+        if frame is None:
+            continue
+        rows, sets = np.arange(len(frame)), joined.keys.of[source]
+        if source == "settlement":
+            rows = np.flatnonzero(of_payments(frame))
+        mine = sets >= 0
+        mine[mine] = by_order[sets[mine]]
+        mine &= texts(frame["order_no"])[rows] != ""
+        for name, part in parts.items():
+            part.append(texts(frame[name])[rows[mine]])
+    merchants, accounts, orders = (np.concatenate(part) for part in parts.values())
+    groups, places = combined([merchants, accounts])
+    codes, words = pd.factorize(orders)
+    width = max(len(words), 1)
+    keys = np.unique(groups * width + codes)
+    return _by_account(np.bincount(keys // width), accounts=places)
 
 
 _KEYED = ("orders", "gateway", "ledger", "instructions", "settlement")
 
 
-def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> pd.DataFrame:
+def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> Counter[tuple[str, ...]]:
     """How many keys the whole sources name (grain: account)."""
     keys = exact.keys
     named = np.zeros(keys.size, dtype=np.bool_)
@@ -136,12 +196,9 @@ def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> pd.DataFram
         if source == "ledger":
             mine &= _in_sets(sources, exact=exact, joined=joined)
         if source == "instructions" and sources.instructions is not None:
-            mine &= sources.instructions["kind"].ne(InstructionKind.PAYOUT).to_numpy()
+            mine &= ~is_word(sources.instructions["kind"], InstructionKind.PAYOUT)
         named[numbers[mine]] = True
-    accounts = pd.DataFrame(keys.accounts, columns=ACCOUNT, dtype="str")
-    size = len(keys.accounts)
-    accounts[ITEMS] = np.bincount(keys.account[named], minlength=size)
-    return accounts[accounts[ITEMS].gt(0)]
+    return _by_account(np.bincount(keys.account[named]), accounts=keys.accounts)
 
 
 def _in_sets(sources: Sources, *, exact: Exact, joined: Joined) -> Bools:
@@ -168,12 +225,13 @@ def instruction_totals(
     if instructions is None:
         return
     known = CONFIRMED_STATES | REJECTED_STATES | DOUBTFUL_STATES | WAITING_STATES
-    told = instructions[instructions["state"].isin({*known, InstructionState.WITHDRAWN})]
+    told = instructions[is_word(instructions["state"], *known, InstructionState.WITHDRAWN)]
     name = "instructed = confirmed + rejected + in doubt + waiting + withdrawn"
     yield from compared_rows("T8", name, left=instructions, right=told)
     yield from compared_sums("T8", name, left=instructions, right=told)
-    moves = instructions["kind"].ne(InstructionKind.REVIEW) & instructions["amount"].gt(0)
-    confirmed = (instructions["state"].isin(CONFIRMED_STATES) & moves).to_numpy()
+    confirmed = is_word(instructions["state"], *CONFIRMED_STATES)
+    confirmed &= ~is_word(instructions["kind"], InstructionKind.REVIEW)
+    confirmed &= amounts_of(instructions["amount"]) > 0
     judged = np.isin(np.append(states, "")[sets], [state.value for state in SetState])
     name = "confirmed = those whose effect was looked for"
     sure, seen = instructions[confirmed], instructions[confirmed & judged]

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import Column, filled, texts
+from recon.matching.coding import is_word, placed, sums_of
+from recon.matching.grouping import Ints, amounts_of
 from recon.matching.settlement_side import pay_outs
 from recon.matching.sources import Sources
-from recon.matching.total_rows import ACCOUNT_CURRENCY, compared_sums
+from recon.matching.total_rows import ACCOUNT_CURRENCY, Place, paired
 from recon.model import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -15,22 +19,26 @@ from recon.model import (
     InstructionKind,
 )
 
-_COLUMNS = [*ACCOUNT_CURRENCY, "amount", "source"]
 
-
-def paid_items(sources: Sources) -> pd.DataFrame:
-    """Every payout that was sent, instructed or by settlement; `amount` as leg B counts it."""
-    parts = []
+def paid_items(sources: Sources) -> tuple[list[Column], Ints]:
+    """Merchant, account and currency of every payout that was sent, and what leg B counts of it."""
+    parts, amounts = [], [np.zeros(0, dtype=np.int64)]
     if sources.instructions is not None:
         rows = sources.instructions
-        sent = rows["state"].isin(CONFIRMED_STATES | DOUBTFUL_STATES | REJECTED_STATES)
-        rows = rows[rows["kind"].eq(InstructionKind.PAYOUT) & sent]
-        sure = rows["state"].isin(CONFIRMED_STATES)
-        parts.append(rows.assign(amount=-rows["amount"].where(sure, 0)))
+        sent = is_word(rows["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
+        sent &= is_word(rows["kind"], InstructionKind.PAYOUT)
+        sure = is_word(rows["state"], *CONFIRMED_STATES)
+        parts.append((rows, sent))
+        amounts.append(np.where(sure, -amounts_of(rows["amount"]), 0)[sent])
     if sources.settlement is not None:
-        rows = sources.settlement[pay_outs(sources.settlement)]
-        parts.append(rows.assign(amount=-rows["net"]))
-    return _as_items(parts, source="payouts")
+        paid = pay_outs(sources.settlement)
+        parts.append((sources.settlement, paid))
+        amounts.append(-amounts_of(sources.settlement["net"])[paid])
+    columns = [
+        np.concatenate([filled("", size=0), *(texts(rows[name])[mine] for rows, mine in parts)])
+        for name in ACCOUNT_CURRENCY
+    ]
+    return columns, np.concatenate(amounts)
 
 
 def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
@@ -41,20 +49,21 @@ def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
     settlement = batches_to_prove(sources)
     if settlement is None:
         return
-    sums = pay_outs(settlement)
-    lines, paid = settlement[~sums], settlement[sums]
-    for merchant, batch in sorted({*zip(paid["merchant_id"], paid["batch_id"], strict=True)}):
+    paid = pay_outs(settlement)
+    gross, fee, net = (amounts_of(settlement[name]) for name in ("gross", "fee", "net"))
+    moved = np.where(paid, net, gross - fee)
+    groups, batches = placed(settlement, by=("merchant_id", "batch_id", *ACCOUNT_CURRENCY[1:]))
+    lines: dict[tuple[str, str], dict[Place, int]] = {}
+    totals: dict[tuple[str, str], dict[Place, int]] = {}
+    for told, rows in ((lines, ~paid), (totals, paid)):
+        sums = sums_of(moved[rows], groups=groups[rows], size=len(batches)).tolist()
+        for place in np.unique(groups[rows]).tolist():
+            merchant, batch, account, currency = batches[place]
+            told.setdefault((merchant, batch), {})[merchant, account, currency] = sums[place]
+    for (merchant, batch), right in sorted(totals.items()):
         name = f"settlement {batch}: gross - fees = pay-out"
-        left, right = (
-            rows[rows["batch_id"].eq(batch) & rows["merchant_id"].eq(merchant)]
-            for rows in (lines, paid)
-        )
-        yield from compared_sums(
-            "T11",
-            name,
-            left=left.assign(amount=left["gross"] - left["fee"]),
-            right=right.assign(amount=right["net"]),
-        )
+        left = lines.get((merchant, batch), {})
+        yield from paired("T11", name, left=left, right=right, measure="amount")
 
 
 def batches_to_prove(sources: Sources) -> pd.DataFrame | None:
@@ -63,10 +72,3 @@ def batches_to_prove(sources: Sources) -> pd.DataFrame | None:
     if lines is None or days is None:
         return lines
     return lines[lines["batch_id"].isin(days.batches)]
-
-
-def _as_items(parts: list[pd.DataFrame], *, source: str) -> pd.DataFrame:
-    nothing = pd.DataFrame({name: pd.Series(dtype="str") for name in ACCOUNT_CURRENCY})
-    rows = pd.concat([*parts], ignore_index=True) if parts else nothing.assign(amount=0)
-    items: pd.DataFrame = rows.assign(source=source)[_COLUMNS].astype({"amount": "int64"})
-    return items

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-import pandas as pd
-
+from recon.matching.places import Stand
 from recon.matching.result_frames import Frames
 from recon.matching.sources import Sources
 from recon.model import ControlTotal, SetState, Verdict
@@ -14,14 +13,14 @@ def verdict_of(
     totals: Iterable[ControlTotal],
     *,
     frames: Frames,
-    places: pd.DataFrame,
+    stands: list[Stand],
     sources: Sources,
     rules: Rules,
 ) -> Verdict:
     """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED."""
     if not all(total.passed for total in totals):
         return Verdict.NOT_PROVEN
-    items = int(places["state"].eq(SetState.UNVERIFIED).sum())
+    items = sum(one.items for one in stands if one.state == SetState.UNVERIFIED)
     uncertain = items + len(sources.rejects)
     if _source_missing(sources) or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE

@@ -25,7 +25,9 @@ def versions(frame: pd.DataFrame, *, groups: Rows, newest: str | None) -> Versio
         newest: the column of instants by which a row supersedes; None where none can.
     """
     outcome = np.full(len(frame), NEW, dtype=np.int8)
-    crowded = pd.Series(groups).duplicated(keep=False).to_numpy() & (groups >= 0)
+    inside = groups >= 0
+    crowded = inside.copy()
+    crowded[inside] = np.bincount(groups[inside])[groups[inside]] > 1
     if not crowded.any():
         return outcome
     content = [name for name in frame.columns if name not in PLACE_COLUMNS]

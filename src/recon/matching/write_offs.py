@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
+from recon.matching.arrays import text_column
 from recon.matching.joined_sets import Joined
 from recon.matching.ledger_side import entry_versions, ledger_items
 from recon.matching.result_rows import id_of_text, identities
@@ -63,28 +64,31 @@ def booked_write_offs(ledger: pd.DataFrame) -> pd.DataFrame:
         {
             "merchant_id": rows["merchant_id"],
             "account_id": rows["account_id"],
-            "currency": items["currency"],
-            "entry_id": items["entry_id"],
-            "amount": items["forward"].astype("int64"),
+            "currency": text_column(items["currency"]),
+            "entry_id": text_column(items["entry_id"]),
+            "amount": items["forward"],
         }
     )
 
 
 def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None) -> pd.DataFrame:
     """One row per set and currency with write-offs: how many, how much, how much was agreed."""
-    items = joined.ledger.items
-    items = items[items["kind"].eq(EntryType.WRITE_OFF)]
+    every = joined.ledger.items
+    every = every.take(every["kind"] == EntryType.WRITE_OFF.value)
     # An entry that is told in two ways counts nowhere.
-    conflict = joined.sets["entry_conflict"].to_numpy()[items["set"].to_numpy()]
-    items = items[~(conflict & items["forward"].eq(0).to_numpy())]
-    places = zip(items["entry_id"], items["currency"], items["forward"], strict=True)
+    conflict = joined.sets["entry_conflict"][every["set"]]
+    every = every.take(~(conflict & (every["forward"] == 0)))
     earlier = agreed.entries or {}
-    before = [earlier.get(entry) == (money, amount) for entry, money, amount in places]
-    items = items.assign(before=np.where(before, items["forward"], 0), items=1)
+    before = [
+        amount if earlier.get(entry) == (money, amount) else 0
+        for entry, money, amount in every.rows("entry_id", "currency", "forward")
+    ]
+    columns = {name: every[name] for name in ("set", "currency", "forward")}
+    items = pd.DataFrame({**columns, "before": np.array(before, dtype=np.int64), ITEMS: 1})
     groups = items.groupby(["set", "currency"], sort=True)
     found = groups[["forward", "before", ITEMS]].sum().reset_index()
-    sets = joined.sets.loc[found["set"], ["merchant_id", "account_id", "key"]]
-    found = pd.concat([sets.reset_index(drop=True), found], axis=1)
+    for name in ("merchant_id", "account_id", "key"):
+        found[name] = text_column(joined.sets[name][found["set"].to_numpy()])
     first = identities(joined.sets)[found["set"].to_numpy()] if len(found) else []
     closed = frozenset() if previous is None else previous.closed
     by_people = [

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from recon.matching.arrays import Arrays, Column
 from recon.matching.gateway_side import NUMBER
 from recon.matching.grouping import Bools, Rows
 from recon.matching.orders_side import ORDER_STATES
@@ -47,7 +47,7 @@ class _Part(NamedTuple):
     amount: int
 
 
-def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
+def wrong_accounts(sets: Arrays, *, judged: Bools) -> Moved:
     """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
     size = len(sets)
     moved = Moved(
@@ -55,20 +55,22 @@ def wrong_accounts(sets: pd.DataFrame, *, judged: Bools) -> Moved:
         np.zeros(size, dtype=np.bool_),
         np.zeros(size, dtype=np.bool_),
     )
-    if sets[["merchant_id", "account_id"]].drop_duplicates()["merchant_id"].is_unique:
+    _, first = np.unique(sets["account"], return_index=True)
+    if len({*sets["merchant_id"][first].tolist()}) == len(first):
         return moved
-    partial = _one_sided(sets) & judged & sets["order_no"].ne("").to_numpy()
-    rows = sets.loc[partial, [*_LOOKED_AT]]
-    rows = rows[rows.duplicated(["merchant_id", "order_no"], keep=False)]
-    groups: dict[tuple[str, str], list[dict[Any, Any]]] = {}
-    for cells in rows.assign(number=rows.index).to_dict("records"):
-        groups.setdefault((cells["merchant_id"], cells["order_no"]), []).append(cells)
+    partial = np.flatnonzero(_one_sided(sets) & judged & (sets["order_no"] != ""))
+    rows = sets.take(partial).assign(number=partial)
+    names = (*_LOOKED_AT, "number")
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for place, cells in zip(rows.rows("merchant_id", "order_no"), rows.rows(*names), strict=True):
+        groups.setdefault(place, []).append(dict(zip(names, cells, strict=True)))
     for group in groups.values():
-        _pair(_parts(group), moved=moved)
+        if len(group) > 1:
+            _pair(_parts(group), moved=moved)
     return moved
 
 
-def brought_together(sets: pd.DataFrame, *, host: Rows) -> pd.DataFrame:
+def brought_together(sets: Arrays, *, host: Rows) -> Arrays:
     """The sets with what stands in another account beside the rows that it belongs to.
 
     A host is judged as if its records were in one account, so that what else is wrong with them is
@@ -78,18 +80,17 @@ def brought_together(sets: pd.DataFrame, *, host: Rows) -> pd.DataFrame:
     if not away.size:
         return sets
     hosts = host[away]
-    together: dict[str, Any] = {}
-    for name, kind in sets.dtypes.items():
-        if name in _TEXTS or (kind.kind in _NUMBERS and name not in _OF_ITS_ACCOUNT):
-            values = sets[name].to_numpy().copy()
-            values[hosts] = _joined(str(name), values[hosts], values[away])
-            together[str(name)] = values
-    texts = {name: pd.Series(together[name], dtype="str") for name in _TEXTS}
-    return sets.assign(**{**together, **texts})
+    together: dict[str, Column] = {}
+    for name, column in sets.columns.items():
+        if name in _TEXTS or (column.dtype.kind in _NUMBERS and name not in _OF_ITS_ACCOUNT):
+            values = column.copy()
+            values[hosts] = _joined(name, values[hosts], values[away])
+            together[name] = values
+    return sets.assign(**together)
 
 
 _NUMBERS = "bi"
-_OF_ITS_ACCOUNT = frozenset({"kind", "currencies"})
+_OF_ITS_ACCOUNT = frozenset({"account", "kind", "currencies"})
 _TEXTS = ("gateway_currency", "settled_currency")
 """The texts that a judgement reads beside the set's own currency, which both have."""
 _WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
@@ -99,7 +100,7 @@ _ONE_OF_BOTH = frozenset(
 _LATEST = ("_at", "_date", "settled_from", "settled_until")
 
 
-def _joined(name: str, one: "np.ndarray[Any, Any]", other: "np.ndarray[Any, Any]") -> Any:
+def _joined(name: str, one: Column, other: Column) -> Column:
     """Texts: the one that is given; instants: the later; marks: either; amounts: their sum."""
     if one.dtype == object:
         return np.where(one == "", other, one)
@@ -112,15 +113,15 @@ def _joined(name: str, one: "np.ndarray[Any, Any]", other: "np.ndarray[Any, Any]
     return one + other
 
 
-def _one_sided(sets: pd.DataFrame) -> Bools:
+def _one_sided(sets: Arrays) -> Bools:
     order = np.isin(sets["order_state"], _LIVE_ORDERS)
     payment = np.isin(sets["gateway_state"], _LIVE_PAYMENTS)
-    booked = sets["ledger_capture"].ne(0).to_numpy()
+    booked = sets["ledger_capture"] != 0
     sides = order.astype(int) + payment + booked
     return np.asarray((sides > 0) & (sides < len(ALL_SIDES)))
 
 
-def _parts(group: list[dict[Any, Any]]) -> list[_Part]:
+def _parts(group: list[dict[str, Any]]) -> list[_Part]:
     parts = []
     for row in group:
         amounts = {

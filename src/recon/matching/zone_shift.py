@@ -111,11 +111,7 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
 def _pairs(source: str, *, evidence: Evidence) -> Iterator[_Pairs]:
     """Sets that were classified, then exact sets, as far as both times are known."""
     sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
-    number = {place: at for at, place in enumerate(exact.keys.accounts)}
-    places = zip(*(sets[name].tolist() for name in ACCOUNT), strict=True)
-    account = np.array([number.get(place, -1) for place in places], dtype=np.intp)
-    times = {name: sets[name].to_numpy(dtype=np.int64) for name in (dated, PAID_AT)}
-    yield _known(account, times=times)
+    yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
     frame = getattr(evidence.whole, source)
     if frame is not None and exact.size:
         account = exact.keys.account[exact.keys.of["orders"][exact.rows["orders"]]]
@@ -196,7 +192,7 @@ def _at_bare_edges(
     """By end of a business date, breaks beside which nearly no record has its other side."""
     if breaks.empty:
         return
-    times = evidence.joined.sets[clock].to_numpy(dtype=np.int64)[breaks["set"].to_numpy()]
+    times = evidence.joined.sets[clock][breaks["set"].to_numpy()]
     edges = _edges(times, shift=shift, evidence=evidence)
     account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
     beside = np.concatenate([one.times[clock][one.account == account] for one in pairs])

@@ -14,7 +14,7 @@ import pandas as pd
 from recon.matching.gateway_side import shown
 from recon.matching.grouping import Ints
 from recon.matching.ledger_side import booked
-from recon.matching.orders_side import order_items
+from recon.matching.orders_side import expected
 from recon.matching.sources import Sources
 from recon.model import Answer
 from recon.money import format_minor_units
@@ -95,7 +95,7 @@ def _orders(connection: Any, run: Run, *, used: Sources, until: int) -> pd.DataF
     every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
     known = _ours(used.orders, run=run)["order_no"]
     old = every[~every["order_no"].isin(known)].reset_index(drop=True)
-    net = order_items(old)["net"].to_numpy(dtype=np.int64)
+    net = expected(old).net
     return _items("orders", old, identity="order_no", net=net, at="ordered_at")
 
 

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from recon.matching.arrays import stacked
 from recon.matching.bridge import KNOWN_BEFORE, REPEATS
 from recon.matching.control_totals import Proof, control_totals
 from recon.matching.engine import prove
+from recon.matching.places import PLACE_NAMES
 from recon.matching.sources import AgreedWriteOffs, LoadCounts
 from recon.model import SourceFile, SourceKind, Verdict
 
@@ -84,12 +87,12 @@ def without_match(proof: Proof) -> Proof:
 
 def without_aside(proof: Proof) -> Proof:
     """The sets that were set aside are counted nowhere."""
-    return replace(proof, exact_tallies=proof.exact_tallies.iloc[:0])
+    return replace(proof, exact_tallies=proof.exact_tallies.take(slice(0)))
 
 
 def aside_lost(proof: Proof) -> Proof:
     """A set that was set aside has no place."""
-    return replace(proof, places=proof.places[proof.places["row"].ge(0)])
+    return replace(proof, places=proof.places.take(proof.places["row"] >= 0))
 
 
 def aside_and_classified(proof: Proof) -> Proof:
@@ -154,8 +157,9 @@ def spent(proof: Proof) -> Proof:
 
 def doubled_item(proof: Proof) -> Proof:
     """An item of each source stands in two places."""
-    twice = proof.places.groupby("source").head(1)
-    return replace(proof, places=pd.concat([proof.places, twice]))
+    _, first = np.unique(proof.places["source"].astype(str), return_index=True)
+    twice = [proof.places, proof.places.take(first)]
+    return replace(proof, places=stacked(twice, names=PLACE_NAMES))
 
 
 def lost_on_the_way(proof: Proof) -> Proof:
@@ -167,7 +171,7 @@ def lost_on_the_way(proof: Proof) -> Proof:
 
 def lost_order(proof: Proof) -> Proof:
     """The sides lost a row between source and sets."""
-    orders = replace(proof.joined.orders, items=proof.joined.orders.items.iloc[1:])
+    orders = replace(proof.joined.orders, items=proof.joined.orders.items.take(slice(1, None)))
     return replace(proof, joined=replace(proof.joined, orders=orders))
 
 
@@ -231,18 +235,18 @@ def without_entries(proof: Proof) -> Proof:
 
 def without_places(proof: Proof, *, source: str) -> Proof:
     """The items of a source have no places."""
-    return replace(proof, places=proof.places[proof.places["source"].ne(source)])
+    return replace(proof, places=proof.places.take(proof.places["source"] != source))
 
 
 def lost_payment(proof: Proof) -> Proof:
     """A payment is lost between source and sets."""
-    gateway = replace(proof.joined.gateway, items=proof.joined.gateway.items.iloc[1:])
+    gateway = replace(proof.joined.gateway, items=proof.joined.gateway.items.take(slice(1, None)))
     return replace(proof, joined=replace(proof.joined, gateway=gateway))
 
 
 def lost_entry(proof: Proof) -> Proof:
     """A ledger entry is lost between source and sets."""
-    ledger = replace(proof.joined.ledger, items=proof.joined.ledger.items.iloc[1:])
+    ledger = replace(proof.joined.ledger, items=proof.joined.ledger.items.take(slice(1, None)))
     return replace(proof, joined=replace(proof.joined, ledger=ledger))
 
 
