@@ -1,4 +1,4 @@
-"""Everything on one machine for people to try: sandbox gateway, Prefect server, worker, schedules.
+"""Everything on one machine to try: sandbox gateway, signer, Prefect server, worker, schedules.
 
 `python -m flows.serve start` prepares the demo's files, starts each program in the background and
 prints where the pages are; `python -m flows.serve stop` ends exactly those programs. For a look and
@@ -29,7 +29,9 @@ from flows.prefect_server import (
     start_server,
     without_prefect,
 )
+from flows.signer_beside import key_set_apart
 from recon.errors import ReconError, UsageError
+from recon.keys import SIGNER_VARIABLE
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
 
 ROOT = Path(__file__).parents[1]
@@ -78,8 +80,10 @@ def _start_all(folder: Path, *, port: int) -> None:
     _write_down(folder, name="Prefect server", pid=server.process.pid)
     _say("preparing the sample night ...")
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
-    recon = read_env(folder / "demo" / "env")
+    env = folder / "demo" / "env"
+    recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
     _start_sandbox(folder, recon=recon)
+    _start_signer(folder, recon=recon)
     variables = {**recon, **prefect_variables(home, api_url=server.api_url)}
     server.wait()
     template = folder / "pool.json"
@@ -109,6 +113,19 @@ def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
     while not answers(f"{url}/_sandbox/health"):
         if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
             msg = f"the sandbox did not come up; its words are in {folder / 'sandbox.log'}"
+            raise ReconError(msg)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
+    """The process that alone reads the sign key; it gets none of our variables."""
+    rules = folder / "signer" / "signer.toml"
+    socket = Path(recon[SIGNER_VARIABLE])
+    _start(folder, name="signer", command=[*RECON, "signer", "--rules", str(rules)], variables={})
+    give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
+    while not socket.is_socket():
+        if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
+            msg = f"the signer did not come up; its words are in {folder / 'signer.log'}"
             raise ReconError(msg)
         time.sleep(PAUSE_SECONDS)
 

@@ -60,9 +60,12 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
 @contextmanager
 def opened_environment() -> Iterator["Environment"]:
     """The environment of this process: settings, store, clock and gateway, closed at the end."""
+    from recon.steps.custody import RUN_OF_PREFECT, refuse_plain_key
     from recon.steps.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock, workers=_KEPT.get()) as environment:
+        if os.environ.get(RUN_OF_PREFECT):
+            refuse_plain_key(environment.settings, variables=os.environ)
         yield environment
 
 

@@ -11,6 +11,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     ├── NightHeldError             another run holds this night           exit 75
     ├── GateClosedError            a proof before money failed            exit 4
     ├── EndorsementError           a person's word is not the desk's       exit 4
+    ├── SignerError                nobody signs for us; nothing was sent
     ├── StoreError                 the database cannot do its work        exit 1
     │   ├── StoreLockedError       somebody else holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
@@ -67,6 +68,10 @@ class EndorsementError(ReconError):
     """A word of a person does not bear the desk's signature."""
 
     exit_code = 4
+
+
+class SignerError(ReconError):
+    """The process that holds the sign key is not there, or refuses; nothing was sent."""
 
 
 class StoreError(ReconError):

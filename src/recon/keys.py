@@ -15,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
 from recon.errors import ConfigurationError
 
 KEY_FILE_BYTES_MAX = 4_096
+SIGN_KEY = "RECON_SIGN_KEY"
+KEY_VARIABLES = (SIGN_KEY, f"{SIGN_KEY}_FILE")
+SIGNER_VARIABLE = "RECON_SIGNER"
+"""Names the socket of the process that holds the keys (`recon signer`)."""
 SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 
@@ -48,12 +52,22 @@ class SignKeys:
     """Of accounts without their own; a text says why there is none."""
     own: Mapping[str, SecretStr | str]
     """By "<merchant_id>/<account_id>"; likewise."""
+    signer: Path | None = None
+    """The socket of the process that holds them all; None: this one does."""
 
     @classmethod
     def read(
         cls, environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
     ) -> "SignKeys":
-        """All keys that are there; what is wrong with one is told when its account needs it."""
+        """All keys that are there; what is wrong with one is told when its account needs it.
+
+        Raises:
+            ConfigurationError: a signer holds them, and a key lies beside it.
+        """
+        signer = signer_of(environment, accounts=accounts)
+        if signer is not None:
+            told = f"the signer at {signer} holds the sign keys, not this process"
+            return cls(told, {}, signer=signer)
         own = {
             key: _told(partial(_own_key, environment, account=key, named=named))
             for key, named in accounts.items()
@@ -78,8 +92,41 @@ class SignKeys:
         Raises:
             ConfigurationError: there is none, and an account needs it.
         """
+        if self.signer is not None:
+            return
         if isinstance(self.shared, str) and (not accounts or set(accounts) - set(self.own)):
             raise ConfigurationError(self.shared)
+
+
+def signer_of(environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]) -> Path | None:
+    """The socket of the signer that holds the keys; None where nights hold them themselves.
+
+    Raises:
+        ConfigurationError: a key lies beside it, within reach of what the signer keeps it from.
+    """
+    if not given(environment, SIGNER_VARIABLE):
+        return None
+    beside = [name for name in KEY_VARIABLES if given(environment, name)]
+    for account, named in sorted(accounts.items()):
+        if named.sign_key_env and given(environment, named.sign_key_env):
+            beside.append(named.sign_key_env)
+        if named.sign_key_file:
+            beside.append(f'sign_key_file of accounts."{account}" in merchants.toml')
+    if beside:
+        msg = (
+            f"{SIGNER_VARIABLE} names a signer that holds the keys, and {', '.join(beside)} gives "
+            "one here as well, where whatever runs as this user has it: take it out"
+        )
+        raise ConfigurationError(msg)
+    return Path(environment[SIGNER_VARIABLE].strip())
+
+
+def keys_in_environment(
+    environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
+) -> tuple[str, ...]:
+    """The variables of this process that hold a sign key, for all to see who see its variables."""
+    own = {named.sign_key_env for named in accounts.values() if named.sign_key_env}
+    return tuple(name for name in (SIGN_KEY, *sorted(own)) if given(environment, name))
 
 
 def _told(read: Callable[[], SecretStr]) -> SecretStr | str:
@@ -102,11 +149,12 @@ def _own_key(environment: Mapping[str, str], *, account: str, named: OwnSignKey)
 
 
 def _shared_key(environment: Mapping[str, str]) -> SecretStr:
-    key = secret_of(environment, "RECON_SIGN_KEY")
+    key = secret_of(environment, SIGN_KEY)
     if key is None:
         msg = (
             "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the "
-            "key, or give every account its own (sign_key_env in merchants.toml)"
+            "key, or give every account its own (sign_key_env in merchants.toml), or name a "
+            f"signer ({SIGNER_VARIABLE})"
         )
         raise ConfigurationError(msg)
     return key

@@ -138,6 +138,8 @@ class GatewaySettings(BaseModel):
     """http or https address; TLS to the gateway goes through it unopened."""
     client_certificate_file: Path | None = None
     client_key_file: Path | None = None
+    plain_key_under_prefect: bool = False
+    """Whether runs of Prefect may have the sign key in their environment, for real money."""
 
 
 class Settings(BaseModel):

@@ -64,7 +64,10 @@ def test_the_wheel_holds_every_configuration_file(wheel_names: list[str]) -> Non
     """The bundled configuration is found beside the code, and nothing but TOML is bundled."""
     bundled = {name for name in wheel_names if name.startswith("recon/_config/")}
 
-    assert bundled == {f"recon/_config/{path.name}" for path in (ROOT / "config").glob("*.toml")}
+    config = ROOT / "config"
+    assert bundled == {
+        f"recon/_config/{path.relative_to(config)}" for path in config.rglob("*.toml")
+    }
 
 
 def test_the_wheel_holds_every_module_and_its_files(wheel_names: list[str]) -> None:

@@ -29,6 +29,7 @@ from recon.cli import (
     prefect_pages,
     rejected_rows,
     sending,
+    signing,
     upkeep,
 )
 from recon.cli.endings import INTERRUPTED, ending_of
@@ -77,6 +78,7 @@ approvers.command("enrol")(people.enrol)
 app.command("stop-sending")(sending.stop_sending)
 app.command("allow-sending")(sending.allow_sending)
 app.command("set-aside")(upkeep.set_aside)
+app.command("signer")(signing.signer)
 app.command("notifications")(notifications.notifications)
 app.command("report")(files.report)
 app.command("import-resolutions")(answers.import_resolutions)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from recon.errors import ConfigurationError
 from recon.gateway_client.addresses import checked_base_url
@@ -10,6 +10,7 @@ from recon.gateway_client.errors import AddressError, InterfaceError
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials
+from recon.gateway_client.signer_socket import SignerSocket
 from recon.mistakes import problems_of
 from recon.settings import Settings
 
@@ -41,7 +42,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             are wrong.
     """
     gateway = settings.gateway
-    key = settings.sign_keys.of(f"{merchant_id}/{account_id}")
+    key = _key_of(settings, account=f"{merchant_id}/{account_id}")
     route = Route(
         proxy=gateway.proxy,
         ca_file=gateway.ca_file,
@@ -67,6 +68,15 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
         )
     except (InterfaceError, AddressError) as error:
         raise ConfigurationError(_told(error)) from error
+
+
+def _key_of(settings: Settings, *, account: str) -> SecretStr | SignerSocket:
+    """The account's key, or who holds it and is waited for as long as for the gateway."""
+    if settings.sign_keys.signer is None:
+        return settings.sign_keys.of(account)
+    return SignerSocket(
+        settings.sign_keys.signer, patience_seconds=settings.gateway.deadline_seconds
+    )
 
 
 def _told(error: InterfaceError | AddressError) -> str:

@@ -4,7 +4,8 @@ Implements `settlement.sender.MoneyGateway`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Self
 
@@ -16,6 +17,7 @@ from recon.gateway_client import (
     CancelSubscriptionRow,
     CaptureRow,
     CertificateError,
+    Credentials,
     InvalidBatchError,
     MoneyTransport,
     NotSentError,
@@ -25,7 +27,9 @@ from recon.gateway_client import (
     RefundRow,
     ReviewRow,
     Row,
+    SignerSocket,
     UnknownOutcomeError,
+    UnsignedError,
     check_rows,
     prepare,
     read_batch_reply,
@@ -44,7 +48,9 @@ from recon.settlement.sender import (
     Reply,
     RowResult,
     SurelyNotSent,
+    Unsigned,
 )
+from recon.settlement.terms import terms_of
 
 WIRE_OPERATIONS: Mapping[InstructionKind, WireOperation] = {
     InstructionKind.CAPTURE: WireOperation.CAPTURE,
@@ -59,12 +65,32 @@ FIRST_REVIEW_FLAG = "1"
 """What a review sets that names no flag; the document shows no other."""
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What people said of some instructions, for a signer to check."""
+
+    seen: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
+    """Instruction id -> its terms as they saw them."""
+    endorsements: Sequence[Mapping[str, str]] = ()
+    """The desk's: document, signature, key."""
+
+
+WordsOf = Callable[[Sequence[str]], Words]
+"""Instruction ids -> what people said of them."""
+
+
+def no_words(_instruction_ids: Sequence[str]) -> Words:
+    """Where no people are asked."""
+    return Words()
+
+
 class GatewayOfMoney:
     """The gateway as the sender sees it, for one account and one settle step."""
 
-    def __init__(self, account: GatewayAccount, *, clock: Clock) -> None:
+    def __init__(self, account: GatewayAccount, *, clock: Clock, words: WordsOf = no_words) -> None:
         settings = account.settings.gateway
         self._account = account
+        self._words = words
         self._policy = settings.reply_signatures
         self._transport = MoneyTransport(
             base_url=account.base_url,
@@ -75,11 +101,18 @@ class GatewayOfMoney:
         )
 
     @classmethod
-    def of(cls, settings: Settings, *, account: tuple[str, str], clock: Clock) -> Self:
-        """The gateway of one (merchant, account)."""
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        account: tuple[str, str],
+        clock: Clock,
+        words: WordsOf = no_words,
+    ) -> Self:
+        """The gateway of one (merchant, account); `words` is asked only where a signer signs."""
         merchant_id, account_id = account
         found = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
-        return cls(found, clock=clock)
+        return cls(found, clock=clock, words=words)
 
     def problem(self, cleared: Cleared) -> str:
         """Why this row must not be sent at all; "" when it may."""
@@ -91,15 +124,17 @@ class GatewayOfMoney:
         problems = check_rows(operation, rows=[row], interface=self._account.interface)
         return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
-        """Canonical bytes of one batch."""
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
+        """Canonical bytes of one batch, or why nobody signed it."""
         try:
             request = prepare(
                 WIRE_OPERATIONS[kind],
                 [self._row_of(row) for row in rows],
-                credentials=self._account.credentials,
+                credentials=self._credentials([row.instruction for row in rows]),
                 interface=self._account.interface,
             )
+        except UnsignedError as error:
+            return _unsigned(error, rows=rows)
         except (InvalidBatchError, ConfigurationError) as error:
             raise Defect(str(error)) from error
         storable = request.masked(request.body)
@@ -146,6 +181,23 @@ class GatewayOfMoney:
             stop_reason=read.stop_reason if read.stop_sending else "",
         )
 
+    def _credentials(self, instructions: Sequence[Instruction]) -> Credentials:
+        """Ours; a signer elsewhere is told which instructions the rows are, and who said yes."""
+        ours = self._account.credentials
+        if not isinstance(ours.sign_key, SignerSocket):
+            return ours
+        words = self._words([one.instruction_id for one in instructions])
+        rows = [
+            {
+                "instruction_id": one.instruction_id,
+                "terms": terms_of(one),
+                "seen": words.seen.get(one.instruction_id, {}),
+            }
+            for one in instructions
+        ]
+        grounds = {"rows": rows, "endorsements": list(words.endorsements)}
+        return replace(ours, sign_key=ours.sign_key.on(grounds))
+
     def _row_of(self, cleared: Cleared) -> Row:
         instruction = cleared.instruction
         if instruction.kind is InstructionKind.PAYOUT:
@@ -170,6 +222,15 @@ class GatewayOfMoney:
         """
         decimals = self._account.interface.profile.amounts.decimals_of(currency)
         return wire_amount(minor_units, currency=currency, wire_decimals=decimals)
+
+
+def _unsigned(error: UnsignedError, *, rows: Sequence[Cleared]) -> Unsigned:
+    refused = {
+        rows[position].instruction.instruction_id: f"the signer refused it: {why}"
+        for position, why in error.refused.items()
+        if position < len(rows)
+    }
+    return Unsigned(str(error), refused, final=error.final)
 
 
 def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> PayoutRow:

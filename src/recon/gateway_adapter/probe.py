@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from recon.gateway_adapter.account import GatewayAccount
-from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
+from recon.gateway_client.errors import NotSentError, UnknownOutcomeError, UnsignedError
 from recon.gateway_client.interface import SignatureRules
 from recon.gateway_client.route import checked_proxy, trust
 from recon.gateway_client.signing import SignatureState, same_signature, sign
@@ -91,12 +91,10 @@ async def probe(
     described = place.interface.profile.query.retrievalTrans
     joined = ",".join(question.order_nos)
     fields = {described.order_nos_field: joined}
-    signature = sign(
-        QUERY,
-        fields={**fields, "orders": joined},
-        credentials=place.credentials,
-        interface=place.interface.model_copy(update={"signature": rule}),
-    )
+    try:
+        signature = _signature(place, rule=rule, fields={**fields, "orders": joined})
+    except UnsignedError as error:
+        return Probe("silent", str(error), SignatureState.UNCHECKED)
     message = {
         "merchant_id": place.credentials.merchant_id,
         "account_id": place.credentials.account_id,
@@ -127,6 +125,11 @@ async def probe(
         code,
         _skew_seconds(raw.headers.get("date", ""), now=raw.received_at),
     )
+
+
+def _signature(place: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
+    interface = place.interface.model_copy(update={"signature": rule})
+    return sign(QUERY, fields=fields, credentials=place.credentials, interface=interface)
 
 
 def _connection(place: GatewayAccount, *, clock: Clock) -> ReadConnection:

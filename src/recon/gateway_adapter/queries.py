@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from recon.errors import AmountError, ConfigurationError
+from recon.errors import AmountError, ConfigurationError, SignerError
 from recon.gateway_adapter.account import GatewayAccount, gateway_account
 from recon.gateway_client import (
     CertificateError,
@@ -17,6 +17,7 @@ from recon.gateway_client import (
     QueryClient,
     QueryLimits,
     QueryRefusedError,
+    UnsignedError,
 )
 from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.wire_amounts import WireAmounts
@@ -77,6 +78,11 @@ async def ask(
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
+    except UnsignedError as error:
+        if error.final:
+            raise ConfigurationError(str(error)) from error
+        # As of a gateway that does not answer: nobody was asked, and nothing is known.
+        return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, str(error))), ())
     return answers_of(found, rules=settings.rules, amounts=place.interface.profile.amounts)
 
 
@@ -100,6 +106,8 @@ async def look_up(
             return await client.query(order_nos=order_nos, trades=transaction_ids)
     except (QueryRefusedError, CertificateError) as error:
         raise ConfigurationError(str(error)) from error
+    except UnsignedError as error:
+        raise SignerError(str(error)) from error
 
 
 def pace_of(gateway: GatewaySettings, *, patience_max: int | None = None) -> AccountPace:

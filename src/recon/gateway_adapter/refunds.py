@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
-from recon.errors import ConfigurationError
+from recon.errors import ConfigurationError, SignerError
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.queries import client_of
 from recon.gateway_client import (
@@ -13,6 +13,7 @@ from recon.gateway_client import (
     InterfaceError,
     QueryRefusedError,
     RefundAnswers,
+    UnsignedError,
 )
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.model import Clock
@@ -90,6 +91,8 @@ async def look_up_refunds(
     except (QueryRefusedError, CertificateError, InterfaceError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
+    except UnsignedError as error:
+        raise SignerError(str(error)) from error
 
 
 def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:

@@ -23,6 +23,7 @@ from recon.gateway_client.errors import (
     RowProblem,
     SignatureRefusedError,
     UnknownOutcomeError,
+    UnsignedError,
 )
 from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
@@ -66,6 +67,8 @@ from recon.gateway_client.rows import (
     Row,
     check_rows,
 )
+from recon.gateway_client.signer import Signer, Wanted
+from recon.gateway_client.signer_socket import SignerSocket
 from recon.gateway_client.signing import SignatureState
 from recon.gateway_client.transport import MoneyTransport, RawReply
 from recon.gateway_client.wire.html_form import HostedForm
@@ -134,7 +137,11 @@ __all__ = [
     "RowProblem",
     "SignatureRefusedError",
     "SignatureState",
+    "Signer",
+    "SignerSocket",
     "UnknownOutcomeError",
+    "UnsignedError",
+    "Wanted",
     "check_rows",
     "decoded_items",
     "encoded_items",

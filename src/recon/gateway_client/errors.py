@@ -8,6 +8,7 @@ the same, it is masked there. The tree:
     ├── AddressError               the base URL is not one that may be called
     ├── InvalidBatchError          rows that must not be sent; nothing was sent
     ├── InvalidPaymentError        a payment that must not be sent; nothing was sent
+    ├── UnsignedError              nobody signed it; nothing was sent
     ├── NotSentError               surely not sent: the only errors after which a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
@@ -17,6 +18,7 @@ the same, it is masked there. The tree:
         └── MerchantRefusedError        the gateway does not know the merchant or account
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from recon.privacy.shown_text import masked
@@ -62,6 +64,19 @@ class InvalidPaymentError(GatewayClientError):
         super().__init__(message)
         self.problems = problems
         """Pairs of a field and why; never a value."""
+
+
+class UnsignedError(GatewayClientError):
+    """Whoever holds the key refused to sign, or is not there; nothing was sent."""
+
+    def __init__(
+        self, message: str, *, refused: Mapping[int, str] | None = None, final: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.refused = dict(refused or {})
+        """0-based position of a row -> why it is not signed; without it the others may be."""
+        self.final = final
+        """Asking again is no use: it was refused."""
 
 
 class NotSentError(GatewayClientError):

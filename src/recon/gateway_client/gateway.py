@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -39,6 +40,8 @@ from recon.gateway_client.rows import (
     ReviewRow,
     Row,
 )
+from recon.gateway_client.signer import Signer
+from recon.gateway_client.signing import beside
 from recon.gateway_client.transport import (
     CONNECT_SECONDS,
     DEADLINE_SECONDS,
@@ -61,7 +64,8 @@ class Connection:
     base_url: str
     merchant_id: str
     account_id: str
-    sign_key: SecretStr
+    sign_key: SecretStr | Signer
+    """The key, or who holds it and signs for us."""
     interface: GatewayInterface | None = None
     """None: `GatewayInterface.bundled("base")`."""
     policy: ReplyPolicy = "enforce"
@@ -79,7 +83,8 @@ class AsyncGateway:
     """One account at the gateway, for asyncio.
 
     Raises (all methods): InvalidBatchError or InvalidPaymentError for what must not be sent, naming
-    each field; nothing was sent then.
+    each field, and UnsignedError where another process holds the key and does not sign; nothing was
+    sent then.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -129,23 +134,27 @@ class AsyncGateway:
 
     async def pay(self, payment: Payment) -> PaymentReply:
         """Start a payment: by card, by another method, or by the hosted page."""
-        prepared = prepare_payment(
+        making = partial(
+            prepare_payment,
             payment,
             credentials=self._credentials,
             interface=self._interface,
             today=self._connection.clock().date(),
         )
+        prepared = await beside(self._credentials, making)
         try:
             raw = await self._money.send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return payment_without_reply(error)
-        return read_payment_reply(
+        reading = partial(
+            read_payment_reply,
             prepared,
             raw,
             interface=self._interface,
             policy=self._connection.policy,
             credentials=self._credentials,
         )
+        return await beside(self._credentials, reading)
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -171,20 +180,23 @@ class AsyncGateway:
             return await client.refunds(order_nos=order_nos, references=references)
 
     async def _batch(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
-        prepared = prepare(
-            operation, rows, credentials=self._credentials, interface=self._interface
+        making = partial(
+            prepare, operation, rows, credentials=self._credentials, interface=self._interface
         )
+        prepared = await beside(self._credentials, making)
         try:
             raw = await self._money.send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return without_reply(prepared, error=error)
-        return read_batch_reply(
+        reading = partial(
+            read_batch_reply,
             prepared,
             raw,
             interface=self._interface,
             policy=self._connection.policy,
             credentials=self._credentials,
         )
+        return await beside(self._credentials, reading)
 
     def _reads(self) -> QueryClient:
         connection = self._connection

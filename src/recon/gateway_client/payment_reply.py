@@ -8,6 +8,7 @@ again.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
 from recon.gateway_client.addresses import is_private_way
 from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
@@ -19,7 +20,7 @@ from recon.gateway_client.payment_record import payment_record, shows_whole_card
 from recon.gateway_client.payout_record import amount_of
 from recon.gateway_client.prepare_payment import PreparedPayment
 from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import SignatureState, reply_signature, sign
+from recon.gateway_client.signing import SignatureState, is_signed, reply_signature
 from recon.gateway_client.text import code_and_text
 from recon.gateway_client.transport import RawReply
 from recon.gateway_client.wire.html_form import HostedForm, html_form
@@ -150,15 +151,18 @@ def _error_body(reading: _Reading) -> tuple[str, str]:
 
 
 def _signature(reading: _Reading, *, texts: Mapping[str, str]) -> SignatureState:
+    given = texts.get("encryption_data", "")
     if reading.interface.signature.is_echo(reading.prepared.operation):
-        expected = reading.prepared.signature
-    else:
-        expected = sign(
-            TEMPLATE, fields=texts, credentials=reading.credentials, interface=reading.interface
-        )
-    return reply_signature(
-        texts.get("encryption_data", ""), expected=(expected,), policy=reading.policy
+        expected = (reading.prepared.signature,)
+        return reply_signature(given, expected=expected, policy=reading.policy)
+    holds = partial(
+        is_signed,
+        template=TEMPLATE,
+        fields=texts,
+        credentials=reading.credentials,
+        interface=reading.interface,
     )
+    return reply_signature(given, expected=(), policy=reading.policy, otherwise=holds)
 
 
 def _refused_signature(

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import SecretStr
+
 from recon.gateway_client.errors import InvalidBatchError, RowProblem
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.operation_formats import BatchOperation, OperationFormat
@@ -90,6 +92,7 @@ def prepare(
 
     Raises:
         InvalidBatchError: naming each row and field that must not be sent; nothing was sent.
+        UnsignedError: whoever holds the key does not sign it; nothing was sent.
     """
     operation = Operation(operation)
     description = interface.batch(operation)
@@ -148,7 +151,8 @@ def refuse_credentials(credentials: Credentials, *, interface: GatewayInterface)
         if reason:
             msg = f"{name} {reason}; nothing was sent"
             raise InvalidBatchError(msg)
-    if not credentials.sign_key.get_secret_value():
+    key = credentials.sign_key
+    if isinstance(key, SecretStr) and not key.get_secret_value():
         msg = "the sign key is empty; nothing was sent"
         raise InvalidBatchError(msg)
 

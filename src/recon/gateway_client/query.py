@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -39,6 +40,7 @@ from recon.gateway_client.questions import order_question, refund_question
 from recon.gateway_client.refund_reply import RefundRecord
 from recon.gateway_client.route import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.rows import Credentials, text_pattern, text_problem
+from recon.gateway_client.signing import beside
 from recon.gateway_client.transport import (
     Clock,
     RawReply,
@@ -142,18 +144,21 @@ class QueryClient:
 
         Raises:
             QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
         orders, transactions = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(trades))
         if orders and transactions:
             msg = "ask by order number or by transaction id, not by both at once"
             raise ValueError(msg)
-        question = order_question(
+        asking = partial(
+            order_question,
             self._interface,
             policy=self._policy,
             credentials=self._credentials,
             by_transaction=bool(transactions),
         )
+        question = await beside(self._credentials, asking)
         return await self._answers(question, keys=orders or transactions)
 
     async def refunds(
@@ -164,18 +169,21 @@ class QueryClient:
         Raises:
             InterfaceError: the profile has no refund search.
             QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
         orders, ours = tuple(dict.fromkeys(order_nos)), tuple(dict.fromkeys(references))
         if orders and ours:
             msg = "ask by order number or by our reference, not by both at once"
             raise ValueError(msg)
-        question = refund_question(
+        asking = partial(
+            refund_question,
             self._interface,
             policy=self._policy,
             credentials=self._credentials,
             by_reference=bool(ours),
         )
+        question = await beside(self._credentials, asking)
         return await self._answers(question, keys=orders or ours)
 
     async def _answers(self, question: Question[Record], *, keys: Sequence[str]) -> Answers[Record]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
 from recon.gateway_client.operation_formats import BatchOperation, OperationFormat, SingleOperation
 from recon.gateway_client.prepare import PreparedRequest
 from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import SignatureState, reply_signature, sign
+from recon.gateway_client.signing import SignatureState, is_signed, reply_signature
 from recon.gateway_client.text import code_and_text, scrubbed
 from recon.gateway_client.transport import RawReply
 from recon.gateway_client.wire.json_reply import json_object, rows_of, text_of, texts_of
@@ -125,17 +126,18 @@ def _said(reading: Reading, *, fields: dict[str, Any], names: Sequence[str]) -> 
 def _signature(
     reading: Reading, *, fields: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> SignatureState:
-    recomputed = sign(
-        reading.prepared.operation,
-        fields=texts_of(fields),
-        rows=[texts_of(row) for row in rows],
-        credentials=reading.credentials,
-        interface=reading.interface,
-    )
     return reply_signature(
         text_of(fields.get("encryption_data")),
-        expected=(reading.prepared.signature, recomputed),
+        expected=(reading.prepared.signature,),
         policy=reading.policy,
+        otherwise=partial(
+            is_signed,
+            template=reading.prepared.operation,
+            fields=texts_of(fields),
+            rows=[texts_of(row) for row in rows],
+            credentials=reading.credentials,
+            interface=reading.interface,
+        ),
     )
 
 

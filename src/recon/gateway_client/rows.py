@@ -20,6 +20,7 @@ from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.payout import PayoutRow
 from recon.gateway_client.payout_checks import payout_problems
 from recon.gateway_client.private_fields import is_blank, private_texts, wire_value
+from recon.gateway_client.signer import Signer
 from recon.gateway_client.text import without_values
 from recon.gateway_client.wire_amounts import number_problem
 
@@ -45,15 +46,20 @@ KEY_CHARACTERS_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who calls, and the key that signs; the key never shows in a repr."""
+    """Who calls, and the key that signs or who holds it; the key never shows in a repr."""
 
     merchant_id: str
     account_id: str
-    sign_key: SecretStr
+    sign_key: SecretStr | Signer
 
     @property
     def private(self) -> frozenset[str]:
-        """What no reply may bring into a message; a shorter key is a word that stands anywhere."""
+        """What no reply may bring into a message; a shorter key is a word that stands anywhere.
+
+        Of a key that a signer holds nothing is known here.
+        """
+        if not isinstance(self.sign_key, SecretStr):
+            return frozenset()
         key = self.sign_key.get_secret_value()
         return frozenset({key} if len(key) >= KEY_CHARACTERS_MIN else ())
 

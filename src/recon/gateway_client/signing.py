@@ -2,15 +2,24 @@
 
 The signature covers ids, not amounts, and has no delimiter or time: it shows that both sides hold
 the key, no more. Integrity comes from TLS and from comparing every echoed field (batch_reply).
+Who signs is a `Signer` (signer.py): a key in this process, or another process that holds it.
 """
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
+from pydantic import SecretStr
+
+from recon.gateway_client.errors import UnsignedError
 from recon.gateway_client.interface import GatewayInterface, ReplyPolicy, SignatureRules
 from recon.gateway_client.rows import Credentials
+from recon.gateway_client.signer import Wanted
+
+Made = TypeVar("Made")
 
 SPACE = " "
 EACH_ROW = "[]"
@@ -45,23 +54,63 @@ def sign(
     credentials: Credentials,
     interface: GatewayInterface,
 ) -> str:
-    """The hexadecimal signature of a message; merchant and account come from the credentials."""
+    """The hexadecimal signature of a message; merchant and account come from the credentials.
+
+    Raises:
+        UnsignedError: whoever holds the key refused, or is not there.
+    """
+    wanted = _wanted(template, fields=fields, rows=rows, credentials=credentials)
+    if isinstance(credentials.sign_key, SecretStr):
+        return signed_with(credentials.sign_key, wanted, interface=interface)
+    return credentials.sign_key.sign(wanted)
+
+
+def is_signed(
+    given: str,
+    template: str,
+    *,
+    fields: Mapping[str, str],
+    rows: Sequence[Mapping[str, str]] = (),
+    credentials: Credentials,
+    interface: GatewayInterface,
+) -> bool:
+    """Whether a signature that came is the one of this message; over any text.
+
+    Raises:
+        UnsignedError: whoever holds the key is not there to say.
+    """
+    wanted = _wanted(template, fields=fields, rows=rows, credentials=credentials)
+    if isinstance(credentials.sign_key, SecretStr):
+        expected = signed_with(credentials.sign_key, wanted, interface=interface)
+        return same_signature(given, expected=expected)
+    return credentials.sign_key.matches(wanted, given=given)
+
+
+def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) -> str:
+    """The signature of a message by a key that is at hand."""
     rules = interface.signature
     known = {
-        **fields,
-        "merchant_id": credentials.merchant_id,
-        "account_id": credentials.account_id,
+        **wanted.fields,
+        "merchant_id": wanted.merchant_id,
+        "account_id": wanted.account_id,
     }
-    values = _values(rules.templates[template], fields=known, rows=rows)
+    values = _values(rules.templates[wanted.template], fields=known, rows=wanted.rows)
     plain = "".join(_spaceless(value, rules=rules) for value in values)
     # A reply may hold what is no text; it must not match, nor stop the reader.
     message = plain.encode(errors="surrogatepass")
-    key = credentials.sign_key.get_secret_value().encode()
+    secret = key.get_secret_value().encode()
     if rules.algorithm == "hmac-sha256":
-        signature = hmac.new(key, message, hashlib.sha256).hexdigest()
+        signature = hmac.new(secret, message, hashlib.sha256).hexdigest()
     else:
-        signature = hashlib.sha256(message + key).hexdigest()
+        signature = hashlib.sha256(message + secret).hexdigest()
     return signature.upper() if rules.hex_case == "upper" else signature
+
+
+async def beside(credentials: Credentials, make: Callable[[], Made]) -> Made:
+    """What `make` makes, in a thread where it waits for another process to sign."""
+    if isinstance(credentials.sign_key, SecretStr):
+        return make()
+    return await asyncio.to_thread(make)
 
 
 def same_signature(given: str, *, expected: str) -> bool:
@@ -76,8 +125,13 @@ def reply_signature(
     *,
     expected: Sequence[str],
     policy: ReplyPolicy,
+    otherwise: Callable[[str], bool] | None = None,
 ) -> SignatureState:
-    """What a reply's signature came to, against each value that would be right."""
+    """What a reply's signature came to, against each value that would be right.
+
+    `otherwise` says of a value that is none of these whether it is right all the same; it is asked
+    last, since it may take the key.
+    """
     if policy == "off":
         return SignatureState.UNCHECKED
     if given == "":
@@ -85,7 +139,29 @@ def reply_signature(
     if given is None:
         return SignatureState.WRONG
     matches = [same_signature(given, expected=value) for value in expected]
-    return SignatureState.VALID if any(matches) else SignatureState.WRONG
+    if any(matches):
+        return SignatureState.VALID
+    try:
+        holds = otherwise is not None and otherwise(given)
+    except UnsignedError:
+        return SignatureState.UNCHECKED
+    return SignatureState.VALID if holds else SignatureState.WRONG
+
+
+def _wanted(
+    template: str,
+    *,
+    fields: Mapping[str, str],
+    rows: Sequence[Mapping[str, str]],
+    credentials: Credentials,
+) -> Wanted:
+    return Wanted(
+        template=template,
+        merchant_id=credentials.merchant_id,
+        account_id=credentials.account_id,
+        fields=fields,
+        rows=tuple(rows),
+    )
 
 
 def _values(

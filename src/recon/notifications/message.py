@@ -16,7 +16,7 @@ from recon.errors import AmountError
 from recon.gateway_adapter.account import MESSAGES
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import same_signature, sign
+from recon.gateway_client.signing import is_signed
 from recon.money import parse_minor_units
 from recon.privacy.card_numbers import holds_card
 
@@ -138,8 +138,7 @@ def read_message(
             return Refusal("other account", reason, kept)
     if not given:
         return Refusal("forged", "it carries no signature", kept)
-    expected = sign(MESSAGES, fields=pairs, credentials=credentials, interface=interface)
-    if not same_signature(given, expected=expected):
+    if not is_signed(given, MESSAGES, fields=pairs, credentials=credentials, interface=interface):
         return Refusal("forged", "its signature is not ours", kept)
     if not any(kept.get(name) for name in SUBJECT_FIELDS):
         return Refusal("malformed", "it names no order, transaction, payout or contract", kept)

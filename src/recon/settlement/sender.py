@@ -58,6 +58,17 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsigned:
+    """Nobody signed the request, so it cannot leave; nothing was claimed."""
+
+    reason: str
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Instruction id -> why it is not signed; without those the others may be."""
+    final: bool = False
+    """It was refused; else nobody was there to sign."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What came back, unjudged."""
 
@@ -111,8 +122,8 @@ class BatchResult:
 class MoneyGateway(Protocol):
     """The gateway as the sender needs it; `gateway_adapter` implements it."""
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
-        """Canonical bytes of a request; pure."""
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
+        """Canonical bytes of a signed request; the same ones for the same rows."""
         ...
 
     async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
@@ -236,10 +247,14 @@ class Sender:
         """
         tries = 0
         while group and tries < NOT_SENT_TRIES_MAX:
+            prepared, batch_id = self._gateway.prepare(kind, group), self._new_id()
+            # Asked behind the signing, which may have waited for somebody.
             if reason := self._ending() or self._journal.halted():
                 self._circuit.stop_reason = reason
                 break
-            prepared, batch_id = self._gateway.prepare(kind, group), self._new_id()
+            if isinstance(prepared, Unsigned):
+                group = self._signable(group, prepared)
+                continue
             self._mark("before claim")
             claimed_at = self._elapsed()
             if left_out := self._journal.claim(batch_id, prepared, at=self._clock()):
@@ -251,6 +266,13 @@ class Sender:
             if self._circuit.stop_reason:
                 break
         return 0
+
+    def _signable(self, group: tuple[Cleared, ...], unsigned: Unsigned) -> tuple[Cleared, ...]:
+        """What is left of a group that was not signed: the rows that were not refused, or none."""
+        if unsigned.refused:
+            return self._without(group, unsigned.refused)
+        self._circuit.stop_reason = unsigned.reason
+        return ()
 
     def _without(
         self, group: tuple[Cleared, ...], left_out: Mapping[str, str]

@@ -12,10 +12,11 @@ from random import Random
 from recon.dask_workers import DaskWorkers, connected
 from recon.errors import ConfigurationError, ReconError
 from recon.gateway_adapter.queries import ask
-from recon.keys import given
+from recon.keys import KEY_VARIABLES, SIGNER_VARIABLE, given
 from recon.model import Answer, Clock
 from recon.settings import AccountSettings, Settings, load_file_settings, load_settings
 from recon.steps import machine, settings_told
+from recon.steps.custody import custody_told
 from recon.steps.environment import (
     Environment,
     account_of,
@@ -38,8 +39,6 @@ NEEDED_VARIABLES = (
     ("RECON_CONFIG_DIR",),
 )
 """What a night needs from its environment; of several names one is enough."""
-SIGN_KEY_VARIABLES = ("RECON_SIGN_KEY", "RECON_SIGN_KEY_FILE")
-"""Needed unless every account has a key of its own."""
 
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses; the gateway's answer about it moves nothing."""
@@ -79,6 +78,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
             uptime=partial(uptime_of, clock),
         )
         yield from _of_database(settings, stack=stack, looking=looking)
+    yield checked("sign key", lambda: custody_told(settings, variables=variables))
     yield checked("replies", lambda: settings_told.replies_told(settings))
     yield checked("limits", lambda: settings_told.limits_told(settings))
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
@@ -150,12 +150,13 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
     for names in NEEDED_VARIABLES:
         if not any(variables.get(name, "").strip() for name in names):
             yield Check(" or ".join(names), ok=False, sentence="is not set")
-    if not any(given(variables, name) for name in SIGN_KEY_VARIABLES):
+    if not any(given(variables, name) for name in (*KEY_VARIABLES, SIGNER_VARIABLE)):
         with suppress(ConfigurationError):  # what is wrong with the files is told below
             accounts = load_file_settings(variables).accounts.values()
             if accounts and all(account.is_own for account in accounts):
                 return
-        yield Check(" or ".join(SIGN_KEY_VARIABLES), ok=False, sentence="is not set")
+        either = " or ".join((*KEY_VARIABLES, SIGNER_VARIABLE))
+        yield Check(either, ok=False, sentence="is not set")
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:

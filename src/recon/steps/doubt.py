@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from recon.business_date import Grace
-from recon.errors import AmountError, Defect
+from recon.errors import AmountError, Defect, SignerError
 from recon.gateway_adapter.account import gateway_account
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.gateway_adapter.refunds import RefundAnswer, search_refunds
@@ -28,7 +28,7 @@ from recon.settlement.resolution import (
     quarantine,
     resolve,
 )
-from recon.settlement.sender import Reply
+from recon.settlement.sender import Reply, Unsigned
 from recon.settlement.settled import by_settlement, our_references
 from recon.steps.environment import Environment
 from recon.store import (
@@ -85,6 +85,11 @@ def _judge_again(
     except Defect:
         # Under today's configuration it could not be sent any more: doubt, not a dead end.
         return False
+    if isinstance(prepared, Unsigned):
+        if prepared.final:
+            return False
+        # Nobody is there to sign: the reply is kept, and is judged when somebody is.
+        raise SignerError(prepared.reason)
     if prepared.body_sha256 != found["body_sha256"]:
         return False
     reply = Reply(found["http_status"], {}, found["reply"], found["replied_at"])

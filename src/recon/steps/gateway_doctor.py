@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 
 from recon.errors import ReconError
 from recon.gateway_adapter.account import GatewayAccount, gateway_account
@@ -114,7 +115,10 @@ async def _accepted(place: GatewayAccount, *, clock: Clock) -> Accepted:
     """Ask by rule after rule until one is not refused; the configured one when all are."""
     configured = place.interface.signature
     first: Accepted | None = None
-    for number, (name, rule) in enumerate(rules_to_try(configured), start=1):
+    # A signer elsewhere signs by its own rules alone, whatever we would try.
+    tries = 1 if place.settings.sign_keys.signer else None
+    rules = islice(rules_to_try(configured), tries)
+    for number, (name, rule) in enumerate(rules, start=1):
         answer = await probe(place, rule=rule, clock=clock)
         found = Accepted(name, rule, answer, number)
         if answer.word != "signature":

@@ -32,6 +32,7 @@ def test_a_healthy_merchant_passes_every_check(
         *("configuration", "database", "sending", "codes", "notifications", "replies"),
         *(
             "limits",
+            "sign",
             "approvers",
             "cluster",
             "notices",

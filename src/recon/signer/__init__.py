@@ -1,0 +1,1 @@
+"""The one process that holds the gateway's sign keys; it signs what was agreed and no more."""

@@ -1,0 +1,223 @@
+"""What is signed: queries, what two people agreed to at the desk, and what the own limits allow.
+
+A list is signed whole or not at all. What was signed once is signed again: the same row gives the
+same signature, so that a night that ended in between can go on.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recon.desk.endorsement import Endorsement, opened, row_problem
+from recon.errors import EndorsementError
+from recon.gateway_client.operation_formats import BatchOperation
+from recon.gateway_client.signer import Wanted
+from recon.gateway_client.signing import same_signature, signed_with
+from recon.model import InstructionKind
+from recon.signer.agreement import (
+    KINDS,
+    Terms,
+    grammar_problem,
+    moved_units,
+    row_differs,
+)
+from recon.signer.configured import ANY, SignerSettings
+from recon.signer.own_limits import Limits
+from recon.signer.request import Asked, AskedRow
+from recon.signer.signed_book import SignedBook, SignedRow
+
+NEVER_SIGNED = frozenset({"payment_reply"})
+"""Only the gateway signs these; they are checked."""
+BARE = frozenset({"merchant_id", "account_id"})
+"""What the signature of a query covers; a text of the caller's own could be made that of a refund,
+since nothing stands between two fields."""
+FILLED_IN = ("transaction_id", "payment_amount")
+"""Which payment of its order is meant is found out after people agreed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request."""
+
+    signature: str = field(default="", repr=False)
+    why_not: str = ""
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """0-based position of a row -> why it is not signed."""
+
+
+class Judge:
+    """Says yes or no to requests, and writes down each yes before it is given."""
+
+    def __init__(
+        self, settings: SignerSettings, *, book: SignedBook, clock: Callable[[], datetime]
+    ) -> None:
+        self._settings = settings
+        self._book = book
+        self._clock = clock
+
+    def sign(self, asked: Asked) -> Answer:
+        """The signature of what may be signed, or why it may not."""
+        if why := self._unknown(asked):
+            return Answer(why_not=why)
+        if asked.template in KINDS:
+            refused = self._refused_rows(asked)
+            if refused:
+                return Answer(why_not=_summed(refused), refused=refused)
+        elif why := self._refused_message(asked):
+            return Answer(why_not=why)
+        return Answer(signature=self._signature(asked))
+
+    def matches(self, asked: Asked) -> bool:
+        """Whether the signature that came with a message is the right one."""
+        if self._unknown(asked):
+            return False
+        return same_signature(asked.given, expected=self._signature(asked))
+
+    def _unknown(self, asked: Asked) -> str:
+        if asked.account not in self._settings.keys:
+            return f"no account {asked.account} is signed for here"
+        if asked.template not in self._settings.interface.signature.templates:
+            return f"there is no operation {asked.template!r}"
+        return ""
+
+    def _signature(self, asked: Asked) -> str:
+        wanted = Wanted(
+            template=asked.template,
+            merchant_id=asked.merchant_id,
+            account_id=asked.account_id,
+            fields=asked.fields,
+            rows=asked.rows,
+        )
+        key = self._settings.keys[asked.account]
+        return signed_with(key, wanted, interface=self._settings.interface)
+
+    def _refused_message(self, asked: Asked) -> str:
+        """Why what moves nothing that was instructed is not signed."""
+        if asked.template in NEVER_SIGNED:
+            return f"{asked.template} is what the gateway signs"
+        covered = set(self._settings.interface.signature.templates[asked.template])
+        if covered <= BARE or self._settings.file.signs_free_fields:
+            return ""
+        return (
+            f"the signature of {asked.template} covers texts of the caller "
+            f"({', '.join(sorted(covered - BARE))}), which could be made those of a refund: "
+            "signs_free_fields in the signer's file allows it"
+        )
+
+    def _refused_rows(self, asked: Asked) -> dict[int, str]:
+        """Why rows of money are not signed; {} when all are, which then stand in the book."""
+        kind = KINDS[asked.template]
+        wires = self._signed_rows(asked)
+        if not wires:
+            return {0: "its rows and fields are not in the form of this operation"}
+        if len(asked.grounds.rows) != len(wires):
+            return dict.fromkeys(range(len(wires)), "nothing is said of which instruction it is")
+        wrong = self._wrong_rows(asked, kind=kind, wires=wires)
+        return wrong or self._unagreed_rows(asked, kind=kind, wires=wires)
+
+    def _unagreed_rows(
+        self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
+    ) -> dict[int, str]:
+        """Why neither people nor a limit let rows pass; {} once all of them stand in the book."""
+        at, words, account = self._clock(), self._words(asked), asked.account
+        refused: dict[int, str] = {}
+        with self._book.turn():
+            kept: list[SignedRow] = []
+            limits = Limits(self._settings.file, self._book, account=account, kind=kind, at=at)
+            for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
+                signed = _row_of(wire, row=row, kind=kind, account=account)
+                if self._book.knows(signed):
+                    continue
+                if why := self._not_endorsed(row, words=words, at=at):
+                    by_rule = limits.taken(signed, currency=str(row.terms.get("currency", "")))
+                    if isinstance(by_rule, str):
+                        refused[position] = f"{why}, and {by_rule}"
+                        continue
+                    signed = by_rule
+                kept.append(signed)
+            if not refused:
+                self._book.keep(kept, at=at)
+        return refused
+
+    def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:
+        """The rows that the signature covers: of a batch its rows, else its fields; () for both."""
+        described = self._settings.interface.batch(asked.template)
+        if isinstance(described, BatchOperation):
+            return () if asked.fields else asked.rows
+        return () if asked.rows else (asked.fields,)
+
+    def _wrong_rows(
+        self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
+    ) -> dict[int, str]:
+        ids = Counter(row.instruction_id for row in asked.grounds.rows)
+        payments = Counter(wire.get("transaction_id", "") for wire in wires)
+        interface = self._settings.interface
+        refused = {}
+        for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
+            why = grammar_problem(wire, interface=interface) or row_differs(
+                wire, kind=kind, account=asked.account, terms=row.terms
+            )
+            payment = wire.get("transaction_id", "")
+            if ids[row.instruction_id] > 1 or (payment and payments[payment] > 1):
+                why = why or "it stands in this list twice"
+            if why:
+                refused[position] = why
+        return refused
+
+    def _words(self, asked: Asked) -> list[Endorsement]:
+        """What the desk endorsed; what it did not sign is nobody's word."""
+        key = self._settings.desk_key
+        if key is None:
+            return []
+        held = []
+        for word in asked.grounds.endorsements:
+            try:
+                held.append(opened(word.signed, key=key))
+            except EndorsementError:
+                continue
+        return held
+
+    def _not_endorsed(self, row: AskedRow, *, words: Sequence[Endorsement], at: datetime) -> str:
+        if self._settings.desk_key is None:
+            return "no desk is known here"
+        seen = row.seen or row.terms
+        if not _is_filled_in(seen, now=row.terms):
+            return "it is not what people saw"
+        return row_problem(
+            row.instruction_id,
+            terms=seen,
+            endorsements=words,
+            must_be_proven=self._settings.file.must_be_proven,
+            at=at,
+        )
+
+
+def _row_of(
+    wire: Mapping[str, str], *, row: AskedRow, kind: InstructionKind, account: str
+) -> SignedRow:
+    canonical = json.dumps(dict(wire), sort_keys=True, separators=(",", ":"))
+    return SignedRow(
+        account=account,
+        kind=kind.value,
+        instruction_id=row.instruction_id,
+        row_sha256=hashlib.sha256(canonical.encode()).hexdigest(),
+        counts_as=str(row.terms.get("currency", "")) or ANY,
+        minor_units=moved_units(wire, kind=kind, terms=row.terms),
+        by_rule=False,
+    )
+
+
+def _is_filled_in(seen: Terms, *, now: Terms) -> bool:
+    """Whether terms are those that people saw, but for the payment where nobody had named it."""
+    may = set(FILLED_IN) - ({"transaction_id"} if seen.get("transaction_id") else set())
+    names = {*seen, *now} - may
+    return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
+
+
+def _summed(refused: Mapping[int, str]) -> str:
+    first = min(refused)
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"row {first + 1}: {refused[first]}{more}"

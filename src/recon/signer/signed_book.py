@@ -1,0 +1,116 @@
+"""What was signed, kept for ever: limits count over a restart, and the same row is signed again."""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from recon.errors import ConfigurationError
+from recon.privacy.own_files import for_owner
+
+DAY = timedelta(hours=24)
+BUSY_SECONDS = 5.0
+_TABLE = """
+CREATE TABLE IF NOT EXISTS signed (
+    account TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    instruction_id TEXT NOT NULL,
+    row_sha256 TEXT NOT NULL,
+    counts_as TEXT NOT NULL,
+    minor_units INTEGER NOT NULL,
+    by_rule INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (account, kind, instruction_id, row_sha256)
+) STRICT
+"""
+_BY_DAY = "CREATE INDEX IF NOT EXISTS signed_by_rule ON signed (account, kind, counts_as, at)"
+_KNOWN = """
+SELECT 1 FROM signed WHERE account = ? AND kind = ? AND instruction_id = ? AND row_sha256 = ?
+"""
+_USED = """
+SELECT count(*), coalesce(sum(minor_units), 0) FROM signed
+WHERE account = ? AND kind = ? AND counts_as = ? AND by_rule = 1 AND at > ?
+"""
+_KEEP = "INSERT OR IGNORE INTO signed VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedRow:
+    """One row as it was signed."""
+
+    account: str
+    kind: str
+    instruction_id: str
+    row_sha256: str
+    """Of the row as it goes on the wire."""
+    counts_as: str
+    """The currency, or "any"."""
+    minor_units: int
+    by_rule: bool
+
+
+class SignedBook:
+    """One SQLite file of the signer's own; one process writes it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it, readable by its owner alone.
+
+        Raises:
+            ConfigurationError: it cannot be written.
+        """
+        try:
+            os.close(for_owner(str(path), os.O_RDWR | os.O_CREAT))
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute(_TABLE)
+            self._connection.execute(_BY_DAY)
+        except (OSError, sqlite3.Error) as error:
+            msg = f"the signer's book {path} cannot be written ({error})"
+            raise ConfigurationError(msg) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """What is looked at and kept in the block goes on the disk together, or not at all."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def knows(self, row: SignedRow) -> bool:
+        """Whether exactly this row was signed before."""
+        named = (row.account, row.kind, row.instruction_id, row.row_sha256)
+        return self._connection.execute(_KNOWN, named).fetchone() is not None
+
+    def used(self, account: str, kind: str, *, counts_as: str, at: datetime) -> tuple[int, int]:
+        """How many instructions, and minor units, a rule let pass in the 24 hours before."""
+        since = _instant(at - DAY)
+        count, sum_ = self._connection.execute(_USED, (account, kind, counts_as, since)).fetchone()
+        return int(count), int(sum_)
+
+    def keep(self, rows: Iterable[SignedRow], *, at: datetime) -> None:
+        """Write down what is being signed."""
+        values = [
+            (
+                *(row.account, row.kind, row.instruction_id, row.row_sha256),
+                *(row.counts_as, row.minor_units, int(row.by_rule), _instant(at)),
+            )
+            for row in rows
+        ]
+        self._connection.executemany(_KEEP, values)
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,201 @@
+"""A signer as it is run: a process, files and a socket of its own; and a desk that endorses."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from recon.desk.endorsement import Endorsement, Kind, Signed, endorse, instant, terms_digest
+from recon.desk.key_files import public_text
+from recon.gateway_client import SignerSocket
+from recon.gateway_client.signer import Wanted
+
+MERCHANT, ACCOUNT = "100042", "100042001"
+KEY = "the-gateways-key-canary-77ab"
+RECON = str(Path(sys.executable).with_name("recon"))
+PEOPLE = (("anna", "Anna Berg", "reviewer"), ("ben", "Ben Hill", "approver"))
+BY_RULE = """
+[accounts."100042/100042001".by_rule.capture.EUR]
+item = 500
+day = 800
+count = 3
+"""
+Terms = dict[str, str | int]
+
+
+def refund_terms(number: int = 1, **changed: str | int) -> Terms:
+    """What an instruction to refund 10.00 of a payment of 25.00 EUR would send."""
+    terms: Terms = {
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "kind": "refund",
+        "order_no": f"SO-{number}",
+        "transaction_id": f"T{number}",
+        "currency": "EUR",
+        "amount": 1000,
+        "payment_amount": 2500,
+    }
+    return terms | changed
+
+
+def capture_terms(number: int = 1, **changed: str | int) -> Terms:
+    """What an instruction to capture 25.00 EUR would send."""
+    return refund_terms(number) | {"kind": "capture", "amount": 2500} | changed
+
+
+def wire(terms: Mapping[str, str | int], **changed: str) -> dict[str, str]:
+    """The row that goes on the wire for such an instruction."""
+    row = {
+        "transaction_id": str(terms["transaction_id"]),
+        "order_no": str(terms["order_no"]),
+        "currency": str(terms["currency"]),
+        "amount": _major(terms["payment_amount"]),
+    }
+    if terms["kind"] == "refund":
+        row |= {"refund_amount": _major(terms["amount"]), "refund_reason": "returned"}
+    if terms["kind"] == "capture":
+        row["amount"] = _major(terms["amount"])
+    return row | changed
+
+
+def _major(minor_units: str | int) -> str:
+    return f"{int(minor_units) / 100:.2f}"
+
+
+@dataclass
+class Desk:
+    """Two people who say yes to lists."""
+
+    key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+    sequence: int = 0
+
+    def agreed(
+        self,
+        items: Mapping[str, Terms],
+        *,
+        people: Sequence[tuple[str, str, str]] = PEOPLE,
+        proven: bool = True,
+        hours: int = 24,
+    ) -> list[Signed]:
+        """The endorsements of one list."""
+        words = []
+        for person, name, role in people:
+            self.sequence += 1
+            now = datetime.now(UTC)
+            words.append(
+                endorse(
+                    Endorsement(
+                        kind=Kind.APPROVAL,
+                        subject="a1b2",
+                        items={wanted: terms_digest(terms) for wanted, terms in items.items()},
+                        says={},
+                        person=person,
+                        name=name,
+                        role=role,
+                        proven=proven,
+                        at=instant(now),
+                        valid_until=instant(now + timedelta(hours=hours)),
+                        sequence=self.sequence,
+                        nonce=f"{self.sequence:032x}",
+                    ),
+                    key=self.key,
+                )
+            )
+        return words
+
+
+def grounds(items: Mapping[str, Terms], words: Sequence[Signed] = ()) -> dict[str, Any]:
+    """What a worker says for rows: their instructions, and who endorsed them."""
+    return {
+        "rows": [{"instruction_id": wanted, "terms": terms} for wanted, terms in items.items()],
+        "endorsements": [
+            {"document": word.document, "signature": word.signature, "key": word.key}
+            for word in words
+        ],
+    }
+
+
+def message(template: str, *rows: Mapping[str, str], account: str = ACCOUNT) -> Wanted:
+    """A message of the merchant."""
+    return Wanted(
+        template=template, merchant_id=MERCHANT, account_id=account, fields={}, rows=tuple(rows)
+    )
+
+
+@dataclass
+class RunningSigner:
+    """A signer's process and files."""
+
+    folder: Path
+    desk: Desk
+    process: subprocess.Popen[bytes]
+
+    @property
+    def socket(self) -> SignerSocket:
+        return SignerSocket(self.folder / "socket", patience_seconds=0.5)
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
+
+
+Start = Callable[..., Any]
+
+
+def write_rules(
+    folder: Path, *, desk: Desk, more: str = BY_RULE, head: str = "", key: str = KEY
+) -> Path:
+    """The signer's own file, with its keys."""
+    (folder / "key").write_text(f"{key}\n")
+    (folder / "key").chmod(0o600)
+    (folder / "desk.pem").write_text(public_text(desk.key.public_key()))
+    rules = folder / "signer.toml"
+    rules.write_text(
+        f'socket = "{folder}/socket"\nbook = "{folder}/book.sqlite"\nlog = "{folder}/log"\n'
+        f'sign_key_file = "{folder}/key"\ndesk_key_file = "{folder}/desk.pem"\n{head}\n'
+        f'[accounts."{MERCHANT}/{ACCOUNT}"]\n[accounts."{MERCHANT}/100042002"]\n{more}'
+    )
+    rules.chmod(0o600)
+    return rules
+
+
+@contextmanager
+def signing(folder: Path, **changed: Any) -> Iterator[RunningSigner]:
+    """A signer of these files, until the block ends."""
+    desk = changed.pop("desk", None) or Desk()
+    rules = write_rules(folder, desk=desk, **changed)
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    process = subprocess.Popen(
+        [RECON, "signer", "--rules", str(rules)], stdout=subprocess.PIPE, env=environment
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == str(folder / "socket").encode()
+        yield RunningSigner(folder, desk, process)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="sign-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def signer() -> Iterator[RunningSigner]:
+    """One signer for a module's tests; each asks about instructions of its own."""
+    with tempfile.TemporaryDirectory(prefix="sign-") as folder, signing(Path(folder)) as running:
+        yield running

@@ -1,0 +1,185 @@
+"""What the signer says yes to, with its clock in hand."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recon.signer.configured import signer_settings
+from recon.signer.judging import Answer, Judge
+from recon.signer.request import asked_of
+from recon.signer.signed_book import SignedBook
+from tests.recon.signer.conftest import (
+    ACCOUNT,
+    BY_RULE,
+    MERCHANT,
+    Desk,
+    Terms,
+    capture_terms,
+    grounds,
+    refund_terms,
+    wire,
+    write_rules,
+)
+
+ANY = """
+[accounts."100042/100042001".by_rule.cancel_subscription.any]
+count = 1
+[accounts."100042/100042001".by_rule.review.any]
+count = 2
+"""
+
+
+class Bench:
+    """A judge, and the time as it says."""
+
+    def __init__(self, folder: Path, *, desk: Desk) -> None:
+        self.now = datetime.now(UTC)
+        rules = write_rules(folder, desk=desk, more=BY_RULE + ANY)
+        self.book = SignedBook(folder / "book.sqlite")
+        self.judge = Judge(signer_settings(rules), book=self.book, clock=lambda: self.now)
+
+    def asked(
+        self, items: dict[str, Terms], *, kind: str = "capture", words: object = ()
+    ) -> Answer:
+        """What it says to rows of these instructions."""
+        said = grounds(items, words)  # type: ignore[arg-type] # endorsements
+        rows = [wire(terms) for terms in items.values()]
+        return self.judge.sign(asked_of(document(kind, rows=rows, said=said)))
+
+
+def document(
+    template: str, *, rows: object = (), fields: object = None, said: object = None
+) -> object:
+    """A request as it comes in."""
+    return {
+        "template": template,
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "fields": fields or {},
+        "rows": list(rows),  # type: ignore[call-overload] # rows of a test
+        "grounds": said or {},
+    }
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """Two people and a key."""
+    return Desk()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, desk: Desk) -> Iterator[Bench]:
+    """A signer that signs captures of at most 500 EUR, three and 800 EUR in 24 hours."""
+    bench = Bench(tmp_path, desk=desk)
+    with closing(bench.book):
+        yield bench
+
+
+def test_a_limit_is_of_any_24_hours(bench: Bench) -> None:
+    """Not of a calendar day, at whose end twice as much could leave."""
+    for hour, number in enumerate((1, 2, 3)):
+        bench.now += timedelta(hours=hour)
+        assert bench.asked({f"c-{number}": capture_terms(number)}).signature
+    assert "3 of 24 hours" in bench.asked({"c-4": capture_terms(4)}).why_not
+    bench.now += timedelta(hours=24)
+    assert bench.asked({"c-4": capture_terms(4)}).signature
+
+
+def test_the_sum_is_bounded_too(bench: Bench) -> None:
+    """Two of 400.00 are the day's 800; a cent more is not signed."""
+    large = {"amount": 40_000, "payment_amount": 40_000}
+    for number in (1, 2):
+        assert bench.asked({f"c-{number}": capture_terms(number, **large)}).signature
+    cent = capture_terms(3, amount=1, payment_amount=1)
+    told = bench.asked({"c-3": cent}).why_not
+    assert "the own limit of 24 hours is 800 EUR, not 800.01 EUR" in told
+
+
+def test_a_list_is_signed_whole_or_not_at_all(bench: Bench) -> None:
+    """What was refused counts against nothing: the good row alone is signed after it."""
+    many = {f"c-{number}": capture_terms(number) for number in range(1, 5)}
+    assert set(bench.asked(many).refused) == {3}
+    assert bench.asked(dict(list(many.items())[:3])).signature
+
+
+def test_another_currency_has_no_limit_and_so_needs_people(bench: Bench) -> None:
+    """Absent means: not without people."""
+    dollars = capture_terms(1, currency="USD")
+    assert "no capture USD is signed without people" in bench.asked({"c-1": dollars}).why_not
+
+
+def test_what_moves_nothing_is_counted_under_any(bench: Bench) -> None:
+    """Ends of subscriptions have no currency; a review's is not added up."""
+    terms: Terms = {
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "kind": "cancel_subscription",
+        "recurring_id": "R1",
+        "contract_name": "Gold plan",
+    }
+    fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
+    for wanted, signed in (("s-1", True), ("s-1", True), ("s-2", False)):
+        said = grounds({wanted: terms})
+        asked = asked_of(document("cancelsubscription", fields=fields, said=said))
+        assert bool(bench.judge.sign(asked).signature) is signed
+    other = asked_of(
+        document("cancelsubscription", fields=fields | {"recurring_id": "R2"}, said=said)
+    )
+    assert "its recurring_id is not the instruction's" in bench.judge.sign(other).why_not
+    for number in (1, 2, 3):
+        review = refund_terms(number, kind="review", review_flag="1")
+        answer = bench.asked({f"v-{number}": review}, kind="review")
+        assert bool(answer.signature) is (number < 3)
+
+
+def test_an_altered_row_is_another_row(bench: Bench, desk: Desk) -> None:
+    """What was endorsed and signed is signed again as it was, and in no other way."""
+    terms = refund_terms(1)
+    words = desk.agreed({"i-1": terms})
+    assert bench.asked({"i-1": terms}, kind="refund", words=words).signature
+    bench.now += timedelta(days=9)
+    assert bench.asked({"i-1": terms}, kind="refund", words=words).signature
+    more = terms | {"amount": 1001}
+    told = bench.asked({"i-1": more}, kind="refund", words=words).why_not
+    assert "the desk endorsed it for nobody" in told
+
+
+def test_a_row_stands_in_a_list_once(bench: Bench, desk: Desk) -> None:
+    """One instruction, or one payment, twice: the money would move twice."""
+    terms = refund_terms(1)
+    items = {"i-1": terms, "i-2": terms}
+    answer = bench.asked(items, kind="refund", words=desk.agreed(items))
+    assert set(answer.refused.values()) == {"it stands in this list twice"}
+
+
+def test_what_is_judged_is_what_is_signed(bench: Bench, desk: Desk) -> None:
+    """A payout that was endorsed stands in the rows; the fields, which are signed, say another."""
+    terms: Terms = {
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "kind": "payout",
+        "gateway_request_id": "Q1",
+        "currency": "EUR",
+        "amount": 1000,
+    }
+    good = {"request_id": "Q1", "payment_currency": "EUR", "payment_amount": "10.00"}
+    said = grounds({"p-1": terms}, desk.agreed({"p-1": terms}))
+    evil = good | {"request_id": "Q2", "payment_amount": "9000.00"}
+    for document_ in (
+        document("payout", rows=[good], fields=evil, said=said),
+        document("payout", rows=[good], said=said),
+        document("refund", fields=good, said=said),
+        document("capture", rows=[good], fields={"more": "x"}, said=said),
+    ):
+        answer = bench.judge.sign(asked_of(document_))
+        assert "are not in the form of this operation" in answer.why_not
+    assert (
+        "payment_amount is not"
+        in bench.judge.sign(
+            asked_of(document("payout", fields=evil | {"request_id": "Q1"}, said=said))
+        ).why_not
+    )
+    assert bench.judge.sign(asked_of(document("payout", fields=good, said=said))).signature

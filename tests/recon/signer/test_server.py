@@ -1,0 +1,280 @@
+"""What a worker that somebody took over gets from a signer: a real process on a real socket."""
+
+import hashlib
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import SignerSocket, UnsignedError
+from tests.recon.signer.conftest import (
+    ACCOUNT,
+    BY_RULE,
+    KEY,
+    MERCHANT,
+    RECON,
+    Desk,
+    RunningSigner,
+    capture_terms,
+    grounds,
+    message,
+    refund_terms,
+    signing,
+    wire,
+    write_rules,
+)
+
+
+def by_hand(*texts: str) -> str:
+    """The signature as the gateway's document has it: concatenated, the key last."""
+    return hashlib.sha256("".join([MERCHANT, ACCOUNT, *texts, KEY]).encode()).hexdigest()
+
+
+def test_queries_are_signed_and_replies_checked(signer: RunningSigner) -> None:
+    """The worker needs no key, neither to ask nor to believe the answer."""
+    assert signer.socket.sign(message("retrievalTrans")) == by_hand()
+    row = {"transaction_id": "T7"}
+    assert signer.socket.matches(message("refund", row), given=by_hand("T7"))
+    assert not signer.socket.matches(message("refund", row), given=by_hand("T8"))
+
+
+def test_what_two_people_endorsed_is_signed(signer: RunningSigner) -> None:
+    """The exact rows of their list, in parts too, and again after a night that broke off."""
+    items = {"i-10": refund_terms(10), "i-11": refund_terms(11)}
+    words = signer.desk.agreed(items)
+    for wanted, terms in items.items():
+        asking = signer.socket.on(grounds({wanted: terms}, words))
+        signature = asking.sign(message("refund", wire(terms)))
+        assert signature == by_hand(str(terms["transaction_id"]))
+        assert asking.sign(message("refund", wire(terms))) == signature
+    assert signer.log[-1]["rows"][0]["instruction_id"] == "i-11"
+    assert KEY not in (signer.folder / "log").read_text()
+
+
+def attack(name: str, desk: Desk) -> tuple[Any, dict[str, Any]]:
+    """A message that a stolen worker asks for, and what it says for it."""
+    terms, other = refund_terms(20), refund_terms(21)
+    items = {"i-20": terms}
+    words = desk.agreed(items)
+    raised = terms | {"amount": 2000}
+    away = terms | {"account_id": "100042002"}
+    attacks = {
+        "nobody endorsed it": (message("refund", wire(terms)), grounds(items)),
+        "one person alone": (
+            message("refund", wire(terms)),
+            grounds(items, desk.agreed(items, people=[("ben", "Ben Hill", "approver")])),
+        ),
+        "one person twice": (message("refund", wire(terms)), grounds(items, [words[1], words[1]])),
+        "no code proved it": (
+            message("refund", wire(terms)),
+            grounds(items, desk.agreed(items, proven=False)),
+        ),
+        "it ran out": (
+            message("refund", wire(terms)),
+            grounds(items, desk.agreed(items, hours=-1)),
+        ),
+        "another desk's key": (
+            message("refund", wire(terms)),
+            grounds(items, Desk().agreed(items)),
+        ),
+        "an altered amount": (
+            message("refund", wire(terms, refund_amount="20.00")),
+            grounds(items, words),
+        ),
+        "altered amount and terms": (
+            message("refund", wire(raised)),
+            grounds({"i-20": raised}, words),
+        ),
+        "another payment": (
+            message("refund", wire(terms, transaction_id="T99")),
+            grounds(items, words),
+        ),
+        "another kind": (message("cancel", wire(terms)), grounds(items, words)),
+        "another account's instruction": (
+            message("refund", wire(away)),
+            grounds({"i-20": away}, desk.agreed({"i-20": away})),
+        ),
+        "one row more": (
+            message("refund", wire(terms), wire(other)),
+            grounds(items | {"i-21": other}, words),
+        ),
+        "one row more, nothing said of it": (
+            message("refund", wire(terms), wire(other)),
+            grounds(items, words),
+        ),
+        "a space that makes another id": (
+            message("refund", wire(terms, transaction_id="T 20")),
+            grounds(items, words),
+        ),
+        "no such account": (
+            message("refund", wire(terms), account="100042003"),
+            grounds(items, words),
+        ),
+        "any text at all": (message("payment_reply"), {}),
+    }
+    return attacks[name]
+
+
+ATTACKS = {
+    "nobody endorsed it": "endorsed it for nobody, and no refund EUR is signed without people",
+    "one person alone": "endorsed it for Ben Hill alone",
+    "one person twice": "endorsed it for Ben Hill alone",
+    "no code proved it": "endorsed it for nobody",
+    "it ran out": "endorsed it for nobody",
+    "another desk's key": "endorsed it for nobody",
+    "an altered amount": "its refund_amount is not the instruction's",
+    "altered amount and terms": "endorsed it for nobody",
+    "another payment": "its transaction_id is not the instruction's",
+    "another kind": "its instruction is a refund, not a cancel",
+    "another account's instruction": "its instruction is another account's",
+    "one row more": "row 2: the desk endorsed it for nobody",
+    "one row more, nothing said of it": "nothing is said of which instruction",
+    "a space that makes another id": "its transaction_id does not have the form",
+    "no such account": "no account 100042/100042003 is signed for here",
+    "any text at all": "payment_reply is what the gateway signs",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_nobody_agreed_to_is_refused_and_logged(signer: RunningSigner, name: str) -> None:
+    """Whatever a worker says: the reason goes to it and into the signer's own log."""
+    asked, said = attack(name, signer.desk)
+    with pytest.raises(UnsignedError) as refused:
+        signer.socket.on(said).sign(asked)
+    assert ATTACKS[name] in str(refused.value)
+    assert refused.value.final
+    line = signer.log[-1]
+    assert (line["answer"], line["operation"]) == ("refused", asked.template)
+    assert line["why"] in str(refused.value)
+    assert KEY not in str(line)
+
+
+def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer: RunningSigner) -> None:
+    """Nothing stands between two fields: an e-mail address could be the id of a refund."""
+    asked = message("optimise")
+    with pytest.raises(UnsignedError, match="which could be made those of a refund"):
+        signer.socket.sign(asked)
+    with pytest.raises(UnsignedError, match="signs_free_fields"):
+        signer.socket.sign(message("authorise_card"))
+
+
+def test_the_own_limits_count_over_a_restart(short_folder: Path) -> None:
+    """A stolen worker gets three captures, and no more after the signer was started again."""
+    desk = Desk()
+    for number in (1, 2):
+        with signing(short_folder, desk=desk) as running:
+            terms = capture_terms(number)
+            asking = running.socket.on(grounds({f"c-{number}": terms}))
+            assert asking.sign(message("capture", wire(terms))) == by_hand(f"T{number}")
+    with signing(short_folder, desk=desk) as running:
+        both = {f"c-{number}": capture_terms(number) for number in (3, 4)}
+        asking = running.socket.on(grounds(both))
+        with pytest.raises(UnsignedError, match=r"row 2.*the 3 of 24 hours") as refused:
+            asking.sign(message("capture", *(wire(terms) for terms in both.values())))
+        assert set(refused.value.refused) == {1}
+        large = capture_terms(5, amount=50001, payment_amount=50001)
+        with pytest.raises(UnsignedError, match=r"own limit of one is 500 EUR, not 500\.01 EUR"):
+            running.socket.on(grounds({"c-5": large})).sign(message("capture", wire(large)))
+        third = running.socket.on(grounds({"c-3": both["c-3"]}))
+        assert third.sign(message("capture", wire(both["c-3"])))
+        again = running.socket.on(grounds({"c-1": capture_terms(1)}))
+        assert again.sign(message("capture", wire(capture_terms(1)))) == by_hand("T1")
+
+
+def test_an_endorsed_capture_needs_no_limit(signer: RunningSigner) -> None:
+    """What people agreed to counts against nothing."""
+    terms = capture_terms(30, amount=90_000_00, payment_amount=90_000_00)
+    words = signer.desk.agreed({"c-30": terms})
+    asking = signer.socket.on(grounds({"c-30": terms}, words))
+    assert asking.sign(message("capture", wire(terms))) == by_hand("T30")
+
+
+def test_the_payment_may_be_found_out_after_people_agreed(signer: RunningSigner) -> None:
+    """An instruction that names an order only; which payment of it is meant the night fills in."""
+    agreed = refund_terms(40)
+    later = dict(agreed)
+    del agreed["transaction_id"], agreed["payment_amount"]
+    words = signer.desk.agreed({"i-40": agreed})
+    said = grounds({"i-40": later}, words)
+    with pytest.raises(UnsignedError, match="endorsed it for nobody"):
+        signer.socket.on(said).sign(message("refund", wire(later)))
+    said["rows"][0]["seen"] = agreed
+    assert signer.socket.on(said).sign(message("refund", wire(later))) == by_hand("T40")
+    said["rows"][0]["seen"] = agreed | {"transaction_id": "T41"}
+    other = wire(later, transaction_id="T42")
+    said["rows"][0]["terms"] = later | {"transaction_id": "T42"}
+    with pytest.raises(UnsignedError, match="not what people saw"):
+        signer.socket.on(said).sign(message("refund", other))
+
+
+def answer_of(socket: SignerSocket) -> str:
+    """The signature of a query, or why there is none."""
+    try:
+        return socket.sign(message("retrievalTrans"))
+    except UnsignedError as error:
+        return str(error)
+
+
+def test_too_many_questions_wait(short_folder: Path) -> None:
+    """The pace is the signer's own: more are not answered, and asked again they are."""
+    with signing(short_folder, head="calls_per_second = 2") as running:
+        patient = running.socket
+        for _ in range(4):
+            assert patient.sign(message("retrievalTrans"))
+        hasty = replace(patient, patience_seconds=0)
+        told = [answer_of(hasty) for _ in range(9)]
+    assert any("HTTP 429" in one for one in told)
+    assert any(line.get("why") == "asked too often" for line in running.log)
+
+
+def test_nobody_there_is_told_and_waited_for(short_folder: Path) -> None:
+    """A signer that is being started again is waited for; one that is gone is named."""
+    with signing(short_folder) as running:
+        socket = running.socket
+        running.process.kill()
+        running.process.wait(20)
+        with pytest.raises(UnsignedError, match=r"signer at .* did not answer.*nothing was sent"):
+            socket.sign(message("retrievalTrans"))
+        assert socket.path.exists()
+    with signing(short_folder) as running:  # the socket that the killed one left is no hindrance
+        assert running.socket.sign(message("retrievalTrans")) == by_hand()
+    assert not socket.path.exists()
+
+
+def refused_start(folder: Path) -> str:
+    """What a signer says that does not start."""
+    ran = subprocess.run(
+        [RECON, "signer", "--rules", str(folder / "signer.toml")],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 2
+    return ran.stderr.decode()
+
+
+def test_a_file_that_others_can_change_starts_nothing(short_folder: Path) -> None:
+    """Neither the rules nor the key; a second signer on the socket is refused, too."""
+    rules = write_rules(short_folder, desk=Desk())
+    rules.chmod(0o666)
+    assert "others can change it: chmod go-w" in refused_start(short_folder)
+    rules.chmod(0o600)
+    (short_folder / "key").chmod(0o644)
+    assert "others can read it" in refused_start(short_folder)
+    with signing(short_folder) as running:
+        assert "a signer listens at" in refused_start(short_folder)
+        assert running.socket.health()["uid"] == os.geteuid()
+
+
+def test_rules_that_could_not_hold_are_named(short_folder: Path) -> None:
+    """A sum over currencies, a kind that is none, and two accounts that read as one."""
+    for more, told in (
+        ('[accounts."100042/100042001".by_rule.capture.any]\ncount = 1\nday = 5\n', "any has no"),
+        ('[accounts."100042/100042001".by_rule.gift.EUR]\ncount = 1\n', "by_rule"),
+        (BY_RULE + '[accounts."100042/1000420011"]\n', "could be taken for one of"),
+    ):
+        write_rules(short_folder, desk=Desk(), more=more)
+        assert told in refused_start(short_folder)
