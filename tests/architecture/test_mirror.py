@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MIRRORED = (("src/recon", "tests/recon"), ("reports", "tests/reports"))
+HOUSE = "recon"
+"""Each folder in it is a room; `reports` is one room by itself."""
 EXPECTING_WORDS = ("assert", "raises(", "pytest.fail(")
 
 
@@ -49,31 +51,38 @@ def untested_modules(root: Path) -> Iterator[str]:
             for path in sorted((root / source).rglob("*.py"))
         }
         imports = {name: imported_names(tree) & set(trees) for name, (_, tree) in trees.items()}
+        packages = {_package_of(path, source=root / source) for path, _ in trees.values()}
+        tested = {
+            package: tested_by(package, root / tests / package.partition(".")[2], imports=imports)
+            for package in packages
+        }
         for name, (path, tree) in trees.items():
             exempt = path.name == "__init__.py" or "migrations" in path.parts
-            inside = path.relative_to(root / source)
             if exempt or not has_logic(tree):
                 continue
-            # The tests of a package may stand in its own folder for all that is below it.
-            package = f"{Path(source).name}.{inside.parts[0]}" if inside.parts[1:] else ""
-            folders = [root / tests / inside.parent, root / tests / inside.parts[0]]
-            if not _is_tested(name, package or Path(source).name, folders, imports=imports):
+            files, reached = tested[_package_of(path, source=root / source)]
+            own = f"test_{name.rpartition('.')[2]}"
+            if name not in reached and not any(test.startswith(own) for test in files):
                 yield str(path.relative_to(root))
 
 
 def dotted_name(path: Path, *, source: Path) -> str:
-    """`recon.store.runs` of its file; a package's name for its `__init__`."""
+    """`recon.room.runs` of its file; a package's name for its `__init__`."""
     parts = [source.name, *path.relative_to(source).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _is_tested(
-    name: str, package: str, folders: list[Path], *, imports: Mapping[str, set[str]]
-) -> bool:
-    files = {path for folder in folders for path in folder.glob("*.py")}
-    if any(path.name.startswith(f"test_{name.rpartition('.')[2]}") for path in files):
-        return True
-    # Which modules of its own package do the package's tests reach, one import after another?
+def _package_of(path: Path, *, source: Path) -> str:
+    """The room of a file: its tests may stand anywhere in the room's own folder of tests."""
+    room, *inside = path.relative_to(source).parts
+    return f"{source.name}.{room}" if inside and source.name == HOUSE else source.name
+
+
+def tested_by(
+    package: str, folder: Path, *, imports: Mapping[str, set[str]]
+) -> tuple[set[str], set[str]]:
+    """Names of a package's test files, and the modules they reach by the package's own imports."""
+    files = sorted(folder.glob("*.py") if package == HOUSE else folder.rglob("*.py"))
     named = set[str]().union(*(imported_names(ast.parse(path.read_text())) for path in files))
     reached: set[str] = set()
     ahead = {found for found in named if f"{found}.".startswith(f"{package}.")}
@@ -81,7 +90,7 @@ def _is_tested(
         reached |= ahead
         ahead = set[str]().union(*(imports.get(found, set()) for found in ahead)) - reached
         ahead = {found for found in ahead if f"{found}.".startswith(f"{package}.")}
-    return name in reached
+    return {path.name for path in files}, reached
 
 
 def unprovable_tests(path: str, tree: ast.Module) -> Iterator[str]:
@@ -122,19 +131,19 @@ def test_every_module_with_logic_has_its_test() -> None:
 
 def test_a_module_without_a_test_is_found(tmp_path: Path) -> None:
     """The rule names a module that nobody tests, until the tests of its package reach it."""
-    (tmp_path / "src/recon/store").mkdir(parents=True)
-    (tmp_path / "src/recon/store/runs.py").write_text("def hold(): ...\n")
-    (tmp_path / "src/recon/store/names.py").write_text("LIMIT = 1\n")
-    (tmp_path / "tests/recon/store").mkdir(parents=True)
+    (tmp_path / "src/recon/room").mkdir(parents=True)
+    (tmp_path / "src/recon/room/runs.py").write_text("def hold(): ...\n")
+    (tmp_path / "src/recon/room/names.py").write_text("LIMIT = 1\n")
+    (tmp_path / "tests/recon/room").mkdir(parents=True)
 
-    assert list(untested_modules(tmp_path)) == ["src/recon/store/runs.py"]
+    assert list(untested_modules(tmp_path)) == ["src/recon/room/runs.py"]
 
-    (tmp_path / "src/recon/store/night.py").write_text("import recon.store.runs\n")
-    (tmp_path / "tests/recon/test_else.py").write_text("from recon.store.night import runs\n")
+    (tmp_path / "src/recon/room/night.py").write_text("import recon.room.runs\n")
+    (tmp_path / "tests/recon/test_else.py").write_text("from recon.room.night import runs\n")
 
-    assert list(untested_modules(tmp_path)) == ["src/recon/store/runs.py"]
+    assert list(untested_modules(tmp_path)) == ["src/recon/room/runs.py"]
 
-    (tmp_path / "tests/recon/store/test_all.py").write_text("import recon.store.night\n")
+    (tmp_path / "tests/recon/room/test_all.py").write_text("import recon.room.night\n")
 
     assert list(untested_modules(tmp_path)) == []
 
