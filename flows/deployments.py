@@ -74,6 +74,14 @@ _FORMS = (
         "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
     ),
     (
+        "resolve",
+        "flows.resolve:resolve",
+        (
+            "Shows money in doubt with what the gateway told of it, and takes the word of two "
+            "people on what became of it; sends nothing."
+        ),
+    ),
+    (
         "import-resolutions",
         "flows.import_resolutions:import_resolutions",
         "Takes in the answers of a filled-in workbook that lies in a reports folder.",

@@ -15,6 +15,7 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
 from recon.store import engine
+from recon.store.migrate import upgrade
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
 """Set to 1 where every program that a test may want is installed: then a skip is a failure."""
@@ -85,6 +86,25 @@ settings.register_profile(
     "recon", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("recon")
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an empty `config`, an empty database, and the environment that names them.
+
+    Nobody answers at its gateway's address.
+    """
+    (tmp_path / "config").mkdir()
+    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
+    upgrade(url)
+    for name, value in {
+        "RECON_DATABASE_URL": url,
+        "RECON_CONFIG_DIR": str(tmp_path / "config"),
+        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
+        "RECON_SIGN_KEY": "sandbox",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
 
 
 def _skip_counts_as_failure() -> bool:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from recon.errors import ConfigurationError
 from recon.mistakes import problems_of
+from recon.model import Clock
 
 LOCAL = "local"
 """The address of a cluster that a night starts on its own machine."""
@@ -64,6 +65,19 @@ class ClusterSettings(BaseModel):
         return self
 
 
+class HoldBoard(Protocol):
+    """Where parts that read one account at the same time tell each other to wait.
+
+    The gateway's client, which knows nothing of clusters, calls the same a notice.
+    """
+
+    def tell(self, seconds: float) -> None:
+        """Nobody may call for so long."""
+
+    def heard(self) -> float:
+        """Seconds that are left of the longest wait that anybody told."""
+
+
 class Workers(Protocol):
     """What does work in parts."""
 
@@ -78,6 +92,12 @@ class Workers(Protocol):
     def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
         """What `work`, a pure function of a module, makes of each item, in their order."""
 
+    def notice(self, name: str, *, clock: Clock) -> HoldBoard | None:
+        """Where parts that are done at the same time tell each other; None when none are.
+
+        `clock` is that of whoever looks, a function of a module.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
@@ -89,6 +109,9 @@ class InProcess:
     def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
         """See Workers."""
         return map(work, items)
+
+    def notice(self, name: str, *, clock: Clock) -> None:
+        """See Workers."""
 
 
 IN_PROCESS: Workers = InProcess()

@@ -10,7 +10,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from recon import __version__
 from recon.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, Workers
 from recon.errors import ClusterError, ConfigurationError, ReconError
 from recon.keys import key_of_file
+from recon.model import Clock
 
 RETRIES = 3
 """So often a part is done again whose worker died, or which met an error of a worker."""
@@ -25,6 +27,9 @@ IN_HAND_FOR_EACH = 2
 """Parts handed out for each thread of the workers: one in work, one that waits beside it."""
 OWN_PREFIX = "RECON_"
 """Variables that a worker needs which is started here."""
+NOTICE_SECONDS_MAX = 5
+"""How long a worker waits for the scheduler before it goes on without the others' word."""
+NOTHING_TOLD = 0.0
 GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 """A part carries its rows, so that another worker can do it again: Dask need not wonder."""
 
@@ -100,6 +105,17 @@ class DaskWorkers:
             if in_hand and client.status == "running":
                 client.cancel([*in_hand], force=True)
 
+    def notice(self, name: str, *, clock: Clock) -> "DaskNotice":
+        """See Workers; nothing is told yet.
+
+        Raises:
+            ClusterError: the scheduler is gone.
+        """
+        client = self._connected()
+        with _said_plainly(self._cluster):
+            imported().Variable(name, client=client).set(NOTHING_TOLD)
+        return DaskNotice(name, clock)
+
     def told(self) -> str:
         """Who is there, in words.
 
@@ -132,6 +148,39 @@ class DaskWorkers:
                 return future.result(timeout=self._cluster.result_seconds)
             finally:
                 future.release()
+
+
+@dataclass(frozen=True, slots=True)
+class DaskNotice:
+    """What workers tell each other by the scheduler: until when the gateway wants no call.
+
+    An instant, so that whoever begins later waits no longer: the workers' clocks must agree. Only
+    a worker can look; one that has lost its scheduler hears nothing, and its part is done again.
+    """
+
+    name: str
+    clock: Clock
+    """The worker's own."""
+
+    def tell(self, seconds: float) -> None:
+        """See Notice."""
+        until = self.clock().timestamp() + seconds
+        if until > self._until():
+            with suppress(TimeoutError, OSError):
+                self._variable().set(until, timeout=NOTICE_SECONDS_MAX)
+
+    def heard(self) -> float:
+        """See Notice."""
+        return max(0.0, self._until() - self.clock().timestamp())
+
+    def _until(self) -> float:
+        with suppress(TimeoutError, OSError):
+            return float(self._variable().get(timeout=NOTICE_SECONDS_MAX))
+        return NOTHING_TOLD
+
+    def _variable(self) -> Any:
+        distributed = imported()
+        return distributed.Variable(self.name, client=distributed.get_client())
 
 
 def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:

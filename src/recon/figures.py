@@ -77,6 +77,10 @@ class Attention:
     """Until when somebody should have answered it."""
     lapses: bool = False
     """An authorisation ends soon, and with it the money: named first."""
+    is_undecided: bool = False
+    """Two people may say what became of it (`recon resolve`)."""
+    told: str = ""
+    """What the gateway told of it by itself, which stands in `next_step` too."""
 
 
 @dataclass(frozen=True, slots=True)

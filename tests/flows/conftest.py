@@ -35,6 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("prefect"))
 
 
+@pytest.fixture
+def people(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation with one declared person, whose codes come from `CODE_ANNA`."""
+    (installation / "config" / "approvers.toml").write_text(
+        '[approvers.anna]\nname = "Anna Berg"\ncode_secret_env = "CODE_ANNA"\n'
+    )
+    monkeypatch.setenv("CODE_ANNA", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
+    return installation
+
+
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """A server of our own with its state in its own folder, its scheduler quick.

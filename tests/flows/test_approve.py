@@ -1,7 +1,6 @@
 """What the approval form leaves behind, and what it must not."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from pydantic import SecretStr
 from flows import local
 from flows.approve import Decision, approve
 from flows.prefect_server import PrefectServer
-from recon.store.migrate import upgrade
 
 CODE = "918273"
 
@@ -20,25 +18,6 @@ def test_the_form_starts_by_only_looking() -> None:
     assert approve.retries == 0
     assert approve.persist_result is False
     assert approve.parameters.properties["decision"]["default"] == "show"
-
-
-@pytest.fixture
-def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty database with one declared person."""
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "approvers.toml").write_text(
-        '[approvers.anna]\nname = "Anna Berg"\ncode_secret_env = "CODE_ANNA"\n'
-    )
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    for name, value in {
-        "RECON_DATABASE_URL": url,
-        "RECON_CONFIG_DIR": str(tmp_path / "config"),
-        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
-        "RECON_SIGN_KEY": "sandbox",
-        "CODE_ANNA": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
-    }.items():
-        monkeypatch.setenv(name, value)
 
 
 def decided(server: PrefectServer, decision: Decision, digest: str, name: str) -> Any:

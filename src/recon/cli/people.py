@@ -88,6 +88,9 @@ def resolve(
     verdict: Annotated[str, typer.Option(help="applied or not_applied.")],
     evidence: Annotated[str, typer.Option(help="What you saw and where.")],
     name: As,
+    message: Annotated[
+        str, typer.Option(help="The message of the gateway's that you go by, as `status` names it.")
+    ] = "",
     code: Code = "",
 ) -> None:
     """Decide a doubt that evidence cannot decide; a second person must say the same."""
@@ -97,7 +100,12 @@ def resolve(
     with environment_of(os.environ, clock=system_clock) as environment:
         person = person_of(name, code=code, environment=environment)
         found, decided = decide(
-            instruction, said=verdict, evidence=evidence, person=person, environment=environment
+            instruction,
+            said=verdict,
+            evidence=evidence,
+            message=message,
+            person=person,
+            environment=environment,
         )
     what = f"{found.kind} of order {found.order_no}"
     say(f"Decided: {what}, {verdict}." if decided else f"Noted: {what} waits for a second person.")

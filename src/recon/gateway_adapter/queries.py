@@ -19,7 +19,7 @@ from recon.gateway_client import (
     QueryRefusedError,
     UnsignedError,
 )
-from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.pace import AccountPace, Notice
 from recon.gateway_client.wire_amounts import WireAmounts
 from recon.model import Answer, Clock
 from recon.money import parse_minor_units
@@ -110,13 +110,21 @@ async def look_up(
         raise SignerError(str(error)) from error
 
 
-def pace_of(gateway: GatewaySettings, *, patience_max: int | None = None) -> AccountPace:
+def pace_of(
+    gateway: GatewaySettings,
+    *,
+    patience_max: int | None = None,
+    notice: Notice | None = None,
+    first_after_seconds: float = 0.0,
+) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
     patience = gateway.read_patience_seconds
     return AccountPace(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
         patience_seconds=patience if patience_max is None else min(patience, patience_max),
+        notice=notice,
+        first_after_seconds=first_after_seconds,
     )
 
 

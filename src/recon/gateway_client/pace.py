@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 DOUBLING_SECONDS = 2.0
 """So long without a refusal, and the pace is twice what it was."""
@@ -26,6 +27,16 @@ Seconds = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
+class Notice(Protocol):
+    """Where all who read one account tell each other of a hold."""
+
+    def tell(self, seconds: float) -> None:
+        """The gateway wants no call for so long."""
+
+    def heard(self) -> float:
+        """Seconds that are left of the longest hold that anybody told."""
+
+
 class AccountPace:
     """What is known of one account's pace; outlives the clients that share it, one after another.
 
@@ -34,6 +45,8 @@ class AccountPace:
         in_flight: Calls at the same time, at most.
         patience_seconds: How long a silent gateway is asked again; 0: never.
         seconds: A clock that only goes forward.
+        notice: Of those who read the same account elsewhere at the same time; None: nobody does.
+        first_after_seconds: How long the first call waits, so that sharers do not begin together.
     """
 
     def __init__(
@@ -43,6 +56,8 @@ class AccountPace:
         in_flight: int,
         patience_seconds: float = PATIENCE_SECONDS,
         seconds: Seconds = time.monotonic,
+        notice: Notice | None = None,
+        first_after_seconds: float = 0.0,
     ) -> None:
         self.patience_seconds = patience_seconds
         self.seconds = seconds
@@ -54,7 +69,8 @@ class AccountPace:
         self._in_flight_max = in_flight
         self._share = 1.0
         self._slowed_at = seconds()
-        self._next_at = seconds()
+        self._next_at = seconds() + first_after_seconds
+        self._notice = notice
         self._held_until = seconds()
 
     @property
@@ -70,7 +86,8 @@ class AccountPace:
     @property
     def held_seconds(self) -> float:
         """How long the gateway still wants no call at all."""
-        return max(0.0, self._held_until - self.seconds())
+        elsewhere = self._notice.heard() if self._notice else 0.0
+        return max(elsewhere, self._held_until - self.seconds(), 0.0)
 
     @property
     def has_been_silent_too_long(self) -> bool:
@@ -89,7 +106,9 @@ class AccountPace:
         self._next_at = max(self._next_at, now - late) + interval
 
     def hold(self, seconds: float) -> None:
-        """Let no call start for so long."""
+        """Let no call start for so long, here or elsewhere."""
+        if seconds > 0 and self._notice:
+            self._notice.tell(seconds)
         self._held_until = max(self._held_until, self.seconds() + seconds)
 
     def slow_down(self, turn: int) -> None:

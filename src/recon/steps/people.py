@@ -22,6 +22,7 @@ from recon.store import (
     sending_rows,
 )
 from recon.store.history import append
+from recon.store.instruction_reading import instruction_of
 from recon.store.journal import move
 from recon.store.night_lock import account_lock
 from recon.store.runs import Run
@@ -69,6 +70,9 @@ _TOO_LATE = {
     ),
     InstructionState.CONFIRMED: "was carried out",
 }
+DOUBTFUL = frozenset(
+    {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
+)
 STOPPED = "sending is stopped"
 _URGENT_FIRST = tuple(_WORDS)
 
@@ -91,7 +95,7 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     with environment.store.reading() as connection:
         rows = instruction_rows.unfinished_rows(connection, run)
         beside = _beside(connection, run, rows=rows, environment=environment)
-        cases = tuple(_cases(connection, run, verdicts=beside.verdicts))
+        cases = tuple(_cases(connection, run, beside=beside))
         others = (*_held_nights(connection, run), *_write_offs(connection, run))
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
@@ -104,6 +108,8 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
     captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
     dated = attention_rows.authorised_at(connection, run, order_nos=captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
+    to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
+    to_decide += case_rows.instructions(connection, run)
     return _Beside(
         verdicts=approval_rows.open_verdicts(connection),
         approvals={
@@ -112,16 +118,19 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
             for wanted in first.instruction_ids
         },
         ends={wanted: since + valid for wanted, since in dated.items()},
-        messages=messages_told(connection, run, rows=list(rows)),
+        messages=messages_told(
+            connection, account=(run.merchant_id, run.account_id), items=to_decide
+        ),
         stopped=str(sending_rows.stopped(connection) or ""),
     )
 
 
-def _cases(connection: Any, run: Run, *, verdicts: Mapping[str, str]) -> Iterator[Attention]:
+def _cases(connection: Any, run: Run, *, beside: _Beside) -> Iterator[Attention]:
     """Final instructions whose opposite the gateway shows; their payments are closed meanwhile."""
     for row in case_rows.open_cases(connection, run):
         wanted = row["instruction_id"]
-        first = f" {verdicts[wanted]}: a second must." if wanted in verdicts else ""
+        first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
+        message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
         yield Attention(
             what=f"{row['kind']} contradicted",
             order_no=row["order_no"],
@@ -130,11 +139,13 @@ def _cases(connection: Any, run: Run, *, verdicts: Mapping[str, str]) -> Iterato
             amount=row["amount"],
             since=row["noted_at"],
             next_step=(
-                f"{row['told'][:1].upper()}{row['told'][1:]}.{first} Nothing more is sent for "
-                "this payment: look it up in the portal; two people record what is true "
+                f"{row['told'][:1].upper()}{row['told'][1:]}.{first}{message} Nothing more is sent "
+                "for this payment: look it up in the portal; two people record what is true "
                 "(`recon resolve`)."
             ),
             instruction_id=wanted,
+            is_undecided=True,
+            told=beside.messages.get(wanted, ""),
         )
 
 
@@ -185,6 +196,11 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
     with environment.store.reading() as connection:
         newest = runs.newest_of_accounts(connection)
     return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
+    """What two people may decide, over all accounts, with what the gateway told of each."""
+    return [(run, one) for run, found in status(environment) for one in found if one.is_undecided]
 
 
 def standing_of(run: Run, *, environment: Environment) -> str:
@@ -307,4 +323,6 @@ def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Atte
         next_step=" ".join(filter(None, words)),
         instruction_id=wanted,
         lapses=lapses,
+        is_undecided=state in DOUBTFUL - {InstructionState.IN_FLIGHT},
+        told=beside.messages.get(wanted, ""),
     )

@@ -3,7 +3,8 @@
 Workers ask and give back; one writer stores. Beside the order numbers a shard carries no word of
 the configuration: a worker has its own, key and certificates included, and is refused when it is
 another than the night's. The account's pace is shared out, so that all together are no quicker
-than one. Their clocks do not count: the night's clock goes on where the shard was handed out.
+than one, and a Retry-After that one of them is given holds all of them. Their clocks do not count
+for what is stored: the night's clock goes on where the shard was handed out.
 """
 
 import asyncio
@@ -18,9 +19,9 @@ from typing import NamedTuple
 
 from recon.errors import ConfigurationError
 from recon.gateway_adapter.queries import KeyAnswers, ask, pace_of
-from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.pace import AccountPace, Notice
 from recon.settings import GatewaySettings, Settings, load_settings
-from recon.steps.environment import Environment
+from recon.steps.environment import Environment, system_clock
 
 KEYS_PER_SHARD_MAX = 1_000
 """Keys asked for between two commits; a restart asks at most these again, for each worker."""
@@ -44,6 +45,10 @@ class Shard:
     """Of the waits between attempts."""
     sharers: int
     """How many shards are asked at the same time, at most."""
+    number: int
+    """Of these, from 0: it begins so many calls later."""
+    notice: Notice | None
+    """Where they tell each other of a Retry-After."""
     configuration: str
     """See configuration_of."""
 
@@ -78,6 +83,8 @@ def asked_in_shards(
         return
     workers = environment.workers
     configuration = configuration_of(environment.settings)
+    name = f"recon hold {account[0]}/{account[1]}"
+    notice = workers.notice(name, clock=system_clock) if parts else None
     # A round at a time: a shard may only count on its share while the others have theirs.
     for first in range(0, len(parts), workers.partitions):
         shards = [
@@ -87,9 +94,11 @@ def asked_in_shards(
                 at=environment.clock(),
                 seed=environment.randomness.getrandbits(SEED_BITS),
                 sharers=workers.partitions,
+                number=number,
+                notice=notice,
                 configuration=configuration,
             )
-            for part in parts[first : first + workers.partitions]
+            for number, part in enumerate(parts[first : first + workers.partitions])
         ]
         for shard, found in zip(shards, workers.each(ask_shard, shards), strict=True):
             yield Asked(shard.keys, shard.at, found)
@@ -134,7 +143,11 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         shard.keys,
         account=shard.account,
         settings=settings.model_copy(update={"gateway": gateway}),
-        pace=pace_of(gateway),
+        pace=pace_of(
+            gateway,
+            notice=shard.notice,
+            first_after_seconds=shard.number / settings.gateway.calls_per_second,
+        ),
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )

@@ -5,18 +5,16 @@ It proves nothing by itself, since its signature covers ids alone; a person who 
 name it as evidence.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
-from recon.model import InstructionKind, InstructionState
+from recon.errors import UsageError
+from recon.model import InstructionKind
 from recon.money import format_minor_units
+from recon.settlement.instruction import Instruction
 from recon.store import notification_rows
 from recon.store.notification_rows import About
-from recon.store.runs import Run
 
-DOUBTFUL = frozenset(
-    {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
-)
 MESSAGES_SHOWN_MAX = 3
 """Newest messages about one instruction that are told."""
 DIGEST_CHARACTERS = 12
@@ -32,40 +30,68 @@ _KINDS = {
 
 
 def messages_told(
-    connection: Any, run: Run, *, rows: Collection[Mapping[str, Any]]
+    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, str]:
-    """A sentence for each doubtful instruction of which the gateway told something.
+    """A sentence for each instruction of which the gateway told something.
 
     Args:
         connection: Of the store, reading.
-        run: Of the account.
-        rows: Whole journal rows.
+        account: Merchant and account.
+        items: Instructions of that account that somebody has to decide.
 
     Returns:
         Instruction id -> what was told, when, and how a decision names it.
     """
-    doubtful = [row for row in rows if row["state"] in DOUBTFUL]
-    if not doubtful:
-        return {}
-    messages = notification_rows.about(
-        connection,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        transaction_ids={row["transaction_id"] for row in doubtful} - {""},
-    )
-    found = {row["instruction_id"]: _of(row, messages=messages) for row in doubtful}
+    found = _messages(connection, account=account, items=items)
     return {wanted: _sentence(told) for wanted, told in found.items() if told}
 
 
-def _of(row: Mapping[str, Any], *, messages: Collection[About]) -> list[About]:
-    """The messages that may be about an instruction, newest last."""
-    kind = InstructionKind(row["kind"])
-    fitting = [one for one in messages if one.kind in _KINDS.get(kind, ())]
-    if kind is InstructionKind.PAYOUT:
-        return [one for one in fitting if one.request_id == row["gateway_request_id"]]
-    if kind is InstructionKind.CANCEL_SUBSCRIPTION:
-        return [one for one in fitting if one.recurring_id == row["recurring_id"]]
-    wanted = row["transaction_id"]
+def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
+    """The message that a decision about an instruction names, in words.
+
+    Args:
+        connection: Of the store, reading.
+        item: The instruction.
+        digest: The message's first characters, as the list shows them.
+
+    Raises:
+        UsageError: no message about this instruction, or several, begin so.
+    """
+    account = (item.merchant_id, item.account_id)
+    told = _messages(connection, account=account, items=[item])[item.instruction_id]
+    fitting = [one for one in told if one.sha256.startswith(digest.lower())]
+    if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
+        known = ", ".join(one.sha256[:DIGEST_CHARACTERS] for one in told) or "none"
+        msg = (
+            f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
+            f"(known: {known}); nothing was noted"
+        )
+        raise UsageError(msg)
+    return _words(fitting[0])
+
+
+def _messages(
+    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, list[About]]:
+    """The messages that may be about each instruction, newest last."""
+    if not items:
+        return {}
+    messages = notification_rows.about(
+        connection,
+        merchant_id=account[0],
+        account_id=account[1],
+        transaction_ids={item.transaction_id for item in items} - {""},
+    )
+    return {item.instruction_id: _of(item, messages=messages) for item in items}
+
+
+def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
+    fitting = [one for one in messages if one.kind in _KINDS.get(item.kind, ())]
+    if item.kind is InstructionKind.PAYOUT:
+        return [one for one in fitting if one.request_id == item.gateway_request_id]
+    if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+        return [one for one in fitting if one.recurring_id == item.recurring_id]
+    wanted = item.transaction_id
     return [one for one in fitting if wanted and one.transaction_id == wanted]
 
 
@@ -75,7 +101,7 @@ def _sentence(told: list[About]) -> str:
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
         f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "
-        "and name the message as evidence"
+        "and name the message as evidence (`--message`)"
     )
 
 

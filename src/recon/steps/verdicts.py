@@ -15,6 +15,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, is_same, refuse_unproven
+from recon.steps.told_messages import named_message
 from recon.store import (
     approval_rows,
     case_rows,
@@ -37,48 +38,66 @@ UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
 
 
 def resolve(
-    instruction_id: str, *, said: str, evidence: str, person: Person, environment: Environment
+    instruction_id: str,
+    *,
+    said: str,
+    evidence: str,
+    message: str = "",
+    person: Person,
+    environment: Environment,
 ) -> tuple[Instruction, bool]:
     """One person's verdict; the instruction, and whether it is decided now.
 
     A final instruction that the gateway contradicts keeps its state: the verdict closes its case.
 
+    Args:
+        instruction_id: Of the doubt or the case.
+        said: A key of STATES.
+        evidence: What the person saw and where.
+        message: First characters of a message of the gateway's, which is kept beside the evidence.
+        person: Who says it.
+        environment: Of the process.
+
     Raises:
         UsageError: no such verdict, no evidence, the instruction is not in doubt, it is too early
-            to say that nothing happened, or the first person says it again.
+            to say that nothing happened, the gateway told no such message of it, or the first
+            person says it again.
     """
     _refuse_words(said, evidence=evidence)
     refuse_unproven(person, environment=environment)
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
-        found = instruction_rows.of_id(connection, instruction_id)
-        has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
-        if found is None or (found.state not in UNDECIDED and not has_case):
-            is_now = f"is {found.state}" if found else "does not exist"
-            msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
-            raise UsageError(msg)
+        found, has_case = _undecided(connection, instruction_id)
         if not has_case and said == NOT_APPLIED:
             _refuse_early(connection, found, environment=environment)
+        named = message and named_message(connection, found, digest=message)
+        seen = "; ".join(filter(None, (named, evidence.strip())))
         first = approval_rows.open_verdict(connection, instruction_id)
         if first is None or first["verdict"] != said:
-            approval_rows.save_verdict(
-                connection, instruction_id, said=said, evidence=evidence.strip(), word=person.word
-            )
+            given = {"said": said, "evidence": seen}
+            approval_rows.save_verdict(connection, instruction_id, **given, word=person.word)
             return found, False
         _refuse_same(person, first=first["given_by"], environment=environment)
-        told = (
-            f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; "
-            f"{evidence.strip()}"
-        )
+        told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
+        at = person.word.at
         if has_case:
-            at = person.word.at
             case_rows.close_case(connection, instruction_id, said=said, told=told, at=at)
         else:
-            values = {"message": told[:400], "hold": "", "outcome_at": person.word.at}
-            event = move(connection, found, to=STATES[said], values=values)
-            append(connection, [event], at=person.word.at)
+            values = {"message": told[:400], "hold": "", "outcome_at": at}
+            append(connection, [move(connection, found, to=STATES[said], values=values)], at=at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return found, True
+
+
+def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]:
+    """The instruction that somebody has to decide, and whether it is final and has a case."""
+    found = instruction_rows.of_id(connection, instruction_id)
+    has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
+    if found is None or (found.state not in UNDECIDED and not has_case):
+        is_now = f"is {found.state}" if found else "does not exist"
+        msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
+        raise UsageError(msg)
+    return found, has_case
 
 
 def _refuse_words(said: str, *, evidence: str) -> None:

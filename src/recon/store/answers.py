@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from recon.matching.sources import GATEWAY_COLUMNS, KEY_COLUMNS, frame_of
 from recon.model import Answer
+from recon.store.account_filter import account_values, in_account
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select
 from recon.store.runs import Run
@@ -45,8 +46,7 @@ _ANSWER = (
 )
 _FORGET = delete(observation).where(
     # By the index of keys: that of runs would look at all that the run has seen, for each key.
-    observation.c.merchant_id == bindparam("of_merchant"),
-    observation.c.account_id == bindparam("of_account"),
+    *in_account(observation),
     observation.c.run_id == bindparam("of_run"),
     observation.c.phase == bindparam("of_phase"),
     observation.c.order_no == bindparam("of_order"),
@@ -63,8 +63,7 @@ _OBSERVED = (
 _ONLY = (
     select(observation.c.order_no, func.min(observation.c.transaction_id))
     .where(
-        observation.c.merchant_id == bindparam("of_merchant"),
-        observation.c.account_id == bindparam("of_account"),
+        *in_account(observation),
         observation.c.run_id == bindparam("of_run"),
         observation.c.phase == bindparam("of_phase"),
         observation.c.order_no.in_(bindparam("wanted", expanding=True)),
@@ -75,8 +74,7 @@ _ONLY = (
 _SEEN = (
     select(observation)
     .where(
-        observation.c.merchant_id == bindparam("of_merchant"),
-        observation.c.account_id == bindparam("of_account"),
+        *in_account(observation),
         observation.c.order_no == bindparam("of_order"),
         observation.c.queried_at > bindparam("since"),
     )
@@ -116,7 +114,7 @@ def save(
     """Store final answers (key -> answer and reason) with the payments they showed."""
     place = _of(run.run_id, phase)
     if answers:
-        owner = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+        owner = account_values(run)
         connection.execute(_FORGET, [place | owner | {"of_order": key} for key in answers])
         told = [
             {
@@ -204,8 +202,7 @@ def only_payments(connection: Connection, run: Run, *, order_nos: Iterable[str])
     for start in range(0, len(wanted), VALUES_PER_QUERY_MAX):
         part = wanted[start : start + VALUES_PER_QUERY_MAX]
         values = _of(run.run_id, BASELINE) | {
-            "of_merchant": run.merchant_id,
-            "of_account": run.account_id,
+            **account_values(run),
             "wanted": part,
         }
         found |= dict(connection.execute(_ONLY, values).tuples().all())
@@ -269,7 +266,7 @@ def seen_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[Mapping[Any, Any]]:
     """All answers about an order since an instant over all runs, oldest first."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     found = connection.execute(_SEEN, place | {"of_order": order_no, "since": since})
     return list(found.mappings())
 

@@ -12,10 +12,11 @@ from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.contradiction import Ended
 from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import Numbered
+from recon.store.account_filter import account_values, in_account
 from recon.store.answers import BASELINE
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
-from recon.store.instruction_reading import instruction_of
+from recon.store.instruction_reading import instruction_of, instructions_where
 from recon.store.runs import Run
 from recon.store.schema import contradiction, instruction, observation
 
@@ -25,14 +26,10 @@ FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
 
-_OF_ACCOUNT = (
-    contradiction.c.merchant_id == bindparam("of_merchant"),
-    contradiction.c.account_id == bindparam("of_account"),
-)
+_OF_ACCOUNT = in_account(contradiction)
 _CASES = select(contradiction).where(*_OF_ACCOUNT)
 _REFUND_OF_ACCOUNT = (
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
+    *in_account(instruction),
     instruction.c.kind == InstructionKind.REFUND.value,
     instruction.c.transaction_id != "",
 )
@@ -75,8 +72,7 @@ _SHOWN_ENDED = (
     )
     .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.state.in_([state.value for state in FINAL]),
         instruction.c.kind.in_([kind.value for kind in KINDS]),
         instruction.c.outcome_at.is_not(None),
@@ -88,7 +84,9 @@ _SHOWN_ENDED = (
 
 def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
     """Final instructions without a case whose payment this run asked for, with its status."""
-    found = connection.execute(_SHOWN_ENDED, _place(run) | {"of_run": run.run_id}).mappings()
+    found = connection.execute(
+        _SHOWN_ENDED, account_values(run) | {"of_run": run.run_id}
+    ).mappings()
     return [
         (
             Ended(instruction_of(row), row["sent_at"], row["outcome_at"]),
@@ -100,7 +98,7 @@ def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
 
 def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
     """Refunds by payment, as they were sent; of payments with more than one plain first number."""
-    found = connection.execute(_NUMBERED, _place(run)).mappings()
+    found = connection.execute(_NUMBERED, account_values(run)).mappings()
     by_payment = groupby(found, key=itemgetter("transaction_id"))
     return [
         [Numbered(instruction_of(row), row["refund_reference_id"]) for row in rows]
@@ -111,7 +109,7 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
 def with_case(connection: Connection, run: Run) -> frozenset[str]:
     """Instructions of the account that have a case, open or closed."""
     found = connection.execute(
-        _CASES.with_only_columns(contradiction.c.instruction_id), _place(run)
+        _CASES.with_only_columns(contradiction.c.instruction_id), account_values(run)
     )
     return frozenset(found.scalars())
 
@@ -162,14 +160,23 @@ def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
         .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
         .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
         .order_by(contradiction.c.noted_at, contradiction.c.instruction_id),
-        _place(run),
+        account_values(run),
     ).mappings()
     return [dict(row) for row in found]
 
 
+def instructions(connection: Connection, run: Run) -> list[Instruction]:
+    """The instructions of the account's open cases."""
+    open_now = select(contradiction.c.instruction_id).where(
+        *_OF_ACCOUNT, contradiction.c.closed_at.is_(None)
+    )
+    wanted = connection.execute(open_now, account_values(run)).scalars().all()
+    return instructions_where(connection, instruction.c.instruction_id.in_(wanted))
+
+
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
     """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong."""
-    return dict(_reasons(connection.execute(_CASES, _place(run)).mappings()))
+    return dict(_reasons(connection.execute(_CASES, account_values(run)).mappings()))
 
 
 def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
@@ -181,7 +188,3 @@ def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
         elif (row["verdict"] == APPLIED) != (row["believed"] in CONFIRMED_STATES):
             told = f"two people found that instruction {wanted} of the same payment was in truth "
             yield row["transaction_id"], f"{told}{row['verdict']}: go on in the portal"
-
-
-def _place(run: Run) -> dict[str, str]:
-    return {"of_merchant": run.merchant_id, "of_account": run.account_id}

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from recon.model import Answer, InstructionKind, InstructionState
 from recon.settlement.resolution import SearchedRefund
+from recon.store.account_filter import account_values, in_account
 from recon.store.runs import Run
 from recon.store.schema import doubt_clock, instruction, query_key, refund_search
 from recon.store.schema import run as run_table
@@ -19,8 +20,7 @@ _CLOCK = select(doubt_clock.c.boot_id, doubt_clock.c.uptime_ms).where(
 _CLOCKED = select(doubt_clock.c.instruction_id)
 _START_CLOCK = insert(doubt_clock)
 _OWN_REFUNDS = select(instruction.c.refund_reference_id).where(
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
+    *in_account(instruction),
     instruction.c.transaction_id == bindparam("of_payment"),
     instruction.c.refund_reference_id != "",
 )
@@ -33,8 +33,7 @@ _NOT_FOUND = (
     select(query_key.c.answered_at)
     .join(run_table, run_table.c.run_id == query_key.c.run_id)
     .where(
-        run_table.c.merchant_id == bindparam("of_merchant"),
-        run_table.c.account_id == bindparam("of_account"),
+        *in_account(run_table),
         query_key.c.order_no == bindparam("of_order"),
         query_key.c.answer == Answer.NOT_FOUND.value,
         query_key.c.answered_at > bindparam("since"),
@@ -126,7 +125,7 @@ def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
     """The gateway's ids of all refunds of ours of one payment."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     found = connection.execute(_OWN_REFUNDS, place | {"of_payment": transaction_id})
     return list(found.scalars())
 
@@ -143,6 +142,6 @@ def not_found_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[datetime]:
     """When the gateway said that it does not know an order, oldest first."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     found = connection.execute(_NOT_FOUND, place | {"of_order": order_no, "since": since})
     return list(found.scalars())

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select
 
+from recon.store.account_filter import in_account, values_of
 from recon.store.schema import batch, history, instruction, run
 
 GENESIS = "0" * 64
@@ -62,16 +63,14 @@ _HASHES = select(history.c.sequence, history.c.hash).where(
 _OWN_BATCH = (
     select(batch.c.batch_id)
     .where(
-        batch.c.merchant_id == bindparam("of_merchant"),
-        batch.c.account_id == bindparam("of_account"),
+        *in_account(batch),
     )
     .scalar_subquery()
 )
 _OWN_RUN = (
     select(run.c.run_id)
     .where(
-        run.c.merchant_id == bindparam("of_merchant"),
-        run.c.account_id == bindparam("of_account"),
+        *in_account(run),
     )
     .scalar_subquery()
 )
@@ -207,7 +206,7 @@ def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, d
 
     Returns the entity (batch or run) and the instant; None when neither ever was.
     """
-    place = {"of_merchant": account[0], "of_account": account[1]}
+    place = values_of(*account)
     found = connection.execute(_LAST_NOTED, place).one_or_none()
     return None if found is None else (found.entity, found.at)
 

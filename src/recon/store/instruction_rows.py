@@ -23,6 +23,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.intention import named
 from recon.settlement.planning import Plan
 from recon.settlement.terms import terms_of
+from recon.store.account_filter import account_values, in_account
 from recon.store.bound_rows import TERMS
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append
@@ -50,10 +51,7 @@ UNFINISHED = (
 )
 
 
-_OF = (
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
-)
+_OF = in_account(instruction)
 _INSERT = insert(instruction)
 _SECOND_KEYS = select(instruction.c.natural_key).where(*_OF, instruction.c.again_for != "")
 _HOLD = (
@@ -67,8 +65,7 @@ _HOLD = (
 _OPEN_BATCHES = (
     select(batch)
     .where(
-        batch.c.merchant_id == bindparam("of_merchant"),
-        batch.c.account_id == bindparam("of_account"),
+        *in_account(batch),
         batch.c.state != "closed",
     )
     .order_by(batch.c.claimed_at)
@@ -161,7 +158,7 @@ def of_account(
 ) -> list[Instruction]:
     """Instructions of the run's account in these states, oldest first."""
     wanted = {"wanted": [state.value for state in states]}
-    return read_instructions(connection, _OF_ACCOUNT, _place(run) | wanted)
+    return read_instructions(connection, _OF_ACCOUNT, account_values(run) | wanted)
 
 
 def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> list[Instruction]:
@@ -233,7 +230,7 @@ def replaced(
 ) -> set[str]:
     """Instructions in `states` that the newest version of their file no longer asks for."""
     wanted = {"wanted": [state.value for state in states]}
-    return set(connection.execute(_REPLACED, _place(run) | wanted).scalars())
+    return set(connection.execute(_REPLACED, account_values(run) | wanted).scalars())
 
 
 def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
@@ -250,7 +247,7 @@ def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
 
 def second_keys(connection: Connection, run: Run) -> set[str]:
     """Natural keys of captures that were planned a second time."""
-    return set(connection.execute(_SECOND_KEYS, _place(run)).scalars())
+    return set(connection.execute(_SECOND_KEYS, account_values(run)).scalars())
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
@@ -274,7 +271,7 @@ def give_to_people(connection: Connection, refused: Refused, *, at: datetime) ->
 
 def open_batches(connection: Connection, run: Run) -> list[dict[str, Any]]:
     """Batches of the account that were claimed but not closed: their sender is gone."""
-    return [dict(row) for row in connection.execute(_OPEN_BATCHES, _place(run)).mappings()]
+    return [dict(row) for row in connection.execute(_OPEN_BATCHES, account_values(run)).mappings()]
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
@@ -302,15 +299,11 @@ def unfinished_rows(connection: Connection, run: Run) -> list[dict[str, Any]]:
 
 def touched(connection: Connection, run: Run) -> list[str]:
     """Orders of the account whose instructions this run sent, resolved or left in doubt."""
-    found = connection.execute(_SENT_ORDERS, _place(run) | {"of_run": run.run_id}).scalars()
+    found = connection.execute(_SENT_ORDERS, account_values(run) | {"of_run": run.run_id}).scalars()
     doubtful = of_account(
         connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
     return sorted((set(found) | {item.order_no for item in doubtful}) - {""})
-
-
-def _place(run: Run) -> dict[str, str]:
-    return {"of_merchant": run.merchant_id, "of_account": run.account_id}
 
 
 def _of(run: Run) -> tuple[ColumnElement[bool], ...]:

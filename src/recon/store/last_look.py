@@ -12,6 +12,7 @@ from recon.model import InstructionKind, InstructionState
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import told_repeats, unagreed
+from recon.store.account_filter import account_values, in_account
 from recon.store.instruction_reading import INSTRUCTIONS, read_instructions
 from recon.store.proofs import MAY_HAVE_MOVED
 from recon.store.schema import instruction
@@ -20,8 +21,7 @@ _STANDING = INSTRUCTIONS.with_only_columns(
     instruction.c.instruction_id, instruction.c.state, instruction.c.message
 ).where(instruction.c.instruction_id.in_(bindparam("wanted", expanding=True)))
 _OTHERS = INSTRUCTIONS.where(
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
+    *in_account(instruction),
     instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
 )
 _ABOUT = {
@@ -85,7 +85,7 @@ def _beside(
         row.payment.transaction_id if name == "transaction_id" else getattr(row.instruction, name)
         for row in rows
     ]
-    place = {"of_merchant": first.merchant_id, "of_account": first.account_id}
+    place = account_values(first)
     found = read_instructions(
         connection, _ABOUT[name], place | {"wanted": sorted(set(about) - {""})}
     )

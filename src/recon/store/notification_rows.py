@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
+from recon.store.account_filter import in_account, values_of
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.schema import notification, notification_case
 
@@ -156,14 +157,11 @@ def order_nos_told(
     connection: Connection, *, merchant_id: str, account_id: str, since: datetime
 ) -> set[str]:
     """Orders that verified messages named since an instant; they join the night's questions."""
-    place = {"of_merchant": merchant_id, "of_account": account_id}
+    place = values_of(merchant_id, account_id)
     return set(connection.execute(_TOLD, place | {"since": since}).scalars())
 
 
-_OF_ACCOUNT = (
-    notification.c.merchant_id == bindparam("of_merchant"),
-    notification.c.account_id == bindparam("of_account"),
-)
+_OF_ACCOUNT = in_account(notification)
 _TOLD = (
     select(notification.c.order_no)
     .where(
@@ -202,8 +200,7 @@ def evidence_of(
     rows: list[Mapping[Any, Any]] = []
     for start in range(0, len(wanted), IDS_PER_QUERY_MAX):
         values = {
-            "of_merchant": merchant_id,
-            "of_account": account_id,
+            **values_of(merchant_id, account_id),
             "wanted": wanted[start : start + IDS_PER_QUERY_MAX],
         }
         rows += connection.execute(_OF_PAYMENTS, values).mappings()
@@ -268,7 +265,7 @@ def about(
     )
     newest = (notification.c.received_at.desc(), notification.c.notification_id.desc())
     query = select(notification).where(*_OF_ACCOUNT, wanted).order_by(*newest).limit(MESSAGES_MAX)
-    place = {"of_merchant": merchant_id, "of_account": account_id}
+    place = values_of(merchant_id, account_id)
     rows = connection.execute(query, place).mappings().all()
     return [_about(row) for row in reversed(rows)]
 
@@ -295,7 +292,7 @@ def signed_states(
 
     Where two say different things of it in one state, neither is evidence: people see them.
     """
-    place = {"of_merchant": merchant_id, "of_account": account_id}
+    place = values_of(merchant_id, account_id)
     found = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
     states = []
     for row in found.mappings():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, bindparam, func, select
 
 from recon.model import DOUBTFUL_STATES, InstructionKind, InstructionState
+from recon.store.account_filter import account_values, in_account
 from recon.store.case_rows import open_cases
 from recon.store.runs import Run
 from recon.store.schema import instruction
@@ -19,8 +20,7 @@ _SUMS = (
         func.sum(instruction.c.amount).label("amount"),
     )
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.state.in_(bindparam("wanted", expanding=True)),
     )
     .group_by(instruction.c.kind, instruction.c.currency)
@@ -58,7 +58,7 @@ def unsent(connection: Connection, run: Run) -> OpenMoney:
 def _in_states(
     connection: Connection, run: Run, *, states: Collection[InstructionState]
 ) -> Iterable[tuple[str, str, int, int]]:
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     wanted = {"wanted": sorted(state.value for state in states)}
     found = connection.execute(_SUMS, place | wanted)
     return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in found]

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from recon.matching.sources import ORDER_COLUMNS, LoadCounts
 from recon.model import Mode, Reject, SourceFile, SourceKind
 from recon.store import quarantine_rows
+from recon.store.account_filter import account_values, in_account
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.frames import frame_of_select, rows_of
 from recon.store.order_merge import arriving, merge
@@ -38,8 +39,7 @@ KEYS_AT_ONCE = 10_000
 """Keys of one statement; SQLite takes 32,766 values."""
 Key = tuple[str, str, str]
 _STANDING = select(order_row.c.order_no).where(
-    order_row.c.merchant_id == bindparam("of_merchant"),
-    order_row.c.account_id == bindparam("of_account"),
+    *in_account(order_row),
     order_row.c.superseded_in.is_(None),
 )
 _SINCE = _STANDING.where(order_row.c.ordered_at >= bindparam("since"))
@@ -133,7 +133,7 @@ def current_orders(
 
 def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[str]:
     """Order numbers of the account's rows without a successor, ordered since an instant."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     return set(connection.execute(_SINCE, place | {"since": since}).scalars())
 
 
@@ -143,7 +143,7 @@ def came_after(
     """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
     since, before = span
     values = {"since": since, "before": before, "last_file": last_file}
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     return set(connection.execute(_CAME_AFTER, place | values).scalars())
 
 
@@ -151,7 +151,7 @@ def ordered_between(
     connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
 ) -> set[str]:
     """Order numbers of the account whose orders are of one of these spans (after, up to)."""
-    values: dict[str, Any] = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    values: dict[str, Any] = account_values(run)
     count = 0
     for count, (after, until) in enumerate(spans, start=1):
         values |= {f"after_{count}": after, f"until_{count}": until}

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from recon.model import InstructionKind, InstructionState, SourceKind
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import Intention
 from recon.settlement.known import Earlier, Known
 from recon.settlement.planning import Action
+from recon.store.account_filter import account_values, in_account
 from recon.store.instruction_reading import instruction_of
 from recon.store.runs import Run
 from recon.store.schema import instruction, order_action, order_file
@@ -21,16 +22,12 @@ _CARRIED = (
 )
 
 
-_OF = (
-    instruction.c.merchant_id == bindparam("of_merchant"),
-    instruction.c.account_id == bindparam("of_account"),
-)
+_OF = in_account(instruction)
 _UNPLANNED = (
     select(order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind"))
     .join(order_file, order_file.c.file_id == order_action.c.file_id)
     .where(
-        order_action.c.merchant_id == bindparam("of_merchant"),
-        order_action.c.account_id == bindparam("of_account"),
+        *in_account(order_action),
         order_action.c.instruction_id == "",
     )
     .order_by(order_action.c.action_id)
@@ -38,8 +35,7 @@ _UNPLANNED = (
 _UNPLANNED_ORDERS = (
     select(order_action.c.order_no)
     .where(
-        order_action.c.merchant_id == bindparam("of_merchant"),
-        order_action.c.account_id == bindparam("of_account"),
+        *in_account(order_action),
         order_action.c.instruction_id == "",
     )
     .distinct()
@@ -57,8 +53,7 @@ _KNOWN = (
 _UNNAMED = (
     select(order_action.c.order_no)
     .where(
-        order_action.c.merchant_id == bindparam("of_merchant"),
-        order_action.c.account_id == bindparam("of_account"),
+        *in_account(order_action),
         order_action.c.instruction_id == "",
         order_action.c.transaction_id == "",
     )
@@ -76,7 +71,7 @@ _UNNAMED = (
 
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     """Actions of the account's order files that have no instruction yet, oldest first."""
-    found = connection.execute(_UNPLANNED, _place(run)).mappings()
+    found = connection.execute(_UNPLANNED, account_values(run)).mappings()
     return [
         Action(
             action_id=row["action_id"],
@@ -102,7 +97,7 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
 
 def unplanned_orders(connection: Connection, run: Run) -> set[str]:
     """Order numbers that the account's files name in actions without an instruction yet."""
-    return set(connection.execute(_UNPLANNED_ORDERS, _place(run)).scalars()) - {""}
+    return set(connection.execute(_UNPLANNED_ORDERS, account_values(run)).scalars()) - {""}
 
 
 def ended_orders(
@@ -117,7 +112,7 @@ def ended_orders(
         ended = _ENDED_ORDERS.where(
             instruction.c.outcome_at > after, instruction.c.outcome_at <= up_to
         )
-        found.update(connection.execute(ended, _place(run)).scalars())
+        found.update(connection.execute(ended, account_values(run)).scalars())
     return found - {""}
 
 
@@ -126,7 +121,7 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
 
     `shown` is the one transaction that the gateway shows for an order.
     """
-    rows = connection.execute(_KNOWN, _place(run)).mappings()
+    rows = connection.execute(_KNOWN, account_values(run)).mappings()
     return Known((_earlier(row, shown=shown) for row in rows), shown=shown)
 
 
@@ -146,9 +141,5 @@ def unnamed_orders(connection: Connection, run: Run) -> set[str]:
     """Orders of the account for which something is asked whose payment is not named yet."""
     found: set[str] = set()
     for query in _UNNAMED:
-        found.update(connection.execute(query, _place(run)).scalars())
+        found.update(connection.execute(query, account_values(run)).scalars())
     return found - {""}
-
-
-def _place(run: Run) -> dict[str, str]:
-    return {"of_merchant": run.merchant_id, "of_account": run.account_id}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, case, func, or_, select
 
 from recon.model import ControlTotal, InstructionKind, InstructionState, SourceKind
+from recon.store.account_filter import account_values, in_account
 from recon.store.runs import Run
 from recon.store.schema import (
     instruction,
@@ -38,8 +39,7 @@ def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
 
 
 _MINE = (
-    order_file.c.merchant_id == bindparam("of_merchant"),
-    order_file.c.account_id == bindparam("of_account"),
+    *in_account(order_file),
     order_file.c.business_date == bindparam("of_date"),
 )
 _FILES = select(order_file.c.file_id).where(*_MINE)
@@ -71,8 +71,7 @@ _REFUNDED = _amounts_of(InstructionKind.REFUND)
 _BEYOND = select(func.count()).select_from(
     select(instruction.c.transaction_id)
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
         # What waits for people after a restore was never held against a payment: it is of many.
         instruction.c.transaction_id != "",
@@ -103,7 +102,7 @@ def before_money(
 
 def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
-    place = _place(run) | {"of_date": run.business_date}
+    place = account_values(run) | {"of_date": run.business_date}
     told = connection.execute(_TOLD, place).one()
     read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in told)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
@@ -118,7 +117,7 @@ def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> Co
 
 def _bounds(connection: Connection, run: Run) -> ControlTotal:
     """T9: payments whose captures exceed it, or refunds what was captured; doubts count."""
-    beyond = _count(connection, _BEYOND, _place(run))
+    beyond = _count(connection, _BEYOND, account_values(run))
     return _total("T9", "payments out of bounds", run, left=beyond, right=0)
 
 
@@ -133,10 +132,6 @@ def _total(number: str, name: str, run: Run, *, left: int, right: int) -> Contro
         left=left,
         right=right,
     )
-
-
-def _place(run: Run) -> dict[str, str]:
-    return {"of_merchant": run.merchant_id, "of_account": run.account_id}
 
 
 def _count(connection: Connection, query: Select[tuple[int]], values: Mapping[str, str]) -> int:

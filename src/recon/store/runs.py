@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.errors import Defect, NightHeldError
 from recon.model import Mode, NightRequest, Part, Verdict
+from recon.store.account_filter import in_account, values_of
 from recon.store.approval_rows import released
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.history import Event, append, of_entity
@@ -57,8 +58,7 @@ SENDING_STOPPED = "sending stopped"
 
 _INSERT = insert(run)
 _ACTIVE = select(run).where(
-    run.c.merchant_id == bindparam("of_merchant"),
-    run.c.account_id == bindparam("of_account"),
+    *in_account(run),
     run.c.status == "active",
 )
 _BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
@@ -67,8 +67,7 @@ _STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindp
 _JUDGED = (
     select(run)
     .where(
-        run.c.merchant_id == bindparam("of_merchant"),
-        run.c.account_id == bindparam("of_account"),
+        *in_account(run),
         run.c.status == "finished",
         run.c.verdict != "",
     )
@@ -365,7 +364,7 @@ def not_proven(connection: Connection, *, merchant_id: str, account_id: str) -> 
 
 
 def _place(merchant_id: str, account_id: str) -> dict[str, str]:
-    return {"of_merchant": merchant_id, "of_account": account_id}
+    return values_of(merchant_id, account_id)
 
 
 def _run_of(row: Mapping[Any, Any]) -> Run:

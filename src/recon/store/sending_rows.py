@@ -10,6 +10,7 @@ from recon.model import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.settlement.instruction import MOVES_MONEY
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.sending_order import BatchPlan
+from recon.store.account_filter import account_values, in_account
 from recon.store.history import Event, append
 from recon.store.proofs import MAY_HAVE_MOVED
 from recon.store.runs import Run
@@ -32,15 +33,13 @@ _PAID = (
     .distinct()
 )
 _RUNS_OF_NIGHT = select(runs.c.run_id).where(
-    runs.c.merchant_id == bindparam("of_merchant"),
-    runs.c.account_id == bindparam("of_account"),
+    *in_account(runs),
     runs.c.business_date == bindparam("of_date"),
 )
 _MONEY = (
     select(instruction.c.currency, func.sum(instruction.c.amount))
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
     )
     .group_by(instruction.c.currency)
@@ -61,8 +60,7 @@ _USED_BY_RULE = (
     select(runs.c.business_date, instruction.c.currency, func.sum(instruction.c.amount))
     .join(runs, runs.c.run_id == instruction.c.run_id)
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
         instruction.c.approved_by == RULE_APPROVER,
         instruction.c.state.not_in(_UNSENT),
@@ -74,8 +72,7 @@ _NIGHTS_PLANNED = (
     select(instruction.c.instruction_id, runs.c.business_date)
     .join(runs, runs.c.run_id == instruction.c.run_id)
     .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.account_id == bindparam("of_account"),
+        *in_account(instruction),
         instruction.c.state == InstructionState.APPROVED.value,
     )
 )
@@ -136,7 +133,7 @@ def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, str]:
     """Approved instruction -> the business date of the night that planned it."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     return dict(connection.execute(_NIGHTS_PLANNED, place).tuples().all())
 
 
@@ -144,7 +141,7 @@ def used_by_rule(
     connection: Connection, run: Run, *, nights: Iterable[str]
 ) -> dict[str, dict[str, int]]:
     """Business date -> currency -> minor units that a rule approved then and that left since."""
-    place = {"of_merchant": run.merchant_id, "of_account": run.account_id}
+    place = account_values(run)
     used: dict[str, dict[str, int]] = {}
     found = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
     for night, currency, amount in found:
@@ -223,7 +220,6 @@ def _sums(
 
 def _night(run: Run) -> dict[str, object]:
     return {
-        "of_merchant": run.merchant_id,
-        "of_account": run.account_id,
+        **account_values(run),
         "of_date": run.business_date,
     }

@@ -9,33 +9,23 @@ from recon.model import Mode, NightRequest
 from recon.steps.environment import environment_of, system_clock
 from recon.steps.ingest import ingest
 from recon.store import runs
-from recon.store.migrate import upgrade
 
 PLACE = ["--merchant", "100042", "--account", "100042001"]
 WHY = ["--as", "Ann", "--reason", "a colleague's note"]
 
 
 @pytest.fixture
-def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def inbox(installation: Path) -> Path:
     """The inbox of a declared account, after a night met a file that it could not read."""
-    for name in ("config", "inbox"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "config" / "merchants.toml").write_text(
+    folder = installation / "inbox"
+    folder.mkdir()
+    (installation / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\nsettle_seconds = 0\n'
-        f'inbox = "{tmp_path / "inbox"}"\nreports = "{tmp_path}"\n'
+        f'inbox = "{folder}"\nreports = "{installation}"\n'
     )
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    for name, value in {
-        "RECON_DATABASE_URL": url,
-        "RECON_CONFIG_DIR": str(tmp_path / "config"),
-        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
-        "RECON_SIGN_KEY": "sandbox",
-    }.items():
-        monkeypatch.setenv(name, value)
-    (tmp_path / "inbox" / "notes.csv").write_text("dear colleague;look\n")
+    (folder / "notes.csv").write_text("dear colleague;look\n")
     _ingest()
-    return tmp_path / "inbox"
+    return folder
 
 
 def _ingest() -> str:

@@ -7,26 +7,15 @@ from recon.cli import main, nights
 from recon.cli.nights import tell_missed
 from recon.steps import lookout
 from recon.steps.lookout import Watched
-from recon.store.migrate import upgrade
 
 
 @pytest.fixture
-def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One declared account on an empty database, in the environment of the process."""
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "merchants.toml").write_text(
+def account(installation: Path) -> Path:
+    """One declared account on an empty database."""
+    (installation / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "/i"\nreports = "/r"\n'
     )
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    for name, value in {
-        "RECON_DATABASE_URL": url,
-        "RECON_CONFIG_DIR": str(tmp_path / "config"),
-        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
-        "RECON_SIGN_KEY": "sandbox",
-    }.items():
-        monkeypatch.setenv(name, value)
-    return tmp_path
+    return installation
 
 
 def _watched(*missed: int) -> Watched:

@@ -5,25 +5,13 @@ from pathlib import Path
 import pytest
 
 from recon.cli.commands import main
-from recon.store.migrate import upgrade
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty database and its configuration, in the environment of the process."""
-    (tmp_path / "config").mkdir()
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    variables = {
-        "RECON_DATABASE_URL": url,
-        "RECON_CONFIG_DIR": str(tmp_path / "config"),
-        "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
-        "RECON_SIGN_KEY": "sandbox",
-    }
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+def folder(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation, and nobody at the keyboard."""
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    return tmp_path
+    return installation
 
 
 @pytest.mark.usefixtures("folder")

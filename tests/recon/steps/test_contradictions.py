@@ -10,6 +10,8 @@ from recon.steps.identity import identify
 from recon.steps.people import status
 from recon.steps.verdicts import resolve
 from recon.store.schema import instruction
+from tests.recon.notifications.told import REFUND
+from tests.recon.steps.test_told_messages import receive
 
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 
@@ -78,6 +80,8 @@ def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
         )
     _refund(merchant, payment, "2.00", date="2026-11-21")
     at_once = [one.what for one in _attention(merchant)].count("refund contradicted")
+    about = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+    receive(merchant, REFUND | about | {"currency": "EUR", "amount": payment.amount})
     first = f"{payment.transaction_id}-01"
     if shown == "repeated":
         merchant.as_owner(update(instruction).values(refund_reference_id=first))
@@ -85,6 +89,7 @@ def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
     (told,) = (one.next_step for one in _attention(merchant) if one.what == "refund contradicted")
 
     assert at_once == (1 if shown == "skipped" else 0)
+    assert "The gateway told by itself: refund result 1 of 2.50 EUR" in told
     words = {"skipped": "numbered it -03 after -01", "repeated": f"gave it the id {first}"}
     assert words[shown] in told
     assert _refunds(merchant) == ["1.00", "2.00"]

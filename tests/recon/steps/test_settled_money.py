@@ -66,9 +66,21 @@ def _in_doubt(merchant: Any) -> list[Any]:
     merchant.fault({"operation": "refund", **lost}, {"operation": "payout", **lost})
     merchant.night(date=DAYS[0])
     assert merchant.instruction_states() == {"in_doubt": 3}
+    _book(merchant, *zip(paid, amounts, strict=True))
     # The gateway's search for refunds knows nothing of them all the while.
     merchant.fault({"operation": "retrievalRefund", "kind": "lag", "seconds": 10 * 86_400})
     return paid
+
+
+def _book(merchant: Any, *refunded: tuple[Any, str]) -> None:
+    """The books know each payment's capture and its refund."""
+    header = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+    rows = [
+        f"{kind}-{one.order_no},100042,100042001,{one.order_no},{kind},EUR,{money},{one.ordered_at}"
+        for one, amount in refunded
+        for kind, money in (("capture", one.amount), ("refund", amount))
+    ]
+    (merchant.folder / "ledger.csv").write_text("\n".join([header, *rows, ""]))
 
 
 def test_a_line_of_another_refund_of_ours_ends_no_doubt(merchant: Any) -> None:

@@ -1,13 +1,21 @@
+import re
 from datetime import timedelta
 from typing import Any
 
+import pyotp
 import pytest
+from pydantic import SecretStr
+from sqlalchemy import text
 
+from recon.errors import UsageError
 from recon.notifications.receiver import Receiver
+from recon.settlement.instruction import Instruction
 from recon.steps import people
-from recon.store import runs
+from recon.steps.identity import identify
+from recon.steps.verdicts import resolve
+from recon.store import instruction_rows, runs
 from tests.recon.notifications.told import PAYMENT, form
-from tests.recon.steps.test_instruction_files import PAYOUT, drop_instructions, two_approve
+from tests.recon.steps.test_instruction_files import PAYOUT, SECRETS, drop_instructions, two_approve
 
 PAYOUT_MESSAGE = {
     "merchant_id": "100042",
@@ -37,8 +45,6 @@ def attention(merchant: Any) -> Any:
 
 def rows(merchant: Any, wanted: str) -> Any:
     """Whole journal rows of the account."""
-    from recon.store import instruction_rows
-
     with merchant.environment() as environment, environment.store.reading() as connection:
         ((run, _),) = people.status(environment)
         found = instruction_rows.unfinished_rows(connection, runs.get(connection, run.run_id))
@@ -91,3 +97,45 @@ def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant
     assert told[0].count("(message ") == 3
     assert "; and 2 earlier" in told[0]
     assert "payment 4 of 10.00 EUR" in told[0]
+
+
+def shown_message(merchant: Any) -> str:
+    """The digest of the one message that stands beside the payout's doubt."""
+    (doubt,) = [one for one in attention(merchant) if one.what.startswith("payout")]
+    (digest,) = re.findall(r"\(message ([0-9a-f]{12})\)", doubt.next_step)
+    return str(digest)
+
+
+def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
+    """What it says is kept with the verdict of each; one about something else is refused."""
+    (request_id,), (wanted,) = (
+        rows(doubtful_payout, name) for name in ("gateway_request_id", "instruction_id")
+    )
+    receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": request_id})
+    digest = shown_message(doubtful_payout)
+    doubtful_payout.wait(hours=1)
+    with doubtful_payout.environment() as environment:
+
+        def say(by: str, message: str) -> tuple[Instruction, bool]:
+            doubtful_payout.now += timedelta(seconds=31)
+            code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
+            return resolve(
+                wanted,
+                said="not_applied",
+                evidence="the portal says the same",
+                message=message,
+                person=identify(by, code=SecretStr(code), environment=environment),
+                environment=environment,
+            )
+
+        for other in ("0" * 12, digest[:5]):
+            with pytest.raises(UsageError, match=rf"known: {digest}\); nothing was noted"):
+                say("anna", other)
+        _, first = say("anna", digest)
+        _, second = say("ben", digest)
+        with environment.store.reading() as connection:
+            kept = str(connection.execute(text("SELECT message FROM instruction")).scalar_one())
+
+    assert (first, second) == (False, True)
+    assert kept.count("payout FAILED of 250.00 EUR at 2026-11-2") == 2
+    assert kept.count(f"(message {digest})") == 2

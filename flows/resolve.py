@@ -1,0 +1,130 @@
+"""Flow `resolve`: what two people say became of money in doubt, given in Prefect's form.
+
+The first run only shows the doubts, each with what the gateway told of it by itself: of a payout
+nothing else ever tells. A person's decision names such a message, and it is kept with it. A verdict
+never sends. The code is a one-time code, as in `approve`.
+"""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from pydantic import Field, SecretStr
+
+from flows.approve import ShortName
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recon.figures import Attention
+    from recon.store.runs import Run
+
+InstructionId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
+Message = Annotated[str, Field(pattern=r"^([0-9a-f]{12,64})?$")]
+Evidence = Annotated[str, Field(max_length=300)]
+DOUBTS_SHOWN_MAX = 100
+"""Rows of the page; `recon status` has all of them."""
+
+
+class Word(StrEnum):
+    """What the form offers."""
+
+    SHOW = "show"
+    APPLIED = "applied"
+    NOT_APPLIED = "not_applied"
+
+
+@flow(
+    name="resolve",
+    flow_run_name="resolve: {verdict} {instruction} {name}",
+    retries=0,
+    persist_result=False,
+)
+def resolve(  # noqa: PLR0917 - the fields of a form
+    verdict: Word = Word.SHOW,
+    instruction: InstructionId = "",
+    evidence: Evidence = "",
+    message: Message = "",
+    name: ShortName = "",
+    code: SecretStr | None = None,
+) -> State[Any]:
+    """Show money in doubt, or say what became of one instruction; a second person says the same.
+
+    Args:
+        verdict: show looks only; applied says that the money moved; not_applied that it did not.
+        instruction: Its id, as `show` lists it.
+        evidence: What you saw and where; kept in the history.
+        message: The message of the gateway's that you go by, as `show` names it; may stay empty.
+        name: Your short name in approvers.toml.
+        code: Your current one-time code.
+    """
+    with sentences_only("resolve"), opened_environment() as environment:
+        from recon.errors import UsageError
+        from recon.steps import people, verdicts
+        from recon.steps.identity import identify
+
+        if verdict is Word.SHOW:
+            found = people.undecided(environment)
+            return _ended(found, sentence=f"{len(found)} in doubt.", name="Shown")
+        if not instruction or not name:
+            msg = "name the instruction and who you are"
+            raise UsageError(msg)
+        item, is_decided = verdicts.resolve(
+            instruction,
+            said=verdict.value,
+            evidence=evidence,
+            message=message,
+            person=identify(name, code=code, environment=environment),
+            environment=environment,
+        )
+        what = f"{item.kind} of order {item.order_no} ({instruction}): {verdict}"
+        if is_decided:
+            return _ended(
+                people.undecided(environment), sentence=f"Decided: {what}.", name="Decided"
+            )
+        sentence = f"Noted: {what}; it waits for a second person."
+        return _ended(people.undecided(environment), sentence=sentence, name="Noted")
+
+
+def _ended(shown: "Sequence[tuple[Run, Attention]]", *, sentence: str, name: str) -> State[Any]:
+    say(sentence)
+    create_markdown_artifact(markdown_of(shown, sentence), key="doubts", description=sentence)
+    return Completed(name=name, message=sentence)
+
+
+def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
+    """The doubts as people read them: the money, since when, and all that is known of it."""
+    from recon.money import Money
+
+    lines = ["# Money in doubt", "", sentence, ""]
+    told = [one for _, one in shown if one.told]
+    if told:
+        # Above the table: its last column is beyond the edge of a page.
+        lines += ["## What the gateway told by itself", ""]
+        lines += [f"- {one.what}, instruction {one.instruction_id}: {one.told}." for one in told]
+        lines += [""]
+    if shown:
+        lines += [
+            "| account | instruction | what | order | amount | since | known, and to do |",
+            "|---|---|---|---|---|---|---|",
+        ]
+    for run, one in shown[:DOUBTS_SHOWN_MAX]:
+        money = Money.of_minor_units(one.amount, currency=one.currency) if one.currency else ""
+        cells = (
+            f"{run.merchant_id}/{run.account_id}",
+            one.instruction_id,
+            one.what,
+            one.order_no,
+            str(money),
+            f"{one.since:%Y-%m-%d %H:%M} UTC",
+            one.next_step,
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    if len(shown) > DOUBTS_SHOWN_MAX:
+        more = len(shown) - DOUBTS_SHOWN_MAX
+        lines += ["", f"{more} more stand in `recon status`."]
+    return "\n".join(lines)

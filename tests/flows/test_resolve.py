@@ -1,0 +1,91 @@
+"""What the form for money in doubt shows, and what it takes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from flows import local
+from flows.prefect_server import PrefectServer
+from flows.resolve import DOUBTS_SHOWN_MAX, Word, markdown_of, resolve
+from recon.figures import Attention
+from recon.model import Mode
+from recon.steps.verdicts import STATES
+from recon.store.runs import Run
+
+AT = datetime(2026, 11, 21, 2, 3, tzinfo=UTC)
+
+
+def run_of(account_id: str) -> Run:
+    """A night of an account."""
+    fields: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__, "")
+    return Run(**fields | {"merchant_id": "100042", "account_id": account_id, "mode": Mode.LIVE})
+
+
+def doubt(told: str = "The gateway told by itself: payout FAILED (message 0a1b2c3d4e5f).") -> Any:
+    """A payout in doubt."""
+    return Attention(
+        what="payout in doubt",
+        order_no="",
+        transaction_id="",
+        currency="EUR",
+        amount=25_000,
+        since=AT,
+        next_step=f"{told} Do not send it again.",
+        told=told.removesuffix("."),
+        instruction_id="i-1",
+        is_undecided=True,
+    )
+
+
+def test_the_form_for_doubts_starts_by_only_looking() -> None:
+    """Whoever just submits it has decided nothing, and Prefect never repeats a decision."""
+    assert resolve.retries == 0
+    assert resolve.persist_result is False
+    assert resolve.parameters.properties["verdict"]["default"] == "show"
+    assert {one.value for one in Word if one is not Word.SHOW} == set(STATES)
+
+
+def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
+    """Account, id, money, since when, and the message that a decision may name."""
+    page = markdown_of([(run_of("100042001"), doubt())], "1 in doubt.").splitlines()
+
+    assert page[-1].startswith("| 100042/100042001 | i-1 | payout in doubt |  | 250.00 EUR |")
+    assert "| 2026-11-21 02:03 UTC | The gateway told by itself: payout FAILED" in page[-1]
+    assert "(message 0a1b2c3d4e5f)" in page[-1]
+    assert page[6].startswith("- payout in doubt, instruction i-1: The gateway told by itself: ")
+
+
+def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
+    """A bar would begin another column; rows that are not shown are counted."""
+    shown = [(run_of("1"), doubt("a|b"))] * (DOUBTS_SHOWN_MAX + 2)
+    page = markdown_of(shown, "102 in doubt.").splitlines()
+
+    assert {line.count("|") for line in page if line.startswith("| 1000")} == {8}
+    assert page[-1] == "2 more stand in `recon status`."
+
+
+@pytest.mark.flow
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize(
+    ("given", "name", "words"),
+    [
+        ((Word.SHOW, "", "", "", "", None), "Shown", "0 in doubt."),
+        ((Word.APPLIED, "", "", "", "", None), "Failed", "name the instruction and who you are"),
+        (
+            (Word.APPLIED, "i-1", "seen in the portal", "", "anna", SecretStr("918273")),
+            "Failed",
+            "not right",
+        ),
+    ],
+)
+def test_looking_and_refusals_are_answers(
+    server: PrefectServer, given: Any, name: str, words: str
+) -> None:
+    """Nothing in doubt is told; a word without a person, or with a wrong code, changes nothing."""
+    with local._prefect_of(server):
+        last = resolve(*given, return_state=True)
+
+    assert last.name == name
+    assert words in last.message
