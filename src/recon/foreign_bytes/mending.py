@@ -19,12 +19,11 @@ from recon.foreign_bytes.amounts import AmountColumn
 from recon.foreign_bytes.card_columns import likely_cards
 from recon.foreign_bytes.instants import NOT_GIVEN, InstantColumn
 from recon.foreign_bytes.limits import CELL_CHARACTERS_MAX
+from recon.foreign_bytes.mended_cells import TOLD_COLUMNS, defused
 from recon.foreign_bytes.table_schema import Cell, Column, TableSchema
 from recon.foreign_bytes.typed_table import WHOLE_ROW, Reading
 from recon.money import format_minor_units
 from recon.privacy.shown_text import scrubbed
-
-TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 
 CUT_MARK = "…"
 """Behind a card number that was cut: no cell may hold it, so that the row is refused again."""
@@ -90,7 +89,8 @@ def mendable_text(
     writer.writerow([*names, *TOLD_COLUMNS])
     for row in rows:
         cells = [row.cells.get(name, "") for name in names]
-        writer.writerow([*cells, row.line, row.column, row.reason, row.text])
+        told = [str(row.line), row.column, row.reason, row.text]
+        writer.writerow(map(defused, [*cells, *told]))
     return out.getvalue()
 
 

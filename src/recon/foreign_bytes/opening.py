@@ -108,7 +108,7 @@ def _read_piece(path: Path, descriptor: int, *, size: int) -> bytes:
 
 
 def _open(path: Path) -> int:
-    if why := name_problem(path.name):
+    if "\0" not in path.name and (why := name_problem(path.name)):
         _refuse(path, why)
     # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -9,6 +9,7 @@ from recon.file_layouts import STANDARD, FileLayout
 from recon.foreign_bytes.csv_text import PART_BYTES, CsvRecords, csv_parts, read_records
 from recon.foreign_bytes.json_lines import json_parts
 from recon.foreign_bytes.limits import ROWS_MAX
+from recon.foreign_bytes.mended_cells import as_before
 from recon.foreign_bytes.opening import FileBytes, Seen, read_bytes, read_pieces
 from recon.foreign_bytes.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.foreign_bytes.parquet_file import parquet_parts
@@ -69,7 +70,7 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
 
 def read_part(part: RawTable | CsvRecords, *, layout: FileLayout) -> RawTable:
     """A part of a file as text columns, whether it was read before or not."""
-    return part if isinstance(part, RawTable) else read_records(part, layout=layout)
+    return as_before(part if isinstance(part, RawTable) else read_records(part, layout=layout))
 
 
 def raw_parts(

@@ -6,6 +6,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from recon.errors import ConfigurationError, OutputError, SourceUnreadableError, UsageError
+from recon.file_layouts import STANDARD
+from recon.order_file import spooled_file
 from recon.settings import AccountSettings, FileSettings, load_file_settings
 from recon.steps.order_files import check_file, mended_name, the_account, write_mendable
 
@@ -192,3 +194,19 @@ def test_nothing_is_written_over_and_nothing_without_a_refused_row(tmp_path: Pat
     path.write_text(f'{HEADER}\n"{GOOD}\n')
     with pytest.raises(SourceUnreadableError, match="never closed"):
         write_mendable(path, out=None, account=account, settings=settings)
+
+
+def test_a_mended_file_holds_no_formula_and_is_read_as_it_was(tmp_path: Path) -> None:
+    """A reason that a spreadsheet would run comes behind an apostrophe, and back without it."""
+    settings = settings_of(tmp_path)
+    path, out = tmp_path / "o.csv", tmp_path / "mended-o.csv"
+    row = GOOD.replace("10.00", "10.5")
+    path.write_text(f"{HEADER},action_reason\n{row},=1+1\n=cmd,two\n")
+    account = account_of(settings)
+    write_mendable(path, out=out, account=account, settings=settings)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [cell for each in rows for cell in each.values() if cell[:1] in set("=+@")] == []
+    assert rows[0]["action_reason"] == "'=1+1"
+    out.write_text(out.read_text().replace(",10.5,", ",10.50,", 1))
+    with spooled_file(out, rules=settings.rules, layout=STANDARD, keep=False) as read:
+        assert [part.actions["action_reason"].tolist() for part in read.parts()] == [["=1+1"]]
