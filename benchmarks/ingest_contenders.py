@@ -181,7 +181,7 @@ def recon_ingest(folder: Path) -> Run:
 
     from recon.file_layouts import STANDARD
     from recon.model import Mode, NightRequest
-    from recon.order_file import keep_spooled, spooled_file
+    from recon.order_file import keep_read, spooled_file
     from recon.rules import Rules
     from recon.store import order_rows, runs
     from recon.store.engine import open_store
@@ -196,7 +196,12 @@ def recon_ingest(folder: Path) -> Run:
 
     def load() -> dict[str, int]:
         with spooled_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
-            keep_spooled(path, read=read, archive=folder / "archive")
+            keep_read(
+                path,
+                sha256=read.source_file.sha256,
+                private=read.private,
+                archive=folder / "archive",
+            )
             with store.writing() as connection:
                 counts = order_rows.save_file(
                     connection,

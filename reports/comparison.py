@@ -51,6 +51,23 @@ def run_of(path: Path) -> str:
         return ""
 
 
+def facts_of(path: Path) -> dict[str, str]:
+    """What a workbook says of itself on its hidden sheet.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        return dict(workbook_facts(CalamineWorkbook.from_path(str(path))))
+    except (CalamineError, OSError) as error:
+        raise _not_ours(path, error) from error
+
+
+def draw_again(night: NightFigures, file: Any, *, facts: Mapping[str, str], path: Path) -> None:
+    """The workbook of a night, beside the same files as the one at `path` that states `facts`."""
+    drawn(night, beside=_beside(facts, path=path)).write(file)
+
+
 def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
     """Every cell that does not say what the night says, named with its sheet.
 
@@ -72,8 +89,11 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
                 rows = (_rows(told, title), _rows(true, title))
                 yield from _sheet(title, rows=rows, signed=signed)
     except (CalamineError, OSError) as error:
-        msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
-        raise OutputError(msg) from error
+        raise _not_ours(path, error) from error
+
+
+def _not_ours(path: Path, error: Exception) -> OutputError:
+    return OutputError(f"{path} cannot be read ({error}): it is not a workbook of ours")
 
 
 def _beside(facts: Mapping[str, str], *, path: Path) -> tuple[MatchedFile, ...]:

@@ -7,6 +7,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── ConfigurationError     a file, key or variable is missing or wrong
     │   └── SourceMissingError     a named input file does not exist
     ├── SourceUnreadableError      a file is not what its name says       exit 1
+    │   └── ReaderBrokenError      it broke its reader, or the reader's bounds
     ├── AmountError                text that is not an amount of its currency
     ├── NightHeldError             another run holds this night           exit 75
     ├── GateClosedError            a proof before money failed            exit 4
@@ -46,6 +47,10 @@ class SourceMissingError(UsageError):
 
 class SourceUnreadableError(ReconError):
     """An input file is not what its name says it is."""
+
+
+class ReaderBrokenError(SourceUnreadableError):
+    """A file broke its reader, or needs more memory or time than files may take."""
 
 
 class AmountError(ReconError, ValueError):

@@ -34,6 +34,9 @@ def reconcile(
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
     day = date_of(as_of)
+    from recon.file_reader import file_reader
+
+    file_reader().start()  # it loads its readers while this process loads the engine
     from recon.cli.workbooks import workbooks
     from recon.steps.environment import system_clock
     from recon.steps.plain_files import PlainFilesRequest, reconcile_files

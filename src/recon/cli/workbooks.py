@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
+from recon.cli.returned_workbooks import (
+    returned_answers,
+    returned_differences,
+    returned_run,
+)
 from recon.figures import NightFigures
 from recon.resolutions import KeptAnswer
 from recon.steps.night_index import IndexLine
@@ -40,19 +45,18 @@ def totals(path: Path) -> SheetTotals:
 
 def reading() -> Reading:
     """How workbooks are held against the database."""
-    from reports import comparison
     from reports.workbook_check import beside_problems
 
-    return Reading(beside_problems, comparison.run_of, comparison.differences)
+    return Reading(beside_problems, returned_run, returned_differences)
 
 
 def form() -> Form:
     """The reader of workbooks that come back."""
-    from reports.read_back import altered_cells, read_back
+    from reports.read_back import altered_cells
     from reports.run_sheet import keys_digest
 
     return Form(
-        read=read_back,
+        read=returned_answers,
         altered=lambda rows, breaks: altered_cells(rows, breaks=breaks),
         keys_digest=keys_digest,
     )

@@ -92,7 +92,7 @@ def raw_parts(
         SourceUnreadableError: it is not what its name or its layout says, or it changed meanwhile.
     """
     pieces = read_pieces(path, seen=seen, piece_bytes=PART_BYTES)
-    if _kind_of(path, layout=layout) in _READ_IN_PIECES:
+    if kind_of(path, layout=layout) in _READ_IN_PIECES:
         file = FileBytes(path, next(pieces, b""), "")
         pieces = chain([file.content], pieces)
     else:
@@ -114,7 +114,7 @@ def _parts(
     file: FileBytes, pieces: Iterable[bytes], *, wish: _Wish, layout: FileLayout
 ) -> Iterator[RawTable | CsvRecords]:
     """The parts of a file: by its pieces where they do, else by its whole content."""
-    kind = _kind_of(file.path, layout=layout)
+    kind = kind_of(file.path, layout=layout)
     _refuse_disguised(file.path, file.content, kind=kind)
     name, (wanted, needed, most, unread) = file.path.name, wish
     match kind:
@@ -130,7 +130,12 @@ def _parts(
     return parquet_parts(file, wanted=wanted, rows_at_once=most)
 
 
-def _kind_of(path: Path, *, layout: FileLayout) -> str:
+def kind_of(path: Path, *, layout: FileLayout) -> str:
+    """The format of a file, as its name or its layout says.
+
+    Raises:
+        SourceUnreadableError: neither does.
+    """
     kind = layout.format or FORMATS.get(path.suffix.lower(), "")
     if not kind:
         refuse(path.name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")

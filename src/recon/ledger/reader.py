@@ -11,7 +11,6 @@ from recon.file_layouts import FileLayout
 from recon.foreign_bytes import read_table, schema_of, type_table
 from recon.foreign_bytes.layout_check import refuse_wrong_layout
 from recon.foreign_bytes.mapped_columns import names_of
-from recon.ledger.sql_extract import extract
 from recon.matching.sources import LEDGER_COLUMNS
 from recon.model import Reject, SourceFile, SourceKind
 from recon.rules import Rules
@@ -58,6 +57,9 @@ def read_ledger(
         )
         content = b""
     else:
+        # The library of databases is not loaded for a file: each reader of files would pay for it.
+        from recon.ledger.sql_extract import extract
+
         theirs = names_of(schema, layout=layout)
         raw, content = extract(
             _address(source, environment=environment),

@@ -18,7 +18,6 @@ from recon.foreign_bytes.opening import FileBytes, Seen, read_pieces
 from recon.foreign_bytes.raw_reader import raw_of
 from recon.foreign_bytes.raw_table import refuse
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
-from recon.order_file.spooled_file import SpooledFile
 from recon.order_file.typed_parts import EveryColumn
 from recon.privacy.own_files import make_folder
 from recon.privacy.shown_text import scrubbed
@@ -37,7 +36,7 @@ def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
     place = kept_place(archive, sha256=file.sha256, name=file.path.name)
     if place.is_file():
         return ""
-    why = _private_content(file, layout=layout)
+    why = private_content(file, layout=layout)
     if why:
         return why
     _write(place, [file.content], archive=archive)
@@ -49,18 +48,17 @@ def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
     return kept_place(archive, sha256=sha256, name=path.name).is_file()
 
 
-def keep_spooled(path: Path, *, read: SpooledFile, archive: Path) -> str:
-    """As `keep`, of a file that was read in parts.
+def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
+    """As `keep`, of a file that was read elsewhere; `private`: why it must not be kept.
 
     Raises:
         SourceUnreadableError: it changed after it was read.
         OutputError: the archive cannot be written.
     """
-    sha256 = read.source_file.sha256
     if is_kept(path, sha256=sha256, archive=archive):
         return ""
-    if read.private:
-        return read.private
+    if private:
+        return private
     place = kept_place(archive, sha256=sha256, name=path.name)
     _write(place, _same_pieces(path, sha256=sha256), archive=archive)
     return ""
@@ -98,7 +96,12 @@ def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
     return archive / sha256[:2] / f"{sha256}{Path(name).suffix.lower()}"
 
 
-def _private_content(file: FileBytes, *, layout: FileLayout) -> str:
+def private_content(file: FileBytes, *, layout: FileLayout) -> str:
+    """Why a file must not be kept, or "".
+
+    Raises:
+        SourceUnreadableError: it cannot be read.
+    """
     raw = raw_of(file, wanted=EveryColumn(), layout=layout)
     payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
     if payees:

@@ -1,4 +1,4 @@
-"""The refused rows of an order file of any size, read a part at a time as a night reads it."""
+"""The refused rows of a file, as a night refuses them; order files are read a part at a time."""
 
 from pathlib import Path
 
@@ -7,11 +7,15 @@ from recon.foreign_bytes import ORDER_FILE
 from recon.foreign_bytes.card_columns import CardTally
 from recon.foreign_bytes.mapped_columns import names_of, needed_of
 from recon.foreign_bytes.mending import MendableRow, mendable_rows
-from recon.foreign_bytes.opening import CHANGED, Seen
-from recon.foreign_bytes.raw_reader import raw_parts, read_part
+from recon.foreign_bytes.opening import CHANGED, Seen, read_bytes
+from recon.foreign_bytes.raw_reader import raw_of, raw_parts, read_part
 from recon.foreign_bytes.raw_table import refuse
 from recon.foreign_bytes.typed_table import reading_of
+from recon.order_file.instruction_file import INSTRUCTION_FILE, instruction_file_of
+from recon.order_file.payout_columns import PAYOUT_COLUMNS
+from recon.privacy.shown_text import scrubbed
 from recon.rules import Rules
+from recon.settlement.sealing import Seal
 
 
 def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
@@ -45,3 +49,24 @@ def _rows(
         refused = {row: (at, reading.reason(row)) for row, (at, _) in reading.problems.items()}
         found += mendable_rows(reading, schema=ORDER_FILE, refused=refused)
     return found
+
+
+def refused_instructions(
+    path: Path, *, rules: Rules, seal: Seal | None, review_flags: frozenset[str], layout: FileLayout
+) -> list[MendableRow]:
+    """Every refused row of an instruction file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row.
+    """
+    file, schema = read_bytes(path), INSTRUCTION_FILE
+    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=wanted, layout=layout)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
+    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+    judged = instruction_file_of(
+        file, rules=rules, seal=seal, review_flags=review_flags, layout=layout
+    )
+    refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
+    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)

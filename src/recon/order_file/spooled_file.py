@@ -6,6 +6,7 @@ file, which goes when it is closed, so that a file of five million rows needs ha
 than one of half a million.
 """
 
+import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -82,7 +83,7 @@ class SpooledFile:
 
     def parts(self) -> Iterator[Part]:
         """Its rows, in their order."""
-        if not self._spool.tell():
+        if not self._spool.seek(0, io.SEEK_END):
             return
         self._spool.seek(0)
         for batch in pa.ipc.open_stream(self._spool):
@@ -152,19 +153,33 @@ def spooled_file(
         OutputError: there is no room for its rows.
         ClusterError: the workers are gone.
     """
+    with _spool() as spool:
+        yield spool_file(path, rules=rules, layout=layout, keep=keep, workers=workers, spool=spool)
+
+
+def spool_file(
+    path: Path,
+    *,
+    rules: Rules,
+    layout: FileLayout,
+    keep: bool,
+    spool: IO[bytes],
+    workers: Workers = IN_PROCESS,
+) -> SpooledFile:
+    """As `spooled_file`, its rows laid aside in a file of the caller's."""
     how = HowToRead(rules, layout, keep=keep, decided={})
     sha256 = ""
     while True:
-        with _spool() as spool:
-            found, cards = _read(path, how=how, workers=workers, spool=spool)
-            if sha256 not in {"", found.source_file.sha256}:
-                refuse(path.name, CHANGED)
-            sha256 = found.source_file.sha256
-            if how.decided or cards.agrees:
-                yield found
-                return
+        found, cards = _read(path, how=how, workers=workers, spool=spool)
+        if sha256 not in {"", found.source_file.sha256}:
+            refuse(path.name, CHANGED)
+        sha256 = found.source_file.sha256
+        if how.decided or cards.agrees:
+            return found
         # What looks like cards in one part is how the whole column is numbered, or the other way.
         how = replace(how, decided=cards.whole)
+        spool.seek(0)
+        spool.truncate()
 
 
 @contextmanager

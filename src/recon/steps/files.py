@@ -11,7 +11,7 @@ from recon.model import SourceFile, SourceKind
 from recon.steps.arrivals import WHOLE_FILE, absent_sha256
 from recon.steps.environment import Environment
 from recon.steps.identity import speaker
-from recon.store import file_words
+from recon.store import broken_files, file_words
 from recon.store.columns import REASON_CHARACTERS
 from recon.store.engine import Turn
 from recon.store.file_words import KnownFile
@@ -37,18 +37,26 @@ def read_again(
     reason: str,
     environment: Environment,
     code: SecretStr | None = None,
-) -> KnownFile:
-    """Let the next night read a file once more though its content is known.
+) -> None:
+    """Let the next night read a file once more, though its content is known or was set aside.
 
     Raises:
         UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
     """
-    found = _found(name, place=place, by=by, reason=reason, environment=environment)
+    _refuse_unsaid(by=by, reason=reason)
+    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    at, reason = environment.clock(), reason.strip()
+    with environment.store.reading() as connection:
+        set_aside = broken_files.contents_of(connection, (*place, name))
+    if name not in known and not set_aside:
+        raise _unknown(name, place=place)
     by = speaker(by, code=code, environment=environment)
-    at = environment.clock()
     with environment.store.writing() as connection:
-        file_words.say_again(connection, found, by=by, reason=reason.strip(), at=at)
-    return found
+        broken_files.let_read_again(
+            connection, set_aside, name=(*place, name), by=by, reason=reason, at=at
+        )
+        if name in known:
+            file_words.say_again(connection, known[name], by=by, reason=reason, at=at)
 
 
 def dismiss(
@@ -103,14 +111,23 @@ def _found(
     name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
 ) -> KnownFile:
     """The newest version of a file, once it is said who speaks and why."""
+    _refuse_unsaid(by=by, reason=reason)
+    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    if name not in known:
+        raise _unknown(name, place=place)
+    return known[name]
+
+
+def _unknown(name: str, *, place: tuple[str, str]) -> UsageError:
+    return UsageError(
+        f"no night of {'/'.join(place)} has met a file {name} (`recon file list` names them)"
+    )
+
+
+def _refuse_unsaid(*, by: str, reason: str) -> None:
     if not by.strip() or len(by.strip()) > NAME_CHARACTERS_MAX:
         msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
         raise UsageError(msg)
     if len(reason.split()) < REASON_WORDS_MIN or len(reason) > REASON_CHARACTERS:
         msg = f"say why in words (--reason): {REASON_WORDS_MIN} at least; kept in the history"
         raise UsageError(msg)
-    known = {one.source.name: one for one in files_of(place, environment=environment)}
-    if name not in known:
-        msg = f"no night of {'/'.join(place)} has met a file {name} (`recon file list` names them)"
-        raise UsageError(msg)
-    return known[name]

@@ -12,22 +12,15 @@ from typing import Any
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import FileLayout, layout_of
-from recon.foreign_bytes.opening import FileBytes, read_bytes, sha256_of
+from recon.file_reader import instruction_file, order_file
+from recon.foreign_bytes.opening import sha256_of
 from recon.foreign_bytes.raw_table import refuse
 from recon.model import SourceFile, SourceKind, StepSummary
-from recon.order_file import (
-    SpooledFile,
-    inbox,
-    instruction_file_of,
-    is_instruction_file,
-    is_kept,
-    keep,
-    keep_spooled,
-    spooled_file,
-)
+from recon.order_file import SpooledFile, inbox, is_instruction_file, is_kept, keep_read
 from recon.privacy.shown_text import shown_name
 from recon.settlement.sealing import Seal
 from recon.steps.arrivals import arrivals, left, unreadable, unreadable_identity
+from recon.steps.broken_files import guarded
 from recon.steps.environment import Environment
 from recon.steps.night_of_file import left_for_later
 from recon.steps.settlement_files import ingest_settlement
@@ -109,23 +102,26 @@ def _ingest_file(
             return None, ""
         if problem:
             refuse(shown_name(path.name), problem)
-        if _taken_before(path, run=run, environment=environment):
+        sha256 = sha256_of(path)
+        if _taken_before(path, sha256=sha256, run=run, environment=environment):
             return None, ""
-        if is_instruction_file(path):
-            return _ingest_instructions(path, run=run, environment=environment, private=private)
-        return _ingest_orders(path, run=run, environment=environment, private=private, later=later)
+        with guarded(path, run=run, environment=environment, sha256=sha256):
+            if is_instruction_file(path):
+                return _ingest_instructions(path, run=run, environment=environment, private=private)
+            return _ingest_orders(
+                path, run=run, environment=environment, private=private, later=later
+            )
     except SourceMissingError:
         return None, "was gone when it was to be read"
     except SourceUnreadableError as error:
         return None, _refused(path, str(error), run=run, environment=environment)
 
 
-def _taken_before(path: Path, *, run: Run, environment: Environment) -> bool:
+def _taken_before(path: Path, *, sha256: str, run: Run, environment: Environment) -> bool:
     """Whether this very content was read whole in an earlier night, and is kept if it is to be.
 
     Files that stay in an inbox would otherwise cost each night what they cost the first.
     """
-    sha256 = sha256_of(path)
     with environment.store.reading() as connection:
         known = file_words.known_file(connection, run, name=path.name, sha256=sha256)
     if known is None:  # nor is what was refused known by its content: it is told each night
@@ -153,15 +149,13 @@ def _ingest_orders(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules, layout = environment.settings.rules, _layout(path, run, environment)
     archive, workers = account.archive, environment.workers
-    with spooled_file(
+    with order_file(
         path, rules=rules, layout=layout, keep=archive is not None, workers=workers
     ) as read:
         if why := left_for_later(read, run=run, environment=environment):
             later[path.name] = why
             return None, ""
-        why = "" if archive is None else keep_spooled(path, read=read, archive=archive)
-        if why:
-            private.append(f"{path.name}: {why}")
+        _archive(path, read.source_file, why=read.private, archive=archive, private=private)
         return _save(read, run=run, environment=environment), ""
 
 
@@ -187,29 +181,29 @@ def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
 
 
 def _archive(
-    file: FileBytes, *, layout: FileLayout, run: Run, environment: Environment, private: list[str]
+    path: Path, source: SourceFile, *, why: str, archive: Path | None, private: list[str]
 ) -> None:
     """Keep what was read before anything of it is stored, unless it is private."""
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    if account.archive is not None:
-        why = keep(file, archive=account.archive, layout=layout)
-        if why:
-            private.append(f"{file.path.name}: {why}")
+    if archive is None:
+        return
+    if why := keep_read(path, sha256=source.sha256, private=why, archive=archive):
+        private.append(f"{shown_name(path.name)}: {why}")
 
 
 def _ingest_instructions(
     path: Path, *, run: Run, environment: Environment, private: list[str]
 ) -> tuple[SourceFile | None, str]:
     settings = environment.settings
-    file, layout = read_bytes(path), _layout(path, run, environment)
-    read = instruction_file_of(
-        file,
+    archive = settings.account(run.merchant_id, account_id=run.account_id).archive
+    read, why = instruction_file(
+        path,
         rules=settings.rules,
         seal=Seal(settings.seal_key) if settings.seal_key else None,
         review_flags=settings.gateway.review_flags,
-        layout=layout,
+        layout=_layout(path, run, environment),
+        keep=archive is not None,
     )
-    _archive(file, layout=layout, run=run, environment=environment, private=private)
+    _archive(path, read.source_file, why=why, archive=archive, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         if _is_known(connection, run, source=read.source_file):
             return None, ""

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from recon.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.file_layouts import STANDARD
-from recon.foreign_bytes.opening import CHANGED, FileBytes, read_bytes
-from recon.foreign_bytes.raw_table import refuse
+from recon.file_reader import ledger_file
+from recon.foreign_bytes.opening import FileBytes
 from recon.ledger import Ledger, read_ledger
 from recon.model import Reject, SourceFile, SourceKind
-from recon.order_file import keep
+from recon.order_file import keep, keep_read
 from recon.settings import AccountSettings, LedgerSource
 from recon.steps.arrivals import WHOLE_FILE, absent_sha256
+from recon.steps.broken_files import guarded
 from recon.steps.environment import Environment
 from recon.steps.settling import still_written
 from recon.store import ledger_rows, order_rows
@@ -34,12 +35,11 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
     if source is None:
         return ""
     try:
-        ledger = _read(source, account=account, environment=environment)
+        ledger, private = _read(source, run=run, account=account, environment=environment)
     except (SourceMissingError, SourceUnreadableError) as error:
         name = source.path.name if source.path else "database"
         _note_unread(run, name=name, error=error, environment=environment)
         return f" The ledger could not be read: {error}."
-    private = _archive(ledger, account=account)
     with environment.store.writing() as connection:
         ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
         order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
@@ -47,13 +47,25 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
     return told + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
 
 
-def _read(source: LedgerSource, *, account: AccountSettings, environment: Environment) -> Ledger:
-    if source.path is not None:
-        growing = still_written([source.path], account=account, environment=environment)
-        for path, why in growing.items():
-            msg = f"{path} {why}"
-            raise SourceUnreadableError(msg)
-    return read_ledger(source, environment=environment.variables, rules=environment.settings.rules)
+def _read(
+    source: LedgerSource, *, run: Run, account: AccountSettings, environment: Environment
+) -> tuple[Ledger, str]:
+    """The books, and why they were not archived, or ""."""
+    rules, archive = environment.settings.rules, account.archive
+    if source.path is None:
+        ledger = read_ledger(source, environment=environment.variables, rules=rules)
+        return ledger, _keep_extract(ledger, archive=archive)
+    growing = still_written([source.path], account=account, environment=environment)
+    for path, why in growing.items():
+        msg = f"{path} {why}"
+        raise SourceUnreadableError(msg)
+    with guarded(source.path, run=run, environment=environment):
+        entries, facts = ledger_file(source, rules=rules, keep=archive is not None)
+    ledger, private = Ledger(entries, facts.rejects, facts.source_file), ""
+    if archive is not None:
+        sha256 = facts.source_file.sha256
+        private = keep_read(source.path, sha256=sha256, private=facts.private, archive=archive)
+    return ledger, private
 
 
 def _note_unread(run: Run, *, name: str, error: ReconError, environment: Environment) -> None:
@@ -93,15 +105,9 @@ def _refused_told(ledger: Ledger) -> str:
     )
 
 
-def _archive(ledger: Ledger, *, account: AccountSettings) -> str:
-    """Keep by its hash what was read; why it was not kept, or ""."""
-    if account.archive is None or account.ledger is None:
+def _keep_extract(ledger: Ledger, *, archive: Path | None) -> str:
+    """Keep by its hash what a query gave; why it was not kept, or ""."""
+    if archive is None or not ledger.extract:
         return ""
-    sha256, path = ledger.source_file.sha256, account.ledger.path
-    if path is None:
-        extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, sha256)
-        return keep(extract, archive=account.archive, layout=STANDARD) if ledger.extract else ""
-    file = read_bytes(path)
-    if file.sha256 != sha256:
-        refuse(path.name, CHANGED)
-    return keep(file, archive=account.archive, layout=account.ledger.layout or STANDARD)
+    extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, ledger.source_file.sha256)
+    return keep(extract, archive=archive, layout=STANDARD)

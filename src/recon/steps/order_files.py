@@ -16,27 +16,26 @@ from recon.file_layouts import (
     FileLayout,
     layout_of,
 )
+from recon.file_reader import (
+    instruction_file,
+    mendable_instructions,
+    mendable_rows,
+    order_file,
+    settlement_file,
+)
 from recon.foreign_bytes import ORDER_FILE
 from recon.foreign_bytes.mapped_columns import names_of
-from recon.foreign_bytes.mending import MendableRow, mendable_rows, mendable_text
-from recon.foreign_bytes.opening import FileBytes, read_bytes
-from recon.foreign_bytes.raw_reader import raw_of
-from recon.foreign_bytes.typed_table import reading_of
+from recon.foreign_bytes.mending import mendable_text
 from recon.model import EntryType, Reject, SourceFile
 from recon.money import format_minor_units
 from recon.order_file import (
-    instruction_file_of,
     is_instruction_file,
     refuse_wrong_layouts,
     refuse_wrong_settlement_layouts,
-    refused_rows,
-    settlement_file_of,
-    spooled_file,
 )
-from recon.order_file.instruction_file import INSTRUCTION_FILE, InstructionFile
+from recon.order_file.instruction_file import INSTRUCTION_FILE
 from recon.order_file.payout_columns import PAYOUT_COLUMNS
 from recon.privacy.own_files import for_owner
-from recon.privacy.shown_text import scrubbed
 from recon.settings import AccountSettings, FileSettings
 from recon.settlement.sealing import Seal
 
@@ -90,7 +89,13 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
     layout = _layout(path, account)
     pattern = "" if layout is STANDARD else layout.files
     if is_instruction_file(path):
-        instructions = _instructions(read_bytes(path), settings, layout)
+        instructions = instruction_file(
+            path,
+            rules=settings.rules,
+            seal=_seal(settings),
+            review_flags=settings.review_flags,
+            layout=layout,
+        ).file
         return CheckedFile(
             source=instructions.source_file,
             layout=pattern,
@@ -106,7 +111,7 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
     """An order file of any size, a part at a time."""
     sums: Counter[str] = Counter()
     actions: Counter[str] = Counter()
-    with spooled_file(path, rules=settings.rules, layout=layout, keep=False) as read:
+    with order_file(path, rules=settings.rules, layout=layout, keep=False) as read:
         for orders, wanted in read.parts():
             for currency, amounts in orders.groupby("currency")["amount"]:
                 # Python's integers, since a sum may pass what 64 bits hold.
@@ -136,8 +141,8 @@ def check_settlement_file(
     layouts = account.settlement.layouts if account.settlement else ()
     refuse_wrong_settlement_layouts(layouts)
     layout = layout_of(path.name, layouts=layouts)
-    read = settlement_file_of(read_bytes(path), rules=settings.rules, layout=layout)
-    lines = read.lines[read.lines["entry_type"].ne(EntryType.PAYOUT.value)]
+    frame, read = settlement_file(path, rules=settings.rules, layout=layout)
+    lines = frame[frame["entry_type"].ne(EntryType.PAYOUT.value)]
     return CheckedFile(
         source=read.source_file,
         layout="" if layout is STANDARD else layout.files,
@@ -163,31 +168,22 @@ def write_mendable(
     )
     if is_instruction_file(path):
         schema, also = INSTRUCTION_FILE, PAYOUT_COLUMNS
-        rows = _refused_instructions(path, settings=settings, layout=layout)
+        rows = mendable_instructions(
+            path,
+            rules=settings.rules,
+            seal=_seal(settings),
+            review_flags=settings.review_flags,
+            layout=layout,
+        )
     else:
         schema, also = ORDER_FILE, ()
-        rows = refused_rows(path, rules=settings.rules, layout=layout)
+        rows = mendable_rows(path, rules=settings.rules, layout=layout)
     if not rows:
         check_file(path, account=account, settings=settings)
         return None
     place = out or Path(mended_name(path.name))
     _write(place, mendable_text(rows, schema=schema, also=also))
     return place, len(rows)
-
-
-def _refused_instructions(
-    path: Path, *, settings: FileSettings, layout: FileLayout
-) -> list[MendableRow]:
-    file, schema = read_bytes(path), INSTRUCTION_FILE
-    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(PAYOUT_COLUMNS)
-    raw = raw_of(file, wanted=wanted, layout=layout)
-    reading = reading_of(raw, schema=schema, rules=settings.rules, layout=layout)
-    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
-    refused |= {
-        row: (column, scrubbed(why))
-        for row, (column, why) in _instructions(file, settings, layout).refused.items()
-    }
-    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)
 
 
 def mended_name(name: str) -> str:
@@ -202,15 +198,8 @@ def _layout(path: Path, account: AccountSettings) -> FileLayout:
     return layout_of(path.name, layouts=account.layouts)
 
 
-def _instructions(file: FileBytes, settings: FileSettings, layout: FileLayout) -> InstructionFile:
-    seal = Seal(settings.seal_key) if settings.seal_key else None
-    return instruction_file_of(
-        file,
-        rules=settings.rules,
-        seal=seal,
-        review_flags=settings.review_flags,
-        layout=layout,
-    )
+def _seal(settings: FileSettings) -> Seal | None:
+    return Seal(settings.seal_key) if settings.seal_key else None
 
 
 def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:

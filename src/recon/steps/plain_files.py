@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from recon.errors import OutputError, UsageError
 from recon.figures import MatchedFile, NightFigures
-from recon.foreign_bytes import Table, read_table
+from recon.file_reader import plain_table
+from recon.file_reader.files import TableRead
 from recon.matching.books_bridge import books_of, books_totals
 from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.result import Reconciliation
@@ -154,11 +155,11 @@ def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ..
     )
 
 
-def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[Table, ...]:
-    return tuple(read_table(path, kind=kind, rules=rules) for path in paths)
+def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[TableRead, ...]:
+    return tuple(plain_table(path, kind=kind, rules=rules) for path in paths)
 
 
-def _sources(tables: Mapping[SourceKind, tuple[Table, ...]]) -> Sources:
+def _sources(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> Sources:
     read = [table for several in tables.values() for table in several]
     return Sources(
         orders=_frame(tables[SourceKind.ORDERS], columns=ORDER_COLUMNS),
@@ -166,26 +167,28 @@ def _sources(tables: Mapping[SourceKind, tuple[Table, ...]]) -> Sources:
         ledger=_frame_if_any(tables[SourceKind.LEDGER], columns=LEDGER_COLUMNS),
         instructions=_frame_if_any(tables[SourceKind.INSTRUCTIONS], columns=INSTRUCTION_COLUMNS),
         settlement=_frame_if_any(tables[SourceKind.SETTLEMENT], columns=SETTLEMENT_COLUMNS),
-        rejects=tuple(reject for table in read for reject in table.rejects),
-        files=tuple(table.source_file for table in read),
+        rejects=tuple(reject for table in read for reject in table.facts.rejects),
+        files=tuple(table.facts.source_file for table in read),
     )
 
 
-def _frame(tables: tuple[Table, ...], *, columns: Mapping[str, str]) -> pd.DataFrame:
+def _frame(tables: tuple[TableRead, ...], *, columns: Mapping[str, str]) -> pd.DataFrame:
     return pd.concat([table.frame for table in tables], ignore_index=True)[list(columns)]
 
 
-def _frame_if_any(tables: tuple[Table, ...], *, columns: Mapping[str, str]) -> pd.DataFrame | None:
+def _frame_if_any(
+    tables: tuple[TableRead, ...], *, columns: Mapping[str, str]
+) -> pd.DataFrame | None:
     return _frame(tables, columns=columns) if tables else None
 
 
-def _ignored_columns(tables: Mapping[SourceKind, tuple[Table, ...]]) -> tuple[str, ...]:
+def _ignored_columns(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> tuple[str, ...]:
     return tuple(
-        f"{scrubbed(table.source_file.name)}: nothing was read from the unknown columns "
-        f"{', '.join(map(scrubbed, table.ignored_columns))}."
+        f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
+        f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."
         for several in tables.values()
         for table in several
-        if table.ignored_columns
+        if table.facts.ignored_columns
     )
 
 

@@ -12,19 +12,15 @@ from pathlib import Path
 
 from recon.errors import SourceMissingError, SourceUnreadableError
 from recon.file_layouts import layout_of
-from recon.foreign_bytes.opening import read_bytes
+from recon.file_reader import settlement_file
 from recon.foreign_bytes.raw_table import refuse
 from recon.matching.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model import Reject, SourceFile, SourceKind
-from recon.order_file import (
-    SettlementFile,
-    inbox,
-    keep,
-    settlement_file_of,
-)
+from recon.order_file import SettlementFile, inbox, keep_read
 from recon.privacy.shown_text import shown_name
 from recon.settlement_folder import SettlementFolder
 from recon.steps.arrivals import arrivals, left, unreadable
+from recon.steps.broken_files import guarded
 from recon.steps.environment import Environment
 from recon.steps.settling import still_written
 from recon.store import settlement_rows
@@ -83,8 +79,9 @@ def _ingest_file(
     try:
         if problem:
             refuse(shown, problem)
-        file = read_bytes(path)
-        read = settlement_file_of(file, rules=environment.settings.rules, layout=layout)
+        rules, keep = environment.settings.rules, account.archive is not None
+        with guarded(path, run=run, environment=environment):
+            lines, facts = settlement_file(path, rules=rules, layout=layout, keep=keep)
     except SourceMissingError:
         return None, f" {shown} was gone when it was to be read."
     except SourceUnreadableError as error:
@@ -92,8 +89,12 @@ def _ingest_file(
         nothing = SettlementFile(frame_of([], columns=SETTLEMENT_COLUMNS), (reject,), source)
         _save(nothing, name=name, run=run, environment=environment)
         return None, f" {shown} was refused as a whole and left where it is: {error}."
-    if account.archive is not None and (why := keep(file, archive=account.archive, layout=layout)):
+    sha256, private = facts.source_file.sha256, facts.private
+    if account.archive is not None and (
+        why := keep_read(path, sha256=sha256, private=private, archive=account.archive)
+    ):
         told = f" Not archived: {shown}: {why}."
+    read = SettlementFile(lines, facts.rejects, facts.source_file, facts.ignored_columns)
     return _save(read, name=name, run=run, environment=environment), told
 
 

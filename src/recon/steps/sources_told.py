@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recon.errors import ReconError, SourceUnreadableError
 from recon.file_layouts import FileLayout
+from recon.file_reader import ledger_file
 from recon.ledger import Ledger, read_ledger
 from recon.model import Reject
 from recon.order_file import inbox
@@ -42,6 +43,8 @@ def ledger_told(
             raise ReconError(msg)
         if source.path.stat().st_size > FILE_BYTES_MAX:
             return f"{source.path}, too large to be read here"
+        entries, facts = ledger_file(source, rules=settings.rules)
+        return _ledger_in_words(Ledger(entries, facts.rejects, facts.source_file))
     ledger = read_ledger(
         source, environment=variables, rules=settings.rules, rows_max=LEDGER_ROWS_MAX
     )

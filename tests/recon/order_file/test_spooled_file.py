@@ -10,7 +10,7 @@ import pytest
 from recon.cluster import IN_PROCESS, Workers
 from recon.errors import OutputError, SourceUnreadableError
 from recon.file_layouts import STANDARD, FileLayout, Trailer
-from recon.order_file.archive import keep_spooled
+from recon.order_file.archive import keep_read
 from recon.order_file.spooled_file import Part, SpooledFile, spooled_file
 from recon.rules import Rules
 
@@ -30,6 +30,11 @@ def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     size: int = request.param
     monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", size)
     return size
+
+
+def _kept(path: Path, read: SpooledFile, archive: Path) -> str:
+    sha256 = read.source_file.sha256
+    return keep_read(path, sha256=sha256, private=read.private, archive=archive)
 
 
 def _read(
@@ -140,7 +145,7 @@ def test_a_file_with_a_card_is_not_kept_and_another_once(tmp_path: Path) -> None
     told = []
     for name in ("bad.csv", "good.csv", "good.csv"):
         read, _ = _read(tmp_path / name)
-        told.append(keep_spooled(tmp_path / name, read=read, archive=archive))
+        told.append(_kept(tmp_path / name, read, archive))
 
     assert told == ["it holds card numbers in column note; remove it and ask for another", "", ""]
     assert [kept.read_text() for kept in archive.rglob("*.csv")] == [text.replace(CARD, "12")]
@@ -154,7 +159,7 @@ def test_a_file_that_changed_after_it_was_read_is_not_kept(tmp_path: Path) -> No
     path.write_text(HEADER + "\n" + ROW.format("A-2", "", ""))
 
     with pytest.raises(SourceUnreadableError, match="changed after it was read"):
-        keep_spooled(path, read=read, archive=tmp_path / "kept")
+        _kept(path, read, tmp_path / "kept")
     assert not list((tmp_path / "kept").rglob("*.*"))
 
 

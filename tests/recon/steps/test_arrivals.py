@@ -206,7 +206,7 @@ def test_a_file_that_stays_in_the_inbox_is_read_once(
         read.append(path.name)
         return spooled_file(path, **how)
 
-    monkeypatch.setattr("recon.steps.ingest.spooled_file", spooled)
+    monkeypatch.setattr("recon.steps.ingest.order_file", spooled)
     told(merchant)
 
     def again() -> list[str]:

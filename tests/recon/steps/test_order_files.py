@@ -1,12 +1,17 @@
 import csv
 import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
 
 from recon.errors import ConfigurationError, OutputError, SourceUnreadableError, UsageError
 from recon.file_layouts import STANDARD
+from recon.file_reader.door import Read
 from recon.order_file import spooled_file
 from recon.settings import AccountSettings, FileSettings, load_file_settings
 from recon.steps.order_files import check_file, mended_name, the_account, write_mendable
@@ -120,6 +125,18 @@ def test_refused_rows_come_as_a_file_that_is_refused_until_it_is_mended(tmp_path
     assert check_file(out, account=account, settings=settings).source.rows_accepted == 6
 
 
+class InThisProcess:
+    """The door without a process behind it, so that a test reaches the readers."""
+
+    @contextmanager
+    def read(self, _: Path, work: Callable[..., Any], /, **arguments: object) -> Iterator[Read]:
+        """What `work` makes of a file."""
+        with tempfile.TemporaryFile() as rows:
+            facts = work(rows, **arguments)
+            rows.seek(0)
+            yield Read(facts, rows)
+
+
 def test_a_file_of_many_parts_is_checked_and_mended_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +150,7 @@ def test_a_file_of_many_parts_is_checked_and_mended_as_one(
     path.write_text("\n".join([HEADER, *rows, ""]))
     for size in (70, 1_000_000):
         monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", size)
-        monkeypatch.setattr("recon.steps.order_files.read_bytes", None)
+        monkeypatch.setattr("recon.file_reader.files.file_reader", InThisProcess)
         out = tmp_path / f"mended-{size}.csv"
         checked = check_file(path, account=account, settings=settings)
         written = write_mendable(path, out=out, account=account, settings=settings)

@@ -63,7 +63,7 @@ def test_partitions_databases_and_dask_change_no_digest(
         with workers_of(dask_cluster, variables={}) as elsewhere:
             # The rest of the night would need workers that know its gateway.
             read_by = {"workers": elsewhere} if url == migrated_postgresql_url else {}
-            monkeypatch.setattr("recon.steps.ingest.spooled_file", reader(handed, **read_by))
+            monkeypatch.setattr("recon.steps.ingest.order_file", reader(handed, **read_by))
             merchant.night(mode=Mode.DRY_RUN)
             with merchant.environment() as environment:
                 digests |= {

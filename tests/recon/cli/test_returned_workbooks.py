@@ -1,0 +1,43 @@
+"""Workbooks that came back are read behind the door: none of them ends the command."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recon.cli.returned_workbooks import returned_answers, returned_differences, returned_run
+from recon.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from recon.file_reader import FileReader, bounds_of
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A reader that every file breaks."""
+    reader = FileReader(bounds=lambda size: replace(bounds_of(size), data_bytes=2**20))
+    monkeypatch.setattr("recon.cli.returned_workbooks.file_reader", lambda: reader)
+    yield
+    reader.close()
+
+
+def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path: Path) -> None:
+    """By each way in, as without a door."""
+    path = tmp_path / "signed.xlsx"
+    path.write_text("hello")
+    with pytest.raises(SourceUnreadableError, match=r"signed\.xlsx"):
+        returned_answers(path)
+    assert returned_run(path) == ""
+    with pytest.raises(OutputError, match=r"signed\.xlsx cannot be read"):
+        list(returned_differences(tmp_path / "night.xlsx", path))
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_workbook_that_breaks_its_reader_is_refused_by_name(tmp_path: Path) -> None:
+    """The command says so and ends in order."""
+    path = tmp_path / "signed.xlsx"
+    path.write_text("hello")
+    with pytest.raises(ReaderBrokenError, match=r"signed\.xlsx needs more than 1 MiB of memory"):
+        returned_answers(path)
+    assert returned_run(path) == ""
+    with pytest.raises(ReaderBrokenError, match=r"signed\.xlsx needs more than 1 MiB of memory"):
+        list(returned_differences(tmp_path / "night.xlsx", path))
