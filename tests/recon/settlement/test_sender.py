@@ -18,6 +18,7 @@ from recon.settlement.sender import (
     Sender,
     Sent,
     SurelyNotSent,
+    Unsigned,
 )
 from tests.recon.settlement.instructions import INSTRUCTION
 
@@ -34,8 +35,12 @@ class Tape:
         self.gone: dict[str, str] = {}
         self.stray: dict[str, str] = {}
         self.events: list[str] = []
+        self.unsigned: list[Unsigned] = []
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
+        if self.unsigned:
+            self.events.append("unsigned")
+            return self.unsigned.pop(0)
         return Prepared(kind, tuple(rows), b"", "", None)
 
     async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
@@ -131,6 +136,36 @@ def test_rows_that_may_not_leave_are_dropped_and_the_batch_is_built_again() -> N
 
     assert tape.events[:3] == ["refuse b1", "claim b2", "send capture i2"]
     assert (sent.batches, sent.rows, sent.left_out) == (1, 1, tape.gone)
+
+
+def test_what_nobody_signed_is_not_claimed_and_stops_the_sending() -> None:
+    """It failed before the journal knew of it: nothing in flight, nothing in doubt, said why."""
+    tape = Tape()
+    tape.unsigned = [Unsigned("the signer did not answer")]
+    refund = _cleared(2, kind=InstructionKind.REFUND)
+    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), refund)
+
+    assert tape.events == ["unsigned"]
+    assert (sent.batches, sent.stop_reason) == (0, "the signer did not answer")
+
+
+def test_rows_that_the_signer_refuses_are_left_out_with_its_reason() -> None:
+    """The others are signed and sent; a batch of which all are refused stops nothing."""
+    tape = Tape()
+    tape.unsigned = [
+        Unsigned("refused", {"i1": "nobody endorsed it"}, final=True),
+    ]
+    rows = [_cleared(one, kind=InstructionKind.CAPTURE) for one in (1, 2)]
+    sent = _send(tape, *rows)
+    assert tape.events[:3] == ["unsigned", "claim b2", "send capture i2"]
+    assert (sent.rows, sent.left_out) == (1, {"i1": "nobody endorsed it"})
+
+    alone = Tape()
+    alone.unsigned = [Unsigned("refused", {"i1": "nobody endorsed it"}, final=True)]
+    refund = _cleared(2, kind=InstructionKind.REFUND)
+    sent = _send(alone, rows[0], refund)
+    assert alone.events[:3] == ["unsigned", "claim b2", "send refund i2"]
+    assert not sent.stop_reason
 
 
 def test_a_batch_of_which_nothing_is_left_is_not_sent() -> None:
