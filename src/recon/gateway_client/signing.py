@@ -76,10 +76,14 @@ def is_signed(
 ) -> bool:
     """Whether a signature that came is the one of this message; over any text.
 
+    Only the fields that it covers are looked at, or shown to who holds the key.
+
     Raises:
         UnsignedError: whoever holds the key is not there to say.
     """
-    wanted = _wanted(template, fields=fields, rows=rows, credentials=credentials)
+    covered = interface.signature.templates[template]
+    shown = {name: fields[name] for name in covered if name in fields}
+    wanted = _wanted(template, fields=shown, rows=rows, credentials=credentials)
     if isinstance(credentials.sign_key, SecretStr):
         expected = signed_with(credentials.sign_key, wanted, interface=interface)
         return same_signature(given, expected=expected)

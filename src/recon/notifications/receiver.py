@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from recon.errors import SourceUnreadableError, StoreError
 from recon.foreign_bytes.form_pairs import form_pairs
 from recon.gateway_adapter.account import GatewayAccount, gateway_account
+from recon.gateway_client import UnsignedError
 from recon.model import Clock
 from recon.notifications.message import Message, Refusal, read_message
 from recon.settings import Settings
@@ -61,7 +62,11 @@ class Receiver:
         place = self._accounts.get((merchant_id, account_id))
         if place is None:
             return Answer(NOWHERE, "there is no such address")
-        read = _read(body, place=place)
+        try:
+            read = _read(body, place=place)
+        except UnsignedError:
+            # Nobody holds its signature against ours: not acknowledged, so that it comes again.
+            return Answer(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
                 return self._keep(read, body=body, place=place)

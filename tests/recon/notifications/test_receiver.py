@@ -35,8 +35,8 @@ def receiver(tmp_path: Path, store: Store) -> Receiver:
     return _receiver(tmp_path, store)
 
 
-def _receiver(tmp_path: Path, store: Store) -> Receiver:
-    (tmp_path / "config").mkdir()
+def _receiver(tmp_path: Path, store: Store, **changed: str) -> Receiver:
+    (tmp_path / "config").mkdir(exist_ok=True)
     (tmp_path / "config" / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
     )
@@ -47,6 +47,7 @@ def _receiver(tmp_path: Path, store: Store) -> Receiver:
             "RECON_DATABASE_URL": store.url.render_as_string(hide_password=False),
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
+        | changed
     )
     return Receiver(settings, store=store, clock=lambda: NOW)
 
@@ -176,6 +177,17 @@ def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Stor
         connection.execute("DROP TABLE notification")
 
     assert status(receiver, form(PAYMENT)) == 503
+
+
+def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path: Path, store: Store) -> None:
+    """Whether a message is the gateway's nobody can say: it must come again."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "gateway.toml").write_text("deadline_seconds = 0.1\n")
+    nowhere = {"RECON_SIGN_KEY": "", "RECON_SIGNER": str(tmp_path / "nobody")}
+    keyless = _receiver(tmp_path, store, **nowhere)
+
+    assert status(keyless, form(PAYMENT)) == 503
+    assert rows(store, "notification") == []
 
 
 @pytest.mark.postgresql
