@@ -11,6 +11,7 @@ from typing import Any
 
 from recon.figures import NightFigures
 from recon.matching import movements as moves
+from recon.matching.severity import money_at_risk
 from reports.draft import NUMBER_MINOR_UNITS_MAX
 from reports.listing import rows_of
 from reports.matched_totals import MatchedTotals, matched_totals
@@ -128,10 +129,9 @@ COUNTS_AS: Mapping[str, str] = {
 
 
 def at_risk(row: Mapping[str, Any]) -> int:
-    """Money at risk of a break: its effect where that is known, never more than the whole."""
-    effect = _effect(row)
-    whole = abs(int(row["exposure"] or 0))
-    return min(effect, whole) if effect else whole
+    """Money at risk of a break, by the engine's own rule."""
+    effects = (int(row[f"effect_{leg}"] or 0) for leg in LEGS)
+    return money_at_risk(abs(int(row["exposure"] or 0)), effects=effects)
 
 
 def unjudged_money(row: Mapping[str, Any]) -> int:

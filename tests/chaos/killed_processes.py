@@ -30,6 +30,8 @@ FAULTS: tuple[dict[str, Any], ...] = (
     {"kind": "late", "seconds": 1_200},
     {"kind": "part", "rows": 1, "then": "reset"},
     {"kind": "drop_row"},
+    {"kind": "duplicate_row"},
+    {"kind": "contradicting_row"},
     {"kind": "wrong_signature"},
     {"kind": "delay", "seconds": 0.2},
 )

@@ -14,13 +14,21 @@ from recon.matching.outcomes import Outcomes
 from recon.matching.residuals import effect_on_ledger, effect_on_orders
 from recon.matching.result import BREAK_COLUMNS
 from recon.matching.result_frames import frame_in_order
-from recon.matching.result_rows import SORTED_BY
-from recon.matching.severity import exposure_of, exposures, owed_to, severity_of
+from recon.matching.result_rows import NO_AMOUNT, SORTED_BY
+from recon.matching.severity import (
+    exposure_of,
+    exposures,
+    money_at_risk,
+    owed_to,
+    severity_of,
+)
 from recon.matching.sources import Previous
 from recon.model import SetState
 from recon.rules import Rules
 
 EPOCH = date(1970, 1, 1).toordinal()
+
+EFFECTS = ("effect_orders", "effect_ledger")
 
 
 def breaks_of(
@@ -43,9 +51,15 @@ def breaks_of(
     seen = _first_seen(broken["identity"], as_of=as_of, rules=rules, previous=previous)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(found, effects, strict=True)]
-    facts = zip(found, exposure.tolist(), broken["currency"].tolist(), age.tolist(), strict=True)
+    known = [np.where(one == NO_AMOUNT, 0, one) for one in (broken[name] for name in EFFECTS)]
+    legs = zip(*(one.tolist() for one in known), strict=True)
+    risks = [
+        money_at_risk(whole, effects=both)
+        for whole, both in zip(exposure.tolist(), legs, strict=True)
+    ]
+    facts = zip(found, risks, broken["currency"].tolist(), age.tolist(), strict=True)
     severities = [
-        severity_of(codes, exposure=money, currency=currency, age_days=days, rules=rules).value
+        severity_of(codes, at_risk=money, currency=currency, age_days=days, rules=rules).value
         for codes, money, currency, days in facts
     ]
     told = broken.assign(

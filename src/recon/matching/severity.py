@@ -1,6 +1,6 @@
 """How much is at risk in a break, who is owed, how old and how urgent it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -95,17 +95,30 @@ def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     return "shopper" if effect_orders > 0 else "merchant"
 
 
+def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
+    """What is at risk in a break: its effect where one is known, never more than the whole.
+
+    The one rule behind its severity, the column on Breaks and the sums of page one.
+
+    Args:
+        exposure: The whole amount that may be at risk, minor units.
+        effects: On orders and ledger, signed minor units; 0 where none is known.
+    """
+    effect = max(abs(one) for one in effects)
+    return min(effect, exposure) if effect else exposure
+
+
 def severity_of(
-    codes: Sequence[BreakCode], *, exposure: int, currency: str, age_days: int, rules: Rules
+    codes: Sequence[BreakCode], *, at_risk: int, currency: str, age_days: int, rules: Rules
 ) -> Severity:
-    """Amount sets it, age raises it, `ignore` caps it, money in doubt is never below HIGH."""
+    """Money at risk sets it, age raises it, `ignore` caps it, doubt is never below HIGH."""
     thresholds = rules.severity.get(currency, SeverityRules())
     unit = 10 ** (exponent(currency) if currency else 0)
     limits = (thresholds.medium, thresholds.high, thresholds.critical)
-    level: int = sum(int(exposure >= limit * unit) for limit in limits)
+    level: int = sum(int(at_risk >= limit * unit) for limit in limits)
     if age_days > AGE_RAISES_AFTER_DAYS:
         level = min(level + 1, len(LEVELS) - 1)
-    if exposure < thresholds.ignore * unit:
+    if at_risk < thresholds.ignore * unit:
         level = 0
     if NEVER_BELOW_HIGH.intersection(codes):
         level = max(level, _HIGH)

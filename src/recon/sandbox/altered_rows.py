@@ -23,6 +23,10 @@ STATUS_KEYS = (
     "order_status",
     "status",
 )
+OPPOSITE = ("1", "0")
+"""Codes of a row's status: done, failed."""
+OPPOSITES: Mapping[str, tuple[str, str]] = {"payment_status": ("3000", "5000")}
+"""The same of a payment: paid, cancelled."""
 AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
 
 
@@ -37,6 +41,15 @@ def _dropped(_row: Row, _rule: FaultRule) -> list[Row]:
 
 def _duplicated(row: Row, _rule: FaultRule) -> list[Row]:
     return [row, dict(row)]
+
+
+def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
+    """Another row of the same transaction, in a state that it cannot have beside the first."""
+    name = next((name for name in STATUS_KEYS if name in row), "")
+    if not name:
+        return [row]
+    first, other = OPPOSITES.get(name, OPPOSITE)
+    return [row, {**row, name: other if row[name] == first else first}]
 
 
 def _wrong_amount(row: Row, _rule: FaultRule) -> list[Row]:
@@ -77,6 +90,7 @@ def _unknown_field(row: Row, _rule: FaultRule) -> list[Row]:
 ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
     "drop_row": _dropped,
     "duplicate_row": _duplicated,
+    "contradicting_row": _contradicted,
     "wrong_amount": _wrong_amount,
     "short_amount": _short_amount,
     "number_types": _numbers,

@@ -78,6 +78,7 @@ KINDS: Mapping[str, KindTerms] = {
     # what it answers
     "drop_row": _rows(sides=EITHER),
     "duplicate_row": _rows(),
+    "contradicting_row": _rows(),
     "reorder_rows": KindTerms("reply"),
     "foreign_row": _rows(),
     "stray_row": KindTerms("reply"),

@@ -97,6 +97,32 @@ def test_severity_by_amount_and_age(case: Any, amount: int, days: int, severity:
     assert result.breaks["severity"].tolist() == [severity]
 
 
+@pytest.mark.parametrize(("back", "severity"), [(99_999, "LOW"), (100_000, "MEDIUM")])
+def test_severity_goes_by_the_money_at_risk(case: Any, back: int, severity: str) -> None:
+    """Of a large payment only a part is still to be refunded: what it is about is that part."""
+    whole, at = 10_000_000, datetime(2026, 11, 20, 1, tzinfo=UTC)
+    part = {"amount": whole, "refund_amount": back, "ordered_at": at}
+    result = case.order("partially_refunded", **part)
+    result = result.payment(amount=whole, transaction_date=at).entry(amount=whole).run()
+    row = result.breaks.iloc[0]
+
+    assert row["code"] == "REFUND_DUE"
+    assert row["exposure"] == whole
+    assert abs(row["effect_orders"]) == back
+    assert row["severity"] == severity
+
+
+def test_without_a_ledger_severity_goes_by_the_leg_that_is_known(case: Any) -> None:
+    """What no ledger could tell is no effect, and does not make the whole payment the risk."""
+    at = datetime(2026, 11, 20, 1, tzinfo=UTC)
+    part = {"amount": 10_000_000, "refund_amount": 100, "ordered_at": at}
+    result = case.order("partially_refunded", **part)
+    result = result.payment(amount=10_000_000, transaction_date=at).run()
+
+    assert any("no ledger" in words for words in result.not_covered)
+    assert result.breaks["severity"].tolist() == ["LOW"]
+
+
 def test_money_in_doubt_is_never_below_high(case: Any) -> None:
     """A small refund in doubt is urgent all the same, though the amounts agree."""
     result = case.order(amount=100).payment(amount=100)

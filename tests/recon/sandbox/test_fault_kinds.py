@@ -91,6 +91,12 @@ CASES: dict[str, Case] = {
     ),
     "drop_row": Case(lambda reply, asked: rows_of(reply)[0]["order_no"] == asked[1]["order_no"]),
     "duplicate_row": Case(lambda reply, _: rows_of(reply)[0] == rows_of(reply)[1]),
+    "contradicting_row": Case(
+        lambda reply, asked: (
+            [row["capture_status"] for row in rows_of(reply)[:2]] == ["1", "0"]
+            and rows_of(reply)[1]["transaction_id"] == asked[0]["transaction_id"]
+        )
+    ),
     "reorder_rows": Case(
         lambda reply, asked: (
             [row["order_no"] for row in rows_of(reply)] == [row["order_no"] for row in asked[::-1]]
