@@ -15,7 +15,7 @@ import pandas as pd
 from recon.figures import MatchedRows
 from recon.matching.coding import placed, sums_of
 from recon.matching.grouping import Rows, amounts_of
-from reports.plain_text import replaced_in
+from reports.plain_text import odd_of, replaced_in
 
 GROUP_NAMES = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
 AMOUNT_NAMES = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
@@ -57,7 +57,7 @@ def matched_totals(matched: MatchedRows) -> MatchedTotals:
             sums[group].update(amounts)
         for currency, amount in _largest_of(batch).items():
             largest[currency] = max(largest[currency], amount)
-        replaced += sum(replaced_in(batch[name].fillna("").tolist()) for name in TEXT_NAMES)
+        replaced += sum(replaced_in(odd_of(batch[name])) for name in TEXT_NAMES)
     groups = [
         {**dict(zip(GROUP_NAMES, group, strict=True)), **sums[group]} for group in sorted(sums)
     ]

@@ -10,6 +10,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pandas as pd
+import pyarrow as pa
+
+from recon.steps.csv_columns import bytes_of
 
 TEXT_CHARACTERS_MAX = 1_000
 """A cell holds 32,767; nobody reads more than this, and the database has the whole text."""
@@ -37,6 +40,25 @@ def replaced_in(texts: Sequence[str]) -> int:
     """How many characters of many texts would have to be replaced."""
     joined = "".join(texts)
     return 0 if joined.isprintable() else len(_UNWANTED.findall(joined))
+
+
+def odd_of(column: "pd.Series[str]") -> list[str]:
+    """The texts of a column among which one may not be plain printable ASCII.
+
+    A million rows are too many to look at one by one: their bytes are looked at together.
+    """
+    if not isinstance(column.dtype, pd.StringDtype):
+        found: list[str] = column.fillna("").tolist()
+        return found
+    texts: Any = pa.array(column)
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    odd = [chunk for chunk in chunks if not _is_plain(chunk.cast(pa.large_string()))]
+    return [text for chunk in odd for text in chunk.to_pylist() if text]
+
+
+def _is_plain(texts: pa.LargeStringArray) -> bool:
+    content = bytes_of(texts)
+    return bool(((content >= ord(" ")) & (content <= ord("~"))).all())
 
 
 def needs_quote(text: str) -> bool:

@@ -16,7 +16,7 @@ from recon.money import MINOR_UNITS_MAX
 from reports import matched_sheet
 from reports.ageing import BUCKETS
 from reports.draft import NUMBER_MINOR_UNITS_MAX, Draft
-from reports.plain_text import TEXT_CHARACTERS_MAX, cell_text, plain
+from reports.plain_text import TEXT_CHARACTERS_MAX, cell_text, odd_of, plain, replaced_in
 from reports.totals import rows_on_sheets
 from reports.workbook_check import minor_units_of
 
@@ -124,6 +124,16 @@ def unescaped(cell: str) -> str:
 def test_text_is_made_fit_for_a_cell(text: str, shown: str, replaced: int) -> None:
     """What would break or disguise a cell is replaced and counted; the rest stays."""
     assert cell_text(text) == (shown, replaced)
+
+
+@pytest.mark.parametrize("kind", ["str", "object"])
+@pytest.mark.parametrize("texts", [[], ["plain ~"], ["a\x1f", None, "b\x7f"], ["注", "", "\u202e"]])
+def test_whole_columns_count_what_their_texts_do(texts: list[str | None], kind: str) -> None:
+    """A column that is looked at as bytes hides no character that would have to be replaced."""
+    column = pd.Series(["x", *texts, "y"], dtype=kind).iloc[1:-1]
+    expected = sum(cell_text(text)[1] for text in texts if text)
+
+    assert replaced_in(odd_of(column)) == expected
 
 
 def test_blank_values_of_every_kind_are_none() -> None:

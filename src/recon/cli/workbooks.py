@@ -1,57 +1,58 @@
 """How workbooks are written and read back: the package `reports`, handed down to the steps.
 
 `reports` is imported when the first workbook is written: most of what can go wrong comes earlier.
+The steps are imported by whoever needs theirs: plain files need no database.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recon.cli.returned_workbooks import (
-    returned_answers,
-    returned_differences,
-    returned_run,
-)
-from recon.figures import NightFigures
-from recon.resolutions import KeptAnswer
-from recon.steps.night_index import IndexLine
-from recon.steps.report import SheetTotals, Workbooks
-from recon.steps.resolutions import Form
-from recon.steps.sign_off import Night
-from recon.steps.verify import Reading
-
-Answers = Mapping[str, KeptAnswer]
-"""By break key."""
+if TYPE_CHECKING:
+    from recon.figures import NightFigures
+    from recon.resolutions import KeptAnswer
+    from recon.steps.night_index import IndexLine
+    from recon.steps.report import SheetTotals, Workbooks
+    from recon.steps.resolutions import Form
+    from recon.steps.sign_off import Night
+    from recon.steps.verify import Reading
 
 
-def workbooks() -> Workbooks:
+def workbooks() -> "Workbooks":
     """The writer and the reader of the product's workbook."""
+    from recon.steps.report import Workbooks
+
     return Workbooks(write=write, totals=totals)
 
 
-def write(figures: NightFigures, path: Path) -> Path:
+def write(figures: "NightFigures", path: Path) -> Path:
     """Write a workbook; gives the path that was written."""
     from reports.workbook import write_workbook
 
     return write_workbook(figures, path)
 
 
-def totals(path: Path) -> SheetTotals:
+def totals(path: Path) -> "SheetTotals":
     """What a workbook's sheets come to, as read back from the file."""
     from reports.workbook_check import sheet_totals
 
     return sheet_totals(path)
 
 
-def reading() -> Reading:
+def reading() -> "Reading":
     """How workbooks are held against the database."""
+    from recon.cli.returned_workbooks import returned_differences, returned_run
+    from recon.steps.verify import Reading
     from reports.workbook_check import beside_problems
 
     return Reading(beside_problems, returned_run, returned_differences)
 
 
-def form() -> Form:
+def form() -> "Form":
     """The reader of workbooks that come back."""
+    from recon.cli.returned_workbooks import returned_answers
+    from recon.steps.resolutions import Form
     from reports.read_back import altered_cells
     from reports.run_sheet import keys_digest
 
@@ -62,7 +63,7 @@ def form() -> Form:
     )
 
 
-def signed_copy(night: Night, *, answers: Answers, timezone: str) -> Path:
+def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone: str) -> Path:
     """The copy of a workbook that says who signed it, on which answers; gives its path."""
     from reports.signed_copy import write_signed_copy
 
@@ -71,7 +72,7 @@ def signed_copy(night: Night, *, answers: Answers, timezone: str) -> Path:
     )
 
 
-def index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
+def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
     """The workbook over all accounts of a night; gives its path."""
     from reports.index_workbook import write_index
 

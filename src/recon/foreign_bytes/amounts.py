@@ -18,6 +18,9 @@ from recon.money import exponent, parse_minor_units, parse_signed_minor_units
 _PLAIN_DIGITS_MAX = 17
 """Digits of minor units that the quick way takes; 18 could pass the product's bound."""
 
+_HALF = 1 << 32
+"""Amounts are added up in two halves: each half's sum fits in 64 bits for any file."""
+
 _NUMBER = r"\A(?P<whole>-?[0-9]+)(?:\.(?P<fraction>[0-9]+))?\z"
 
 
@@ -28,6 +31,12 @@ class AmountColumn:
     minor_units: npt.NDArray[np.int64]
     given: npt.NDArray[np.bool_]
     problems: dict[int, str] = field(default_factory=dict)
+
+
+def exact_sum(minor_units: npt.NDArray[np.int64]) -> int:
+    """The sum, which may pass what 64 bits hold."""
+    high, low = minor_units >> 32, minor_units & (_HALF - 1)
+    return int(high.sum()) * _HALF + int(low.sum())
 
 
 def known_currencies(cells: pa.Array) -> dict[str, str]:
@@ -64,9 +73,11 @@ def read_amounts(
         if problem:
             given[rows] = False
             continue
-        texts = cells.take(pa.array(rows))
+        whole = len(rows) == len(cells)
+        texts = cells if whole else cells.take(pa.array(rows))
         if numbers is not None:
-            texts = _with_decimals(texts, numbers=numbers.take(pa.array(rows)), currency=code)
+            exact = numbers if whole else numbers.take(pa.array(rows))
+            texts = _with_decimals(texts, numbers=exact, currency=code)
         _read_one_currency(column, rows, texts, currency=code, signed=signed)
     return column
 

@@ -299,7 +299,8 @@ class _Checked:
             told = f"byte {at + place} on line {line} is 0x{content[place]:02x}"
             refuse(name, f"is not {encoding.upper()}: {told}")
         self._at += len(content)
-        self._line += content.count(b"\n")
+        # Several times quicker than bytes.count, which looks for one after the other.
+        self._line += int(np.count_nonzero(np.frombuffer(content, np.uint8) == ord("\n")))
         return body if encoding == "utf-8" else text.encode()
 
 

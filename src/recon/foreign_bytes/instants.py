@@ -25,6 +25,8 @@ QUICK_LOCAL_YEAR_MAX = 2036
 NOT_GIVEN = np.iinfo(np.int64).min
 """How numpy writes "no time"."""
 
+COMPACT_DIGITS = 14
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TO_THE_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _OFFSET = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
@@ -46,7 +48,7 @@ class InstantColumn:
 
 def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> InstantColumn:
     """Instants of trimmed text; `compact` also takes the gateway's 14 digits."""
-    if compact:
+    if compact and pc.any(pc.equal(pc.binary_length(cells), COMPACT_DIGITS)).as_py():
         cells = pc.replace_substring_regex(cells, _COMPACT, r"\1-\2-\3T\4:\5:\6")
     column = InstantColumn(np.full(len(cells), NOT_GIVEN, dtype=np.int64))
     left = np.array(pc.not_equal(cells, ""), dtype=bool)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from recon.errors import AmountError
 from recon.file_layouts import TIME_PARTS, FileLayout
-from recon.foreign_bytes.raw_table import RawTable
+from recon.foreign_bytes.raw_table import RawTable, filled
 from recon.foreign_bytes.table_schema import Cell, TableSchema
 from recon.money import exponent
 
@@ -59,11 +59,11 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     """The columns of a file in the standard form."""
     theirs = names_of(schema, layout=layout)
     rows = len(raw.lines)
-    blank = _filled("", rows)
+    blank = filled("", rows=rows)
     shown = {
         name: raw.columns.get(theirs[name], blank)
         if name in theirs
-        else _filled(layout.constants[name], rows)
+        else filled(layout.constants[name], rows=rows)
         for name in schema.names
     }
     mapped = MappedColumns(dict(shown), shown, theirs)
@@ -93,10 +93,6 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
 
 def _of(mapped: MappedColumns, name: str) -> dict[int, str]:
     return mapped.problems.setdefault(name, {})
-
-
-def _filled(text: str, rows: int) -> pa.Array:
-    return pa.array([text] * rows, pa.large_string())
 
 
 def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: dict[int, str]) -> pa.Array:

@@ -132,6 +132,11 @@ def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:
     return pc.utf8_trim_whitespace(cells) if margins else cells
 
 
+def filled(text: str, *, rows: int) -> pa.Array:
+    """A column that says the same in every row."""
+    return pa.repeat(pa.scalar(text, pa.large_string()), rows)
+
+
 def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTable:
     """The parts of one file as one table; what a part does not have is blank in it."""
     last = parts[-1]

@@ -19,14 +19,15 @@ import pyarrow.compute as pc
 
 from recon.business_date import zone_of
 from recon.file_layouts import STANDARD, FileLayout
-from recon.foreign_bytes.amounts import AmountColumn, known_currencies, read_amounts
+from recon.foreign_bytes.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
 from recon.foreign_bytes.card_columns import CardTally
 from recon.foreign_bytes.control_figures import Counted
-from recon.foreign_bytes.instants import InstantColumn, read_instants
+from recon.foreign_bytes.frame_columns import kept, series_of, texts_of
+from recon.foreign_bytes.instants import read_instants
 from recon.foreign_bytes.limits import REJECTED_ROWS_MAX
 from recon.foreign_bytes.mapped_columns import MappedColumns, mapped_columns, names_of, needed_of
 from recon.foreign_bytes.raw_reader import read_raw
-from recon.foreign_bytes.raw_table import RawTable, refuse, refuse_too_many_rejects
+from recon.foreign_bytes.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.foreign_bytes.row_rules import relations
 from recon.foreign_bytes.table_schema import (
     SIGNED_ENTRY_TYPES,
@@ -216,9 +217,9 @@ def _without_payment(
     if schema.kind is not SourceKind.GATEWAY:
         return None
     codes = reading.columns["query_result"]
-    answers = {code: rules.answer_of(code) for code in pc.unique(codes).to_pylist()}
-    words = [str(answers[code]) for code in codes.to_pylist()]
-    reading.typed["answer"] = pa.array(words, pa.large_string())
+    numbered: Any = codes.dictionary_encode()
+    answers = [str(rules.answer_of(code)) for code in numbered.dictionary.to_pylist()]
+    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(numbered.indices)
     answered = pc.and_(pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], Answer.FOUND))
     return np.array(answered, dtype=bool)
 
@@ -301,6 +302,8 @@ def _table(reading: Reading, schema: TableSchema) -> Table:
     rejects = _rejects(reading, schema=schema)
     keep = np.ones(len(raw.lines), dtype=bool)
     keep[list(reading.problems)] = False
+    # Most files have no reject: their columns are taken as they are, not copied row by row.
+    chosen = keep if reading.problems else None
     names = list(schema.names)
     if "answer" in reading.typed:
         names.insert(names.index("query_result") + 1, "answer")
@@ -308,10 +311,11 @@ def _table(reading: Reading, schema: TableSchema) -> Table:
         c.name for c in schema.columns if c.may_be_blank or schema.kind is SourceKind.GATEWAY
     }
     frame = {
-        name: _series(reading.typed[name], keep=keep, nullable=name in optional) for name in names
+        name: series_of(reading.typed[name], keep=chosen, nullable=name in optional)
+        for name in names
     }
-    frame["source"] = pd.Series([raw.name] * int(keep.sum()), dtype="str")
-    frame["line"] = pd.Series(raw.lines[keep], dtype="int64")
+    frame["source"] = texts_of(filled(raw.name, rows=int(keep.sum())))
+    frame["line"] = pd.Series(kept(raw.lines, keep=chosen), dtype="int64")
     known = frozenset(reading.mapped.theirs.values())
     return Table(
         frame=pd.DataFrame(frame),
@@ -334,23 +338,8 @@ def _counted(reading: Reading) -> Counted:
     for code, problem in known_currencies(reading.columns["currency"]).items():
         if not problem:
             rows = np.array(pc.equal(reading.columns["currency"], code), dtype=bool)
-            # Python's integers, since a sum may pass what 64 bits hold.
-            sums[code] = sum(amounts.minor_units[rows & amounts.given].tolist())
+            sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.rows_read, sums, unread, raw.sha256)
-
-
-def _series(value: Any, *, keep: npt.NDArray[np.bool_], nullable: bool) -> "pd.Series[Any]":
-    match value:
-        case AmountColumn() if nullable:
-            array = pd.arrays.IntegerArray(value.minor_units[keep], ~value.given[keep])
-            return pd.Series(array)
-        case AmountColumn():
-            return pd.Series(value.minor_units[keep], dtype="int64")
-        case InstantColumn():
-            moments = pd.Series(value.microseconds[keep].view("datetime64[us]"))
-            return moments.dt.tz_localize("UTC")
-    texts: pd.Series[Any] = value.filter(pa.array(keep)).to_pandas().astype("str")
-    return texts.rename(None)
 
 
 def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
-from recon.matching.coding import by_word
+from recon.matching.coding import by_word, placed, sums_of
 from recon.matching.grouping import Ints
 from recon.matching.ledger_side import JUDGED, SIGN, booked, compared, entry_versions, is_base_type
 from recon.matching.payouts import judged_entries
@@ -55,9 +55,9 @@ def in_file(sums: Mapping[tuple[str, str], int]) -> dict[str, int]:
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
     """(entry type, currency) -> minor units as written: what plain files come to."""
-    found = ledger.groupby(["entry_type", "currency"])["amount"].sum().reset_index()
-    columns = (found[name].tolist() for name in ("entry_type", "currency", "amount"))
-    return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
+    groups, places = placed(ledger, by=("entry_type", "currency"))
+    sums = sums_of(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
+    return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
 
 
 def arrived_books(
@@ -90,9 +90,10 @@ def books_of(sources: Sources) -> Books:
     if sources.ledger is None:
         return {}
     ledger = sources.ledger.drop(columns=JUDGED, errors="ignore")
-    judged = ledger.assign(**{JUDGED: judged_entries(sources)})
+    judged = judged_entries(sources)
     outcome = entry_versions(ledger)
-    one, other = booked(ledger), booked(judged)
+    one = booked(ledger)
+    other = booked(ledger.assign(**{JUDGED: judged})) if judged.any() else one
     arrived = sources.books or _by_currency({FILE: in_file(sums_by_type(ledger))})
     steps = {
         KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
@@ -146,9 +147,12 @@ def _gone(before: pd.DataFrame, *, left: pd.DataFrame) -> dict[str, int]:
 
 
 def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
-    frame = pd.DataFrame({"currency": currency.to_numpy(), "amount": amounts})
-    found = frame.groupby("currency")["amount"].sum()
-    return {str(one): int(total) for one, total in found.items()}
+    """What they come to in each currency; none where nothing is moved."""
+    if not amounts.any():
+        return {}
+    groups, places = placed(pd.DataFrame({"currency": currency}), by=("currency",))
+    sums = sums_of(amounts, groups=groups, size=len(places))
+    return dict(zip((name for (name,) in places), sums.tolist(), strict=True))
 
 
 def _less(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from recon.matching.fingerprints import maybe_repeated
 from recon.matching.grouping import Rows
 from recon.matching.ledger_side import entry_versions
 from recon.matching.sources import KEY_COLUMNS, Sources
@@ -50,9 +51,12 @@ def bridge_of(sources: Sources) -> Bridge:
 
 
 def _orders_aside(orders: pd.DataFrame) -> int:
-    groups = orders.groupby([*KEY_COLUMNS], sort=False).ngroup()
+    # Only a number that stands twice can be set aside: the others need not be grouped.
+    shared = maybe_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()
+    rows = orders[shared]
+    groups = rows.groupby([*KEY_COLUMNS], sort=False).ngroup()
     numbers: Rows = groups.to_numpy().astype(np.intp)
-    return _aside(versions(orders, groups=numbers, newest="updated_at"))
+    return _aside(versions(rows, groups=numbers, newest="updated_at"))
 
 
 def _aside(outcome: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:

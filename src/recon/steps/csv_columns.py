@@ -6,16 +6,18 @@ where it must be. A carriage return is quoted too, since some readers take it fo
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.errors import Defect
-from recon.matching.coding import coded
-from recon.matching.grouping import Ints, Rows, amounts_of
+from recon.matching.coding import Codes, coded
+from recon.matching.grouping import Bools, Ints, Rows, amounts_of
 from recon.matching.result import AMOUNT_COLUMNS
 from recon.money import exponent
 
@@ -23,6 +25,8 @@ BLOCK_ROWS = 100_000
 """Rows that are texts in memory at once, beside the whole."""
 MUST_BE_QUOTED = '[",\n\r]'
 TEXT = pa.large_string()
+_SPECIAL = (*b'",\n\r',)
+"""The bytes of these; in UTF-8 none of them is ever part of another character."""
 
 
 def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
@@ -31,26 +35,39 @@ def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
     Raises:
         Defect: an amount that is not 0 has no currency.
     """
-    header = ",".join(columns) + "\n"
-    starts = range(0, len(frame), BLOCK_ROWS)
-    return header + "".join(
-        _lines(frame.iloc[start : start + BLOCK_ROWS], columns=columns) for start in starts
-    )
+    return b"".join(csv_parts(frame, columns=columns)).decode()
 
 
-def _lines(rows: pd.DataFrame, *, columns: Sequence[str]) -> str:
+def csv_parts(frame: pd.DataFrame, *, columns: Sequence[str]) -> Iterator[bytes]:
+    """The same in UTF-8, some rows at a time: a large file is never whole in memory.
+
+    Raises:
+        Defect: an amount that is not 0 has no currency.
+    """
+    yield (",".join(columns) + "\n").encode()
+    for start in range(0, len(frame), BLOCK_ROWS):
+        yield _lines(frame.iloc[start : start + BLOCK_ROWS], columns=columns)
+
+
+def _lines(rows: pd.DataFrame, *, columns: Sequence[str]) -> bytes:
+    amounts = _Amounts(rows)
     cells = [
-        _amounts(rows[name], currency=rows["currency"])
-        if name in AMOUNT_COLUMNS
-        else _quoted(_texts(rows[name]))
+        amounts.texts(name) if name in AMOUNT_COLUMNS else _quoted(_texts(rows[name]))
         for name in columns
     ]
     ended = pc.binary_join_element_wise(cells[-1], pa.scalar("\n", TEXT), pa.scalar("", TEXT))
     lines = pc.binary_join_element_wise(*cells[:-1], ended, pa.scalar(",", TEXT))
-    _, offsets, content = lines.buffers()
-    places = np.frombuffer(offsets, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
-    whole: bytes = content.to_pybytes()
-    return whole[int(places[0]) : int(places[-1])].decode("utf-8")
+    return bytes_of(lines).tobytes()
+
+
+def bytes_of(texts: pa.LargeStringArray) -> npt.NDArray[np.uint8]:
+    """What all texts of an array say, behind one another."""
+    _, offsets, content = texts.buffers()
+    places = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    first, last = int(places[0]), int(places[-1])
+    if first == last:
+        return np.zeros(0, dtype=np.uint8)
+    return np.frombuffer(content, dtype=np.uint8)[first:last]
 
 
 def _texts(column: "pd.Series[Any]") -> pa.LargeStringArray:
@@ -74,20 +91,45 @@ def plain_text(value: Any) -> str:
 
 
 def _quoted(text: pa.LargeStringArray) -> pa.LargeStringArray:
-    must = pc.match_substring_regex(text, MUST_BE_QUOTED)
-    if not pc.any(must).as_py():
+    # One look at the bytes of a whole column: nearly none holds what must be quoted.
+    content = bytes_of(text)
+    if not any((content == byte).any() for byte in _SPECIAL):
         return text
+    must = pc.match_substring_regex(text, MUST_BE_QUOTED)
     doubled = pc.replace_substring(text, '"', '""')
     quote, nothing = pa.scalar('"', TEXT), pa.scalar("", TEXT)
     return pc.if_else(must, pc.binary_join_element_wise(quote, doubled, quote, nothing), text)
 
 
-def _amounts(column: "pd.Series[Any]", *, currency: "pd.Series[str]") -> pa.LargeStringArray:
-    """Minor units as text with the decimals of their currency; blank where none is given."""
-    given, minor = column.notna().to_numpy(dtype=np.bool_), amounts_of(column)
-    (codes,), words = coded([currency])
-    names = words.to_pylist()
-    texts = pa.nulls(len(column), TEXT)
+class _Amounts:
+    """The amounts of some rows as text; a column that says what another says is written once."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self._rows = rows
+        self._written: list[tuple[Ints, Bools, pa.LargeStringArray]] = []
+
+    @cached_property
+    def _currencies(self) -> tuple[Codes, list[str]]:
+        (codes,), words = coded([self._rows["currency"]])
+        return codes, words.to_pylist()
+
+    def texts(self, name: str) -> pa.LargeStringArray:
+        """Minor units with the decimals of their currency; blank where none is given."""
+        column = self._rows[name]
+        given, minor = column.notna().to_numpy(dtype=np.bool_), amounts_of(column)
+        for same_minor, same_given, texts in self._written:
+            if np.array_equal(minor, same_minor) and np.array_equal(given, same_given):
+                return texts
+        texts = _amounts(minor, given=given, currencies=self._currencies)
+        self._written.append((minor, given, texts))
+        return texts
+
+
+def _amounts(
+    minor: Ints, *, given: Bools, currencies: tuple[Codes, list[str]]
+) -> pa.LargeStringArray:
+    codes, names = currencies
+    texts = pa.nulls(len(minor), TEXT)
     for decimals, numbers in _by_decimals(names, used=np.unique(codes[given])):
         rows = np.flatnonzero(given & np.isin(codes, numbers))
         texts = _put(texts, rows=rows, values=_written(minor[rows], decimals=decimals))
@@ -117,6 +159,8 @@ def _put(
 
 def _written(minor: Ints, *, decimals: int) -> pa.LargeStringArray:
     """`-1234.50`: a leading minus, no grouping."""
+    if len(minor) > 1 and (minor == minor[0]).all():
+        return pa.repeat(_written(minor[:1], decimals=decimals)[0], len(minor))
     units, rest = np.divmod(np.abs(minor), 10**decimals)
     text = pa.array(units).cast(TEXT)
     if decimals:

@@ -15,7 +15,6 @@ from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
 from recon.matching.total_rows import paired
 from recon.model import ControlTotal, Verdict
-from recon.store import results
 
 CARRIED = "breaks open on the night before, as stored = carried forward"
 
@@ -47,6 +46,9 @@ def carried_forward(
         before: the run that it carries forward, "" for none.
         place: merchant and account.
     """
+    # Plain files have no night before in a database: they need not load one.
+    from recon.store import results
+
     if not before:
         return
     moved = result.movements[~result.movements["movement"].isin(COMES_IN)]

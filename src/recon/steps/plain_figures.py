@@ -66,7 +66,7 @@ def plain_figures(
 
 
 def _only(sources: Sources, name: str) -> str:
-    found = sorted({*sources.orders[name].tolist(), *sources.gateway[name].tolist()} - {""})
+    found = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
     if len(found) > 1:
         return SEVERAL
     return found[0] if found else ""

@@ -31,7 +31,7 @@ from recon.matching.sources import Previous
 from recon.model import ControlTotal, Reject, SourceFile
 from recon.money import format_minor_units
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.csv_columns import csv_of, plain_text
+from recon.steps.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
@@ -46,6 +46,8 @@ OUT_OF_SIGHT = "breaks_out_of_sight"
 """Break -> day it was first seen; not open, and not closed either."""
 REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
 _STAGED = ".recon-"
+Content = str | Iterable[bytes]
+"""Of a file: a text, or its UTF-8 in parts that are made while it is written."""
 
 
 def result_files(
@@ -54,14 +56,14 @@ def result_files(
     rejects: Sequence[Reject],
     files: Sequence[SourceFile],
     previous: Previous | None,
-) -> dict[str, str]:
+) -> dict[str, Content]:
     """Name -> content of every text file of a reconciliation, the summary last."""
     return {
-        BREAKS: csv_of(result.breaks, columns=BREAK_COLUMNS),
-        "effects.csv": csv_of(result.effects, columns=EFFECT_COLUMNS),
-        MATCHES: csv_of(result.matches, columns=MATCH_COLUMNS),
-        "pending.csv": csv_of(result.pending, columns=PENDING_COLUMNS),
-        "unverified.csv": csv_of(result.unverified, columns=UNVERIFIED_COLUMNS),
+        BREAKS: csv_parts(result.breaks, columns=BREAK_COLUMNS),
+        "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
+        MATCHES: csv_parts(result.matches, columns=MATCH_COLUMNS),
+        "pending.csv": csv_parts(result.pending, columns=PENDING_COLUMNS),
+        "unverified.csv": csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
         SUMMARY: _summary(result, files=files, previous=previous),
@@ -94,7 +96,7 @@ def output_folder(folder: Path) -> Iterator[None]:
                 left.unlink()
 
 
-def stage(folder: Path, *, files: Mapping[str, str]) -> dict[Path, Path]:
+def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
     """Write every file beside its place; staged path -> final path.
 
     Raises:
@@ -120,11 +122,11 @@ def publish(staged: Mapping[Path, Path]) -> None:
             raise _unwritable(place, error) from error
 
 
-def _stage(folder: Path, name: str, *, content: str) -> Path:
+def _stage(folder: Path, name: str, *, content: Content) -> Path:
     path = folder / f"{_STAGED}{os.getpid()}-{name}"
     path.unlink(missing_ok=True)  # of a process long gone that had our number
-    with open(path, "x", encoding="utf-8", newline="", opener=for_group) as file:
-        file.write(content)
+    with open(path, "xb", opener=for_group) as file:
+        file.writelines([content.encode()] if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     return path

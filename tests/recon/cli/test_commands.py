@@ -8,6 +8,7 @@ import pytest
 from recon import cli
 from recon.errors import GateClosedError, NightHeldError, StoreLockedError
 
+NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
 COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "report", "verify", "doctor")
 NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
@@ -49,6 +50,33 @@ def test_help_imports_nothing_heavy() -> None:
 
     assert said.splitlines()[-1] == "0 []"
     assert all(f" {name} " in said for name in (*COMMANDS, "db"))
+
+
+def test_plain_files_load_no_database(tmp_path: Path) -> None:
+    """`recon reconcile` is quick on a hundred rows: it imports what plain files need, no more."""
+    (tmp_path / "orders.csv").write_text(
+        "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
+        "M1,1,A319,EUR,5451.18,paid,2026-10-01T12:00:00Z\n"
+    )
+    (tmp_path / "gateway.csv").write_text(
+        "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,"
+        "query_result,reference_no,transaction_date\n"
+        "M1,1,A319,TA319,EUR,5451.18,3000,1,,2026-10-01T12:00:00Z\n"
+    )
+    words = ["reconcile", "--as-of", "2026-11-20", "--out", str(tmp_path / "out")]
+    words += ["--orders", str(tmp_path / "orders.csv")]
+    words += ["--gateway", str(tmp_path / "gateway.csv")]
+    code = (
+        f"import sys; from recon.cli import main; code = main({words!r}); "
+        f"print(sorted(set(sys.modules) & {NOT_OF_PLAIN_FILES!r}))"
+    )
+
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert said.splitlines()[-1] == "[]"
+    assert (tmp_path / "out" / "reconciliation.xlsx").exists()
 
 
 @pytest.mark.parametrize("words", [(name,) for name in COMMANDS] + [("db", "upgrade")])

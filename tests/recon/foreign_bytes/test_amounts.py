@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recon.errors import AmountError
-from recon.foreign_bytes.amounts import AmountColumn, read_amounts
+from recon.foreign_bytes.amounts import AmountColumn, exact_sum, read_amounts
 from recon.money import parse_minor_units
 
 TEXT = pa.large_string()
@@ -102,3 +102,11 @@ def test_exact_numbers_complete_their_decimals(text: str, currency: str, minor_u
 def test_exact_numbers_are_not_rounded_either(text: str, currency: str) -> None:
     """A number with more decimals than its currency is refused."""
     assert list(read([(text, currency)], numbers=True).problems) == [0]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40))
+@example([2**62] * 40)
+@example([-(2**62)] * 40)
+def test_a_sum_beyond_64_bits_is_exact(amounts: list[int]) -> None:
+    """What a file declares of itself is compared with a sum of any size."""
+    assert exact_sum(np.array(amounts, dtype=np.int64)) == sum(amounts)

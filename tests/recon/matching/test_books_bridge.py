@@ -1,6 +1,6 @@
 from typing import Any
 
-from recon.matching.books_bridge import FILE, IDENTICAL, SHARED_NUMBER, books_of
+from recon.matching.books_bridge import FILE, IDENTICAL, PAID_OUT, SHARED_NUMBER, books_of
 
 
 def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any) -> None:
@@ -9,3 +9,12 @@ def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any)
     case.entry(entry_id="F", amount=300).entry(entry_id="F", amount=40)
 
     assert books_of(case.sources()) == {"EUR": {FILE: 1340, IDENTICAL: -500, SHARED_NUMBER: -340}}
+
+
+def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
+    """A payout that somebody told of is compared, so it is a step; another is not."""
+    case.payout(request_id="P1", amount=700)
+    case.entry("payout", entry_id="E", order_no="", reference_no="P1", amount=700)
+    case.entry("payout", entry_id="F", order_no="", reference_no="theirs", amount=40)
+
+    assert books_of(case.sources()) == {"EUR": {PAID_OUT: -700}}

@@ -20,6 +20,14 @@ def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:
     }
 
 
+def test_orders_without_a_number_are_counted_too(case: Any) -> None:
+    """Only numbers that stand twice are looked at, and blank ones are such."""
+    case.order(order_no="").order(order_no="").order(order_no="A", account_id="2")
+    case.order(order_no="A", account_id="3")
+
+    assert bridge_of(case.sources())[SourceKind.ORDERS] == {SET_ASIDE: -1}
+
+
 def test_steps_before_the_comparison_are_kept(case: Any) -> None:
     """What became of the rows on their way stands beside what the comparison set aside."""
     steps = {SourceKind.ORDERS: {OTHER_ACCOUNTS: -42}}

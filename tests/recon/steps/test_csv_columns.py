@@ -16,6 +16,7 @@ from recon.steps import csv_columns
 from recon.steps.csv_columns import csv_of
 
 COLUMNS = ("order_no", "exposure", "currency", "age_days", "due_at", "reason")
+SEVERAL = ("order_amount", "gateway_amount", "ledger_amount")
 NAMES = st.text(st.sampled_from(list("ab,\"\n é;'=")), max_size=6)
 AMOUNTS = st.none() | st.integers(-(10**15), 10**15)
 FIRST, LAST = datetime(2020, 1, 1), datetime(2030, 1, 1)  # noqa: DTZ001 - the zone is drawn
@@ -58,6 +59,40 @@ def written(rows: list[tuple[Any, ...]]) -> str:
 def test_the_bytes_are_those_of_the_writer(rows: list[tuple[Any, ...]]) -> None:
     """Quotes, commas, line feeds, blanks, decimals of each currency and a leading minus."""
     assert csv_of(frame_of(rows), columns=COLUMNS) == written(rows)
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["EUR", "JPY", "KWD"]),
+            *[st.none() | st.integers(-1, 1)] * len(SEVERAL),
+        ),
+        max_size=4,
+    )
+)
+def test_columns_of_equal_amounts_do_not_share_their_blanks(rows: list[tuple[Any, ...]]) -> None:
+    """Amounts that stand in several columns are written once: 0 is never a blank, nor one a 0."""
+    names = ("currency", *SEVERAL)
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    kinds = ("str", *["Int64"] * len(SEVERAL))
+    frame = pd.DataFrame(
+        {
+            name: pd.Series(cells, dtype=kind)
+            for name, cells, kind in zip(names, columns, kinds, strict=True)
+        }
+    )
+    lines = [",".join(names)] + [
+        ",".join(
+            [
+                currency,
+                *("" if a is None else format_minor_units(a, currency=currency) for a in amounts),
+            ]
+        )
+        for currency, *amounts in rows
+    ]
+
+    assert csv_of(frame, columns=names) == "".join(f"{line}\n" for line in lines)
 
 
 def test_blocks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
