@@ -23,6 +23,7 @@ from prefect.logging.loggers import PrefectLogAdapter
 from recon.cluster import Workers
 from recon.errors import Defect, ReconError, StoreLockedError
 from recon.model import StepSummary
+from recon.privacy.shown_text import for_people
 
 if TYPE_CHECKING:
     from recon.steps.environment import Environment
@@ -101,7 +102,7 @@ def say(sentence: str) -> None:
     except MissingContextError:
         run_log = logging.getLogger("recon")
     if isinstance(run_log, PrefectLogAdapter | logging.Logger):
-        run_log.getChild(NIGHT_LOG).info(sentence)
+        run_log.getChild(NIGHT_LOG).info(for_people(sentence))
 
 
 def worth_another_try(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:

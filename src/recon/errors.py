@@ -24,11 +24,17 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     └── Defect                     an invariant of ours does not hold: a bug
 """
 
+from recon.privacy.shown_text import for_people
+
 
 class ReconError(Exception):
     """Something went wrong that the caller must deal with."""
 
     exit_code: int = 1
+
+    def __init__(self, sentence: str = "") -> None:
+        # It goes to terminals, logs, tables and Prefect: whatever it quotes is masked here.
+        super().__init__(for_people(sentence))
 
 
 class UsageError(ReconError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from pythonjsonlogger.json import JsonFormatter
 
 from recon.errors import ConfigurationError
+from recon.privacy.shown_text import for_people
 
 LOG_VARIABLE = "RECON_LOG_FILE"
 LOGGER = "recon.night"
@@ -53,7 +54,9 @@ def open_log(variables: Mapping[str, str]) -> None:
 def note(sentence: str, *, fields: Mapping[str, object]) -> None:
     """One line, where a log is open."""
     known = {name: fields[name] for name in FIELDS if name in fields}
-    logging.getLogger(LOGGER).info("%s", sentence[:SENTENCE_CHARACTERS_MAX], extra=known)
+    logging.getLogger(LOGGER).info(
+        "%s", for_people(sentence)[:SENTENCE_CHARACTERS_MAX], extra=known
+    )
 
 
 class _Lines(WatchedFileHandler):

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from recon.privacy.shown_text import for_people
+
 RESOLUTIONS = (
     "Order corrected",
     "Ledger corrected",
@@ -67,6 +69,10 @@ class Refusal:
     """Such as `Breaks!Y12`."""
     value: str
     reason: str
+
+    def __post_init__(self) -> None:
+        """Mask what stands there: a cell may hold anything."""
+        object.__setattr__(self, "value", for_people(self.value))
 
 
 @dataclass(frozen=True, slots=True)

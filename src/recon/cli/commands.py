@@ -33,10 +33,12 @@ from recon.cli import (
     upkeep,
 )
 from recon.cli.endings import INTERRUPTED, ending_of
-from recon.cli.speaking import complain, say
+from recon.cli.speaking import complain, say, speak_any_name
+from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import keep_strangers_out
 
 DEBUG_OPTION = "--debug"
+FREE_TEXT_OPTIONS = frozenset({"--reason", "--skip", "--opening"})
 
 app = typer.Typer(
     name="recon",
@@ -139,10 +141,12 @@ def _recon(
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
     keep_strangers_out()
+    speak_any_name()
     words = sys.argv[1:] if words is None else list(words)
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]
     try:
+        _refuse_cards(words)
         code = _exit_code_of(words)
         nights.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
@@ -152,6 +156,21 @@ def main(words: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED.exit_code:
         complain(INTERRUPTED.sentence)
     return code
+
+
+def _refuse_cards(words: Sequence[str]) -> None:
+    """A reason is kept for ever and shown to many: no card number may stand in one.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    from recon.errors import UsageError
+
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        option, equals, value = word.partition("=")
+        if option in FREE_TEXT_OPTIONS and holds_card(value if equals else following):
+            msg = f"{option} holds a card number; say it without the number: nothing was done"
+            raise UsageError(msg)
 
 
 def _exit_code_of(words: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ import traceback
 from dataclasses import dataclass
 
 from recon.errors import ReconError
+from recon.privacy.shown_text import for_people
 
 UNEXPECTED_EXIT_CODE = 1
 
@@ -53,4 +54,4 @@ def _kept(error: BaseException) -> str:
 
 
 def _full_text(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).rstrip()
+    return for_people("".join(traceback.format_exception(error)).rstrip())

@@ -8,10 +8,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 
 import typer
 
+from recon.privacy.shown_text import for_people
+
 Tell = Callable[[str], None]
+
+
+def speak_any_name() -> None:
+    """Let no name of a file end a command: what a terminal cannot take is written by its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def say(sentence: str) -> None:
@@ -21,12 +31,12 @@ def say(sentence: str) -> None:
 
 def complain(sentence: str) -> None:
     """Why a command could not do its work."""
-    typer.echo(sentence, err=True)
+    typer.echo(for_people(sentence), err=True)
 
 
 def tell_plainly(sentence: str) -> None:
     """One step of long work, as a line."""
-    typer.echo(sentence, err=True)
+    typer.echo(for_people(sentence), err=True)
 
 
 @contextmanager
@@ -58,7 +68,7 @@ def telling(steps: Sequence[str]) -> Iterator[Tell]:
         waiting = iter(steps[1:])
 
         def tell(sentence: str) -> None:
-            console.print(sentence)
+            console.print(for_people(sentence))
             progress.update(bar, advance=1, description=next(waiting, "done"))
 
         yield tell

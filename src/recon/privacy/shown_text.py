@@ -55,6 +55,11 @@ def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
     return f"{shown[:characters_max]}… ({len(text)} characters)"
 
 
+def for_people(text: str) -> str:
+    """A sentence, or some lines, as it may go to people, logs and tables: masked, printable."""
+    return "\n".join(map(printable, masked(text).split("\n")))
+
+
 def printable(text: str) -> str:
     r"""The text with what cannot be printed as its number: `\xe9` a byte, `\u202e` another."""
     if text.isprintable():

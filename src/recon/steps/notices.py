@@ -17,6 +17,7 @@ from recon.keys import key_of_file
 from recon.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 from recon.model import ALARMS, Mode
 from recon.notices import STOPPED, Notice
+from recon.privacy.shown_text import for_people
 from recon.settings import Settings
 from recon.steps.environment import Environment
 from recon.steps.night_end import NightEnd, end_of
@@ -213,7 +214,9 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
         lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
     lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
     title = f"{end.kind if end else STOPPED}: {place}, {run.business_date}"
-    return Message(title, "\n".join(lines), attachment=workbook if notice.attach else None)
+    return Message(
+        title, for_people("\n".join(lines)), attachment=workbook if notice.attach else None
+    )
 
 
 def _ended_in_words(end: NightEnd) -> list[str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from recon.errors import SourceUnreadableError
+from recon.privacy.card_numbers import holds_card
+from recon.privacy.shown_text import scrubbed
 from recon.resolutions import (
     WHOLE_CAUSE,
     WRITE_OFF,
@@ -174,6 +176,10 @@ def _problem(row: ReturnedRow, *, kept: KeptAnswer | None, today: date) -> Refus
         return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", told)
     if answer.resolution and not answer.owner:
         return Refusal(row.cells["Owner"], "", "a resolution needs an owner")
+    for title, text in (("Comment", answer.comment), ("Owner", answer.owner)):
+        if holds_card(text):
+            why = "looks like a card number, which does not belong here: say it without"
+            return Refusal(row.cells[title], scrubbed(text), why)
     needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
     if needs_words and not answer.comment:
         told = f"{answer.resolution!r} needs a comment that says why"

@@ -10,6 +10,7 @@ import resource
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from recon.errors import ReconError
 from recon.model import StepSummary
 from recon.night_log import note
 from recon.privacy.own_files import make_folder, write_result
+from recon.privacy.shown_text import for_people
 from recon.steps.environment import Environment
 from recon.store import runs
 from recon.store.runs import Run
@@ -45,6 +47,9 @@ def measured(
     summary, failed = None, ""
     try:
         summary = do()
+        # It goes to terminals, logs and Prefect, and may quote what came from outside.
+        if (sentence := for_people(summary.sentence)) != summary.sentence:
+            summary = replace(summary, sentence=sentence)
     except BaseException as error:
         failed = type(error).__name__
         raise

@@ -48,6 +48,7 @@ class Returned:
         return self.path
 
 
+CARD = "4929-7801-6452-3877"
 PEOPLE = """
 [approvers.jo]
 name = "Jo Hill"
@@ -172,6 +173,8 @@ def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> Non
         ("Comment", "x" * 501, "longer than 500"),
         ("Comment", '=HYPERLINK("x")', "a formula"),
         ("Answers so far", "none", "was changed"),
+        ("Comment", f"paid by {CARD}", "looks like a card number"),
+        ("Resolution", f"Sorted {CARD}", "not in the list"),
     ],
 )
 def test_a_cell_that_is_no_answer_is_refused_by_name(
@@ -187,6 +190,7 @@ def test_a_cell_that_is_no_answer_is_refused_by_name(
     assert len(done.taken) == 1
     assert said in done.refusals[0].reason
     assert done.refusals[0].cell.startswith("Breaks!")
+    assert CARD not in f"{done.refusals}{sentence_of(done)}"
 
 
 def test_a_resolution_without_an_owner_is_refused(desk: Any, workbook: Path) -> None:

@@ -87,3 +87,11 @@ def test_peak_memory_is_that_of_the_stage(merchant: Any) -> None:
 
     first, second = (one["peak_rss_bytes"] for one in _metrics(merchant)["stages"])
     assert first - second > 150 * 2**20
+
+
+def test_what_a_step_says_is_masked_once_for_every_sink(merchant: Any) -> None:
+    """The command line, the log of nights, the figures and Prefect get the sentence from here."""
+    quoted = StepSummary("ingest", "order 4929-7801-6452-3877 of caf\udce9.csv")
+    with merchant.environment() as environment:
+        done = stages.measured("ingest", lambda: quoted, run_id="none", environment=environment)
+    assert done.sentence == "order 4929-78**-****-3877 of caf\\xe9.csv"
