@@ -53,7 +53,7 @@ def approve(  # noqa: PLR0917 - the fields of a form
     with sentences_only("approve"), opened_environment() as environment:
         from recon.errors import UsageError
         from recon.steps import approve as approvals
-        from recon.steps.identity import identify
+        from recon.steps.at_desk import say as say_at_desk
 
         if decision is Decision.SHOW:
             found = approvals.waiting(environment)
@@ -61,19 +61,19 @@ def approve(  # noqa: PLR0917 - the fields of a form
         if not list_digest or not name:
             msg = "name the digest of the list and who you are"
             raise UsageError(msg)
-        person = identify(name, code=code, environment=environment)
+        wanted = approvals.waiting(environment).wanted
         if decision is Decision.APPROVE:
-            wanted, complete = approvals.approve(
-                list_digest, person=person, environment=environment
-            )
+            body: dict[str, Any] = {"list": list_digest}
+            done = say_at_desk("approve", body, who=(name, code), environment=environment)
+            complete = done["complete"]
             told = "Approved by two people" if complete else "Waits for a second person"
             return _ended(wanted, told=told, name="Approved" if complete else "Noted")
-        wanted = approvals.waiting(environment).wanted
         if wanted.digest != list_digest:
             msg = f"the list is {wanted.digest} now; look at it before you reject it"
             raise UsageError(msg)
         ids = [item.instruction_id for item in wanted.items]
-        approvals.reject(ids, person=person, reason=reason, environment=environment)
+        body = {"instruction_ids": ids, "reason": reason}
+        say_at_desk("reject", body, who=(name, code), environment=environment)
         return _ended(wanted, told="Rejected", name="Rejected")
 
 

@@ -43,15 +43,15 @@ def import_resolutions(
     with sentences_only("import-resolutions"):
         from recon.cli.workbooks import form
         from recon.steps import resolutions
-        from recon.steps.identity import identify
+        from recon.steps.at_desk import IMPORT, file_body, import_of
+        from recon.steps.at_desk import say as say_at_desk
         from reports.import_workbook import write_import
 
         with opened_environment() as environment:
             path = returned_path(workbook, settings=environment.settings)
-            person = identify(answered_by, code=code, environment=environment)
-            done = resolutions.import_resolutions(
-                path, person=person, form=form(), environment=environment
-            )
+            who, read = (answered_by, code), file_body(path)
+            reply = say_at_desk(IMPORT, read, who=who, environment=environment, form=form())
+            done = import_of(reply)
         sentence = resolutions.sentence_of(done)
         say(sentence)
         if not done.repeated:

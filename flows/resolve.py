@@ -64,8 +64,8 @@ def resolve(  # noqa: PLR0917 - the fields of a form
     """
     with sentences_only("resolve"), opened_environment() as environment:
         from recon.errors import UsageError
-        from recon.steps import people, verdicts
-        from recon.steps.identity import identify
+        from recon.steps import people
+        from recon.steps.at_desk import say as say_at_desk
 
         if verdict is Word.SHOW:
             found = people.undecided(environment)
@@ -73,16 +73,12 @@ def resolve(  # noqa: PLR0917 - the fields of a form
         if not instruction or not name:
             msg = "name the instruction and who you are"
             raise UsageError(msg)
-        item, is_decided = verdicts.resolve(
-            instruction,
-            said=verdict.value,
-            evidence=evidence,
-            message=message,
-            person=identify(name, code=code, environment=environment),
-            environment=environment,
+        body = {"instruction_id": instruction, "verdict": verdict.value, "evidence": evidence}
+        done = say_at_desk(
+            "resolve", {**body, "message": message}, who=(name, code), environment=environment
         )
-        what = f"{item.kind} of order {item.order_no} ({instruction}): {verdict}"
-        if is_decided:
+        what = f"{done['what']} ({instruction}): {verdict}"
+        if done["decided"]:
             return _ended(
                 people.undecided(environment), sentence=f"Decided: {what}.", name="Decided"
             )

@@ -72,12 +72,13 @@ def _signed(
     who: tuple[str, SecretStr | None],
     environment: "Environment",
 ) -> State[Any]:
-    from recon.steps.identity import identify
-    from recon.steps.sign_off import answers_of, sign
+    from recon.steps.at_desk import night_of
+    from recon.steps.at_desk import say as say_at_desk
+    from recon.steps.sign_off import answers_of
     from reports.signed_copy import write_signed_copy
 
-    person = identify(who[0], code=who[1], environment=environment)
-    night = sign(run_id, role=sign_as.value, person=person, environment=environment)
+    body = {"run_id": run_id, "role": sign_as.value}
+    night = night_of(say_at_desk("sign-off", body, who=who, environment=environment))
     copy = write_signed_copy(
         Path(night.workbook),
         signatures=night.signed,

@@ -26,6 +26,7 @@ from pydantic import SecretStr
 from scripted_gateway import LATE, PlayedGateway, Script
 from sqlalchemy import Connection
 
+from recon.desk.held_keys import SANDBOX_KEYS
 from recon.errors import ReconError, StoreError
 from recon.gateway_adapter.money import GatewayOfMoney
 from recon.keys import SignKeys
@@ -240,6 +241,7 @@ class World:
         self.store.reach = self.reach
         try:
             yield Environment(
+                desk=SANDBOX_KEYS,
                 settings=self.settings,
                 store=self.store,
                 clock=self.clock,

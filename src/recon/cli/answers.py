@@ -1,12 +1,11 @@
 """`recon import-resolutions`: the answers that finance wrote into a workbook, taken in."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recon.cli.people import As, Code, person_of
+from recon.cli.people import As, Code, said
 from recon.cli.speaking import complain, say
 
 REFUSALS_SHOWN_MAX = 10
@@ -26,14 +25,10 @@ def import_resolutions(
     """
     from recon.cli.workbooks import form
     from recon.steps import resolutions
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.at_desk import IMPORT, file_body, import_of
     from reports.import_workbook import write_import
 
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        done = resolutions.import_resolutions(
-            workbook, person=person, form=form(), environment=environment
-        )
+    done = import_of(said(IMPORT, file_body(workbook), name=name, code=code, form=form()))
     say(resolutions.sentence_of(done))
     for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:
         complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")

@@ -12,6 +12,7 @@ import typer
 from recon.cli import (
     answers,
     demo,
+    desk,
     difference,
     files,
     gateway,
@@ -77,6 +78,7 @@ app.command("nights")(nights.nights)
 app.command("index")(people.index)
 app.add_typer(approvers, name="approver")
 approvers.command("enrol")(people.enrol)
+app.add_typer(desk.desk, name="desk")
 app.command("stop-sending")(sending.stop_sending)
 app.command("allow-sending")(sending.allow_sending)
 app.command("set-aside")(upkeep.set_aside)

@@ -145,7 +145,7 @@ def _place(merchant: str, account: str) -> tuple[Any, bool]:
     """The account at the gateway, and whether that is on this machine."""
     from recon.gateway_adapter.account import gateway_account
     from recon.settings import load_settings
-    from recon.steps.by_hand import is_on_this_machine
+    from recon.steps.environment import is_on_this_machine
 
     settings = load_settings(os.environ)
     place = gateway_account(settings, merchant_id=merchant, account_id=account)

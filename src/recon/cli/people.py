@@ -6,11 +6,11 @@ A code is read from --code or asked for without an echo; it is never printed, st
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.cli.speaking import say
+from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recon.settlement.approval import ApprovalList
     from recon.settlement.instruction import Instruction
     from recon.steps.environment import Environment
-    from recon.steps.identity import Person
+    from recon.steps.resolutions import Form
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
 Code = Annotated[
@@ -48,18 +48,17 @@ def approve(
     Two different people say yes to the same list. Nothing is sent now: the next night does.
     """
     from recon.steps.approve import Narrowing
-    from recon.steps.approve import approve as say_yes
-    from recon.steps.environment import environment_of, system_clock
 
-    only = Narrowing(merchant, account, tuple(instruction or ()))
-    with environment_of(os.environ, clock=system_clock) as environment:
-        if not wanted:
-            _show(environment, only)
-            return
-        person = person_of(name, code=code, environment=environment)
-        approved, complete = say_yes(wanted, person=person, environment=environment, only=only)
-    count = len(approved.items)
-    if complete:
+    if not wanted:
+        from recon.steps.environment import environment_of, system_clock
+
+        with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+            _show(environment, Narrowing(merchant, account, tuple(instruction or ())))
+        return
+    body = {"list": wanted, "merchant_id": merchant, "account_id": account}
+    done = said("approve", {**body, "instruction_ids": instruction or []}, name=name, code=code)
+    count = done["count"]
+    if done["complete"]:
         say(f"Approved: {count} instructions go with the next night.")
     else:
         say(f"Noted: {count} instructions wait for a second person, who says the same list.")
@@ -73,13 +72,9 @@ def reject(
     code: Code = "",
 ) -> None:
     """Take back instructions that wait for approval; they are never sent."""
-    from recon.steps.approve import reject as say_no
-    from recon.steps.environment import environment_of, system_clock
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        count = say_no(instruction, person=person, reason=reason, environment=environment)
-    say(f"Rejected: {count} instructions will not be sent.")
+    body = {"instruction_ids": instruction, "reason": reason}
+    done = said("reject", body, name=name, code=code)
+    say(f"Rejected: {done['count']} instructions will not be sent.")
 
 
 def resolve(
@@ -94,21 +89,13 @@ def resolve(
     code: Code = "",
 ) -> None:
     """Decide a doubt that evidence cannot decide; a second person must say the same."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.verdicts import resolve as decide
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        found, decided = decide(
-            instruction,
-            said=verdict,
-            evidence=evidence,
-            message=message,
-            person=person,
-            environment=environment,
-        )
-    what = f"{found.kind} of order {found.order_no}"
-    say(f"Decided: {what}, {verdict}." if decided else f"Noted: {what} waits for a second person.")
+    body = {"instruction_id": instruction, "verdict": verdict, "evidence": evidence}
+    done = said("resolve", {**body, "message": message}, name=name, code=code)
+    what = done["what"]
+    if done["decided"]:
+        say(f"Decided: {what}, {verdict}.")
+    else:
+        say(f"Noted: {what} waits for a second person.")
 
 
 def release(
@@ -119,13 +106,8 @@ def release(
     code: Code = "",
 ) -> None:
     """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.verdicts import release as lift
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        lifted = lift(run, reason=reason, person=person, environment=environment)
-    say("Released." if lifted else "Noted: a second person must release it, too.")
+    done = said("release", {"run_id": run, "reason": reason}, name=name, code=code)
+    say("Released." if done["complete"] else "Noted: a second person must release it, too.")
 
 
 def agree_write_off(
@@ -135,13 +117,8 @@ def agree_write_off(
     code: Code = "",
 ) -> None:
     """Agree, as the second person, to a write-off that came back in a workbook."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.verdicts import agree_write_off as agree
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        break_id = agree(answer, person=person, environment=environment)
-    say(f"Agreed: break {break_id} may be written off.")
+    done = said("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
+    say(f"Agreed: break {done['break_id']} may be written off.")
 
 
 def sign_off(
@@ -157,12 +134,12 @@ def sign_off(
     """
     from recon.cli.nights import line_of
     from recon.cli.workbooks import signed_copy
+    from recon.steps.at_desk import night_of
     from recon.steps.environment import environment_of, system_clock
-    from recon.steps.sign_off import answers_of, sign
+    from recon.steps.sign_off import answers_of
 
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        night = sign(run, role=role, person=person, environment=environment)
+    night = night_of(said("sign-off", {"run_id": run, "role": role}, name=name, code=code))
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         zone = environment.settings.rules.calendar.timezone
         answers = answers_of(night, environment=environment)
     say(line_of(night))
@@ -180,7 +157,7 @@ def index(
     from recon.steps.night_index import index_of
 
     day = date_of(business_date)
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")
 
@@ -203,25 +180,31 @@ def enrol(
     )
 
 
-def person_of(name: str, *, code: str, environment: "Environment") -> "Person":
-    """The person who speaks; asks for the code when one is needed and a terminal is there."""
-    from recon.steps.identity import identify
+def said(
+    act: str, body: "Mapping[str, Any]", *, name: str, code: str, form: "Form | None" = None
+) -> "dict[str, Any]":
+    """Say something at the desk; what it replies, after telling what it has to tell the person."""
+    from recon.errors import UsageError
+    from recon.steps.at_desk import say as say_at_desk
+    from recon.steps.environment import environment_of, system_clock
 
-    return identify(
-        name, code=code_of(name, code=code, environment=environment), environment=environment
-    )
+    if not name:
+        msg = "say who you are (--as)"
+        raise UsageError(msg)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        who = (name, code_of(name, code=code, environment=environment))
+        reply = say_at_desk(act, body, who=who, environment=environment, form=form)
+    if reply["before"]:
+        complain(f"{reply['before']}: if that was not you, tell whoever runs this installation.")
+    return reply
 
 
 def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr | None":
     """The code of whoever speaks; asked for when one is needed and a terminal is there."""
     from pydantic import SecretStr
 
-    from recon.errors import UsageError
     from recon.steps.identity import key_of
 
-    if not name:
-        msg = "say who you are (--as)"
-        raise UsageError(msg)
     declared = environment.settings.approvers.get(key_of(name, environment=environment))
     needs = declared and (declared.code_secret_env or declared.code_secret_file)
     if needs and not code and sys.stdin.isatty():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.people import As, Code, person_of
+from recon.cli.people import As, Code, said
 from recon.cli.speaking import say
 
 rejected_rows = typer.Typer(
@@ -40,10 +40,5 @@ def dismiss(
     code: Code = "",
 ) -> None:
     """Decide that a row stands for no order: the next night judges the payment without it."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.rejected_rows import dismiss_row
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        found = dismiss_row(row, person=person, why=reason, environment=environment)
-    say(f"Noted: {found.source} line {found.line} stands for no order from the next night on.")
+    done = said("dismiss", {"row": str(row), "reason": reason}, name=name, code=code)
+    say(f"Noted: {done['source']} line {done['line']} stands for no order from the next night on.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.people import As, Code, person_of
+from recon.cli.people import As, Code, said
 from recon.cli.speaking import say
 
 Name = Annotated[str, typer.Option("--as", help="Who does it.")]
@@ -24,13 +24,8 @@ def stop_sending(*, name: Name, reason: Reason) -> None:
 
 def allow_sending(*, name: As, reason: Reason, code: Code = "") -> None:
     """Let money be sent again, from the next night on; two people do."""
-    from recon.steps import sending
-    from recon.steps.environment import environment_of, system_clock
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        allowed = sending.allow_sending(person=person, reason=reason, environment=environment)
-    if allowed:
+    done = said("allow-sending", {"reason": reason}, name=name, code=code)
+    if done["complete"]:
         say("Money may be sent again; the next night sends what waits.")
     else:
         say("Noted: a second person must allow it, too. Sending is still stopped.")

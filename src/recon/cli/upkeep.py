@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.people import As, Code, person_of
+from recon.cli.people import As, Code, said
 from recon.cli.speaking import say
 
 DOCTOR_FAILED_EXIT_CODE = 2
@@ -82,12 +82,7 @@ def accept_restore(
 
     Everything that was not sent yet then waits for people: it may have been sent after the backup.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.restore import accept_restore as accept
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        waiting = accept(person=person, reason=reason, environment=environment)
+    waiting = said("accept-restore", {"reason": reason}, name=name, code=code)["waiting"]
     if waiting is None:
         say("Noted: a second person must accept it, too. Nothing is sent until then.")
     else:
@@ -105,13 +100,9 @@ def set_aside(
 
     Nothing is sent by it. What its batch left in flight is in doubt and is asked about.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.set_aside import set_file_aside
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        person = person_of(name, code=code, environment=environment)
-        kept = set_file_aside(file, person=person, reason=reason, environment=environment)
-    if kept is None:
+    body = {"file": str(file.resolve()), "reason": reason}
+    kept = said("set-aside", body, name=name, code=code)["kept"]
+    if not kept:
         say("Noted: a second person must set it aside, too. Nights stop until then.")
     else:
         say(f"Set aside: {kept}. Start the night again.")

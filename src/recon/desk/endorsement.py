@@ -39,6 +39,9 @@ TERMS_TAG = b"recon terms v1\n"
 KEY_ID_CHARACTERS = 16
 DOCUMENT_CHARACTERS_MAX = 64 * 1024 * 1024
 """Of one document: a list of half a million instructions."""
+FILLED_IN = ("transaction_id", "payment_amount")
+"""Terms that a claim fills in from the gateway's answer: the payment, where nobody named it, and
+its own amount, which stands beside the amount that moves."""
 PEOPLE_MIN = 2
 """Different people whose words let money go."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -144,20 +147,23 @@ def row_problem(
     """Why two people's approval does not cover a row with these terms; "" when it does.
 
     Two different people, an approver the later of them, must have approved one and the same list
-    that has this row with exactly these terms.
+    that has this row with exactly these terms. A later rejection ends every earlier approval.
 
     Args:
         instruction_id: the row.
-        terms: what it would send.
+        terms: what it would send, as people saw it; `is_filled_in` compares it with what leaves.
         endorsements: those that were opened; of other kinds and lists may be among them.
         must_be_proven: whether only words count that a one-time code proved.
         at: the instant at which they must still hold; None asks only whether they were given.
     """
     digest = terms_digest(terms)
+    about = [one for one in endorsements if instruction_id in one.items]
+    # Whoever rejected it later took every earlier yes back.
+    no = max((one.sequence for one in about if one.kind is Kind.REJECTION), default=0)
     words = [
         one
-        for one in endorsements
-        if one.kind is Kind.APPROVAL and one.items.get(instruction_id) == digest
+        for one in about
+        if one.kind is Kind.APPROVAL and one.sequence > no and one.items[instruction_id] == digest
     ]
     if at is not None:
         words = [one for one in words if one.valid_until >= instant(at)]
@@ -166,6 +172,13 @@ def row_problem(
         lists.setdefault(word.subject, []).append(word)
     problems = [words_problem(one, must_be_proven=must_be_proven) for one in lists.values()]
     return min(problems, key=len, default="the desk endorsed it for nobody")
+
+
+def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int]) -> bool:
+    """Whether terms are those that people saw, but for the payment where nobody had named it."""
+    may = set(FILLED_IN) - ({"transaction_id"} if seen.get("transaction_id") else set())
+    names = {*seen, *now} - may
+    return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
 def words_problem(

@@ -7,17 +7,19 @@ that moves real money each word needs a current one-time code.
 from typing import Any
 
 from recon.business_date import Grace
+from recon.desk.endorsement import Kind
 from recon.errors import UsageError
+from recon.steps.endorsed import Said, note_endorsed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, is_same, refuse_unproven
 from recon.store import agreement_rows
 from recon.store.agreement_rows import FirstWord
+from recon.store.endorsement_rows import override
 
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 10
 REASON_CHARACTERS_MAX = 300
 
-ALLOW_SENDING = "allow sending"
 ACCEPT_RESTORE = "accept restore"
 SET_ASIDE = "set file aside"
 
@@ -56,9 +58,17 @@ def agreed(
         agreement_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
+    else:
+        _refuse_as_second(person, first=first, environment=environment)
+        agreement_rows.save_second(connection, first, reason=why, word=person.word)
+    note_endorsed(
+        connection,
+        Said(Kind.OVERRIDE, override(what, subject=subject), says={"reason": why}),
+        person=person,
+        environment=environment,
+    )
+    if first is None:
         return ""
-    _refuse_as_second(person, first=first, environment=environment)
-    agreement_rows.save_second(connection, first, reason=why, word=person.word)
     return f"{first.by.told} and {person.word.told}"
 
 

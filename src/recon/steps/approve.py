@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from recon.business_date import Grace
+from recon.desk.endorsement import Kind
 from recon.errors import UsageError
 from recon.model import InstructionState
 from recon.settlement.approval import (
@@ -22,6 +23,7 @@ from recon.settlement.approval import (
 )
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
+from recon.steps.endorsed import Said, note_endorsed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, key_of, refuse_unproven
 from recon.store import approval_rows, instruction_rows
@@ -84,14 +86,15 @@ def approve(
             wanted = _meant(connection, digest, only=only or Narrowing())
             refuse_changed(connection, wanted.items)
             _refuse(problem_of_first(person.declared))
-            calendar = environment.settings.rules.business_calendar
+            valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
             approval_rows.save_first(
                 connection,
                 digest,
                 instruction_ids=approval_rows.ids_of(wanted.items),
                 word=person.word,
-                valid_until=calendar.due_at(now, grace=VALID),
+                valid_until=valid_until,
             )
+            _note_yes(connection, wanted, (person, valid_until), environment=environment)
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
@@ -125,6 +128,7 @@ def _second(
         )
     )
     both = f"{first.by}, {person.word.told}"
+    _note_yes(connection, wanted, (person, first.valid_until), environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
@@ -134,6 +138,22 @@ def _second(
     events = [replace(event, data={**event.data, TERMS: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
     approval_rows.save_second(connection, first, word=person.word)
+
+
+def _note_yes(
+    connection: Any,
+    wanted: ApprovalList,
+    who: tuple[Person, datetime],
+    *,
+    environment: Environment,
+) -> None:
+    """The desk's signature under one person's yes to exactly this list, and until when it holds."""
+    note_endorsed(
+        connection,
+        Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=who[1]),
+        person=who[0],
+        environment=environment,
+    )
 
 
 def reject(
@@ -150,6 +170,12 @@ def reject(
     told = f"rejected by {person.word.told}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
         items = [_waiting_one(connection, wanted) for wanted in instruction_ids]
+        note_endorsed(
+            connection,
+            Said(Kind.REJECTION, list_of(items).digest, items=items),
+            person=person,
+            environment=environment,
+        )
         values = {"hold": "", "message": told}
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items

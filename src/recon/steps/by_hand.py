@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from recon.errors import (
     AmountError,
@@ -26,14 +25,12 @@ from recon.gateway_adapter.queries import KeyAnswers, ask
 from recon.model import Answer, InstructionKind, InstructionState, Mode
 from recon.money import parse_minor_units
 from recon.privacy.own_files import make_folder
-from recon.privacy.this_machine import is_loopback
-from recon.settings import Settings
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.baselines import PaymentOf, payment_reader, payments_by_order
 from recon.steps.contradictions import note_refund_numbers
-from recon.steps.environment import Environment
+from recon.steps.environment import Environment, is_on_this_machine
 from recon.steps.identity import key_of
 from recon.steps.restore import restored_since
 from recon.steps.sending import sending_allowance, sending_stopped
@@ -80,11 +77,6 @@ class HandResult:
     instruction_id: str
     message: str
     refund_reference_id: str = ""
-
-
-def is_on_this_machine(settings: Settings) -> bool:
-    """Whether the gateway is on a loopback address, as the sandbox is."""
-    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
 
 
 def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:

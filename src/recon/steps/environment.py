@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from recon.cluster import IN_PROCESS, Workers
 from recon.dask_workers import workers_of
+from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.ledger import refuse_wrong_mapping
 from recon.model import Clock
 from recon.night_log import open_log
 from recon.order_file import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.privacy.this_machine import is_loopback
 from recon.settings import Settings, load_settings
 from recon.store.engine import Store, open_store
 from recon.store.head_file import HeadFile
@@ -53,6 +56,8 @@ class Environment:
     """Lets time pass."""
     workers: Workers = IN_PROCESS
     """Who does what can be done in parts."""
+    desk: HeldKeys = NO_KEYS
+    """The desk's keys as this process has them."""
 
 
 @contextmanager
@@ -62,16 +67,18 @@ def environment_of(
     clock: Clock,
     randomness: random.Random | None = None,
     workers: Workers | None = None,
+    signs: bool = True,
 ) -> Iterator[Environment]:
     """Open what the variables describe; closed again at the end of the block.
 
     `workers` are those of a caller who keeps them; without them the configured ones are used.
+    `signs` says whether this process needs the gateway's sign key; the desk does not.
 
     Raises:
         ConfigurationError: a variable or file is missing or wrong.
         StoreError: the database cannot be used, or has tables of another version.
     """
-    settings = load_settings(variables)
+    settings = load_settings(variables, signs=signs)
     refuse_wrong_files(settings)
     open_log(variables)
     chance = randomness or random.SystemRandom()
@@ -92,7 +99,13 @@ def environment_of(
             variables=variables,
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
             workers=workers,
+            desk=held_keys(variables, is_sandbox=is_on_this_machine(settings)),
         )
+
+
+def is_on_this_machine(settings: Settings) -> bool:
+    """Whether the gateway is on a loopback address, as the sandbox is."""
+    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
 
 
 def outside_heads(settings: Settings) -> OutsideHeads:

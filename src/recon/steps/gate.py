@@ -5,9 +5,11 @@ from typing import Any
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
 from recon.steps.arrivals import WHOLE_FILE
+from recon.steps.endorsed import endorsed
 from recon.steps.environment import Environment
 from recon.steps.restore import resolve_pending, restored_since
 from recon.store import answers, bound_rows, history, ledger_rows, proofs, runs
+from recon.store.endorsement_rows import Endorsed
 from recon.store.runs import Run
 from recon.store.verified_head import NOTHING, keep_verified, verified
 
@@ -17,6 +19,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     foreign = restored_since(run, environment=environment)
     if not foreign:
         resolve_pending(run, environment=environment)
+    words = endorsed(environment)
     with environment.store.reading() as connection:
         asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
         totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
@@ -25,10 +28,19 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             connection,
             merchant_id=run.merchant_id,
             account_id=run.account_id,
+            is_endorsed=lambda it: not words.release_problem(connection, it),
         )
+        problem = problem or _unendorsed(connection, words, environment=environment)
         unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return gates.judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
+    )
+
+
+def _unendorsed(connection: Any, words: Endorsed, *, environment: Environment) -> str:
+    """An approval, or the end of a stop, for which the desk never signed."""
+    return words.start_problem(connection) or next(
+        words.row_problems(connection, at=environment.clock()), ""
     )
 
 

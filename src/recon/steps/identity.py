@@ -1,13 +1,16 @@
 """Who is it? A declared person, proven by a current one-time code where a secret is named.
 
-A code counts once, also within its thirty seconds; after some wrong ones the person waits. Secrets
-come from the environment or a file of mode 0600 and are never stored, printed or logged.
+A code counts once, also within its thirty seconds; after some wrong ones whoever gave them waits,
+and nobody else. Secrets come from the environment or a file of mode 0600 and are never stored,
+printed or logged.
 """
 
 import hmac
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from urllib.parse import urlsplit
+from datetime import datetime, timedelta
+from typing import Any
 
 import pyotp
 from pydantic import SecretStr
@@ -15,8 +18,7 @@ from pydantic import SecretStr
 from recon.approvers import Approver, person_key
 from recon.errors import ConfigurationError, UsageError
 from recon.keys import key_of_file
-from recon.privacy.this_machine import is_loopback
-from recon.steps.environment import Environment
+from recon.steps.environment import Environment, is_on_this_machine
 from recon.store import approval_rows
 from recon.store.approval_rows import Word
 
@@ -24,7 +26,10 @@ CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
 """A code of the step before or after still counts: clocks differ."""
 WRONG_CODES_MAX = 5
-WRONG_CODES_WITHIN = timedelta(minutes=15)
+"""Of one person from one login; after that each try waits, longer and longer."""
+WRONG_CODES_WITHIN = timedelta(hours=1)
+WAIT_FIRST = timedelta(minutes=1)
+WAIT_MAX = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,16 @@ class Person:
     short: str
     declared: Approver
     word: Word
+    before: str = ""
+    """What wrong codes were given in this name since they last spoke; "" for none."""
 
 
-def identify(short: str, *, code: SecretStr | None, environment: Environment) -> Person:
+def identify(
+    short: str, *, code: SecretStr | None, environment: Environment, origin: str = ""
+) -> Person:
     """The declared person behind a name, authenticated where a secret is configured.
+
+    `origin` is whose login gave the code, as the socket tells it; "" is this process's own.
 
     Raises:
         UsageError: nobody of that name, no code or a wrong, used or late one, or too many wrong
@@ -52,11 +63,13 @@ def identify(short: str, *, code: SecretStr | None, environment: Environment) ->
         raise UsageError(msg)
     short = known_as
     secret = _secret_of(declared, short=short, environment=environment)
+    before = ""
     if secret is not None:
         _refuse_shared(secret, short=short, environment=environment)
-        _check_code(short, secret=secret, code=code, environment=environment)
+        who = (short, origin or own_login())
+        before = _check_code(who, secret=secret, code=code, environment=environment)
     word = Word(declared.name, authenticated=secret is not None, at=environment.clock())
-    return Person(short, declared, word)
+    return Person(short, declared, word, before)
 
 
 def speaker(name: str, *, code: SecretStr | None, environment: Environment) -> str:
@@ -101,7 +114,7 @@ def refuse_unproven(person: Person, *, environment: Environment) -> None:
 
 def plays_on_this_machine(environment: Environment) -> bool:
     """Whether the gateway is on a loopback address, as the sandbox is."""
-    return is_loopback(urlsplit(environment.settings.gateway_base_url).hostname or "")
+    return is_on_this_machine(environment.settings)
 
 
 def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
@@ -144,32 +157,62 @@ def _bare(secret: SecretStr) -> bytes:
 
 
 def _check_code(
-    short: str, *, secret: SecretStr, code: SecretStr | None, environment: Environment
-) -> None:
-    now = environment.clock()
-    with environment.store.reading() as connection:
-        wrong = approval_rows.wrong_codes_since(connection, short, since=now - WRONG_CODES_WITHIN)
-    if wrong >= WRONG_CODES_MAX:
-        minutes = int(WRONG_CODES_WITHIN.total_seconds() // 60)
-        msg = f"{short} gave {wrong} wrong codes within {minutes} minutes: wait, then try again"
-        raise UsageError(msg)
+    who: tuple[str, str], *, secret: SecretStr, code: SecretStr | None, environment: Environment
+) -> str:
+    """Take a right code once; what wrong ones were given in this name before, in words."""
+    short, origin = who
     if code is None:
         msg = f"{short} proves to be {short} with the current one-time code (--code)"
         raise UsageError(msg)
+    now = environment.clock()
     step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
-    # Its own transaction: a wrong code must stay noted although the call fails.
+    problem = before = ""
+    # One transaction counts, judges and notes: tries at the same time are counted one by one. It is
+    # kept although the call fails.
     with environment.store.writing() as connection:
-        if step is None:
-            approval_rows.note_wrong_code(connection, short, at=now)
-            fresh = False
+        wrong = approval_rows.wrong_codes(
+            connection, short, origin=origin, since=now - WRONG_CODES_WITHIN
+        )
+        if wrong and (until := waits_until(wrong)) > now:
+            problem = (
+                f"{len(wrong)} wrong codes for {short} came from here ({origin}): wait, then try "
+                f"again at {until:%H:%M:%S} UTC; {short} may speak from elsewhere meanwhile"
+            )
+        elif step is None:
+            approval_rows.note_wrong_code(connection, short, origin=origin, at=now)
+            problem = f"the code of {short} is not right; nothing was changed"
         else:
-            fresh = approval_rows.use_code(connection, short, time_step=step, at=now)
-    if step is None:
-        msg = f"the code of {short} is not right; nothing was changed"
-        raise UsageError(msg)
-    if not fresh:
-        msg = f"the code of {short} was used before; wait for the next one"
-        raise UsageError(msg)
+            before = _told_before(connection, short)
+            if not approval_rows.use_code(connection, short, time_step=step, at=now):
+                problem = f"the code of {short} was used before; wait for the next one"
+    if problem:
+        raise UsageError(problem)
+    return before
+
+
+def waits_until(wrong: Sequence[datetime]) -> datetime:
+    """When the next try counts, after wrong codes at these instants, oldest first.
+
+    Some are free; each further one doubles the wait, up to `WAIT_MAX`.
+    """
+    beyond = len(wrong) - WRONG_CODES_MAX
+    if beyond < 0:
+        return wrong[-1]
+    return wrong[-1] + min(WAIT_FIRST * (1 << beyond), WAIT_MAX)
+
+
+def _told_before(connection: Any, short: str) -> str:
+    """What was tried in somebody's name since they last spoke, so that they hear of it."""
+    tried = approval_rows.wrong_since_last_word(connection, short)
+    return "; ".join(
+        f"{count} wrong codes were given in your name ({origin or 'an earlier release'})"
+        for origin, count in sorted(tried.items())
+    )
+
+
+def own_login() -> str:
+    """Whose login on this machine this process runs under."""
+    return f"login {os.geteuid()}"
 
 
 def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:

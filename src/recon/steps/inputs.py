@@ -23,6 +23,7 @@ from recon.model import GatewayState, Quarantined, Reject, SourceFile
 from recon.rules import Rules
 from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.arrived_rows import Extract, order_steps, with_arrived
+from recon.steps.endorsed import endorsed
 from recon.steps.environment import Environment
 from recon.steps.keep_ledger import unread_files
 from recon.steps.query import previous_night
@@ -50,6 +51,7 @@ from recon.store import (
     rules_rows,
     runs,
 )
+from recon.store.endorsement_rows import Endorsed
 from recon.store.input_rows import Inputs
 from recon.store.runs import Run
 
@@ -75,11 +77,11 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             settlement=_has_settlement(run, environment=environment),
             last_reject_end=quarantine_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
-            agreed_write_offs=_agreed_write_offs(connection, run),
+            agreed_write_offs=_agreed_write_offs(connection, run, words=endorsed(environment)),
         )
 
 
-def _agreed_write_offs(connection: Any, run: Run) -> AgreedWriteOffs:
+def _agreed_write_offs(connection: Any, run: Run, *, words: Endorsed) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.first_write_offs(connection, run)
     if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
@@ -90,7 +92,14 @@ def _agreed_write_offs(connection: Any, run: Run) -> AgreedWriteOffs:
         columns = (found[name].tolist() for name in ("entry_id", "currency", "amount"))
         entries = {entry: (money, amount) for entry, money, amount in zip(*columns, strict=True)}
     agreed = resolution_rows.agreed_write_offs(connection, (run.merchant_id, run.account_id))
-    return AgreedWriteOffs(agreed, entries)
+    return AgreedWriteOffs(
+        {
+            break_id: money
+            for break_id, money in agreed.items()
+            if not words.write_off_problem(connection, break_id, money=money)
+        },
+        entries,
+    )
 
 
 def _has_settlement(run: Run, *, environment: Environment) -> bool:

@@ -107,7 +107,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     with environment.store.reading() as connection:
         newest = runs.newest_live(connection, **place)
         finished = runs.last_finished(connection, **place)
-        unproven = runs.not_proven(connection, **place)
+        unproven = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
     rules, now = environment.settings.rules, environment.clock()
     end, stands_still = None, ""
     if newest and newest.status == "finished":

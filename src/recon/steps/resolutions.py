@@ -26,7 +26,8 @@ from recon.resolutions import (
     Taken,
 )
 from recon.steps.environment import Environment
-from recon.steps.identity import Person
+from recon.steps.identity import Person, refuse_unproven
+from recon.steps.verdicts import note_write_off
 from recon.store import resolution_rows, results, runs
 from recon.store.frames import rows_of
 from recon.store.resolution_rows import NewAnswer
@@ -64,6 +65,7 @@ def import_resolutions(
         SourceUnreadableError: not a workbook of ours, of another database, of a run that was
             replaced since, or one whose rows were added or lost; nothing was taken.
     """
+    refuse_unproven(person, environment=environment)
     returned = form.read(path)
     run_id = returned.facts.get("run_id", "")
     brought = Import(returned.name, returned.sha256, run_id, person.word.by)
@@ -76,6 +78,11 @@ def import_resolutions(
         done, answers = _judge(returned, night=night, brought=brought, today=today)
         done = replace(done, altered=tuple(form.altered(returned.rows, night.breaks)))
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
+        written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
+        for break_id, money in written_off.items():
+            note_write_off(
+                connection, break_id, money=money, person=person, environment=environment
+            )
     return done
 
 

@@ -12,11 +12,12 @@ from recon.settlement.allowance import TWO_PEOPLE, RuleAllowance, SendingAllowan
 from recon.settlement.gate import Gate
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER
-from recon.steps.agreement import ALLOW_SENDING, REASON_CHARACTERS_MAX, agreed
+from recon.steps.agreement import REASON_CHARACTERS_MAX, agreed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person
 from recon.steps.restore import by_people_only
 from recon.store import sending_rows
+from recon.store.endorsement_rows import ALLOW_SENDING
 from recon.store.runs import Run
 from recon.store.sending_rows import Stopped
 

@@ -120,6 +120,7 @@ def journal_of(run: Run, *, environment: Environment) -> StoredJournal:
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         ids_unique=account.instructions.are_unique,
+        desk=environment.desk,
     )
 
 

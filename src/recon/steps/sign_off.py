@@ -12,11 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recon.desk.endorsement import Kind
 from recon.errors import UsageError
 from recon.model import Severity, Verdict
 from recon.resolutions import KeptAnswer
+from recon.steps.endorsed import Said, note_endorsed
 from recon.steps.environment import Environment
-from recon.steps.identity import Person, is_same
+from recon.steps.identity import Person, is_same, refuse_unproven
 from recon.steps.predecessor import (
     BEFORE_OPENING,
     MISSING,
@@ -79,12 +81,23 @@ def sign(run_id: str, *, role: str, person: Person, environment: Environment) ->
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         signed = _run_of(connection, run_id)
         _refuse_person(connection, signed, role=role, person=person, environment=environment)
         _refuse_night(connection, signed)
         sign_off_rows.save(
             connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
+        )
+        note_endorsed(
+            connection,
+            Said(
+                Kind.SIGN_OFF,
+                run_id,
+                says={"role": role, "workbook_sha256": signed.workbook_sha256},
+            ),
+            person=person,
+            environment=environment,
         )
         return _night_of(connection, signed, today=environment.clock().date())
 

@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from recon.desk.endorsement import Kind
 from recon.errors import UsageError
 from recon.model import InstructionState, Verdict
 from recon.settlement.approval import beyond_limit
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import quarantine, ripe_at
+from recon.steps.endorsed import Said, note_endorsed
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, is_same, refuse_unproven
 from recon.steps.told_messages import named_message
 from recon.store import (
     approval_rows,
     case_rows,
+    endorsement_rows,
     evidence_rows,
     instruction_rows,
     resolution_rows,
@@ -73,11 +76,14 @@ def resolve(
         named = message and named_message(connection, found, digest=message)
         seen = "; ".join(filter(None, (named, evidence.strip())))
         first = approval_rows.open_verdict(connection, instruction_id)
+        if first is not None and first["verdict"] == said:
+            _refuse_same(person, first=first["given_by"], environment=environment)
+        word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
+        note_endorsed(connection, word, person=person, environment=environment)
         if first is None or first["verdict"] != said:
             given = {"said": said, "evidence": seen}
             approval_rows.save_verdict(connection, instruction_id, **given, word=person.word)
             return found, False
-        _refuse_same(person, first=first["given_by"], environment=environment)
         told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
         at = person.word.at
         if has_case:
@@ -164,6 +170,12 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
             _refuse_same(person, first=said["first_by"], environment=environment)
             _refuse_reviewer(person)
         approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
+        note_endorsed(
+            connection,
+            Said(Kind.RELEASE, run_id, says={"reason": reason.strip()}),
+            person=person,
+            environment=environment,
+        )
     return said is not None
 
 
@@ -188,7 +200,36 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
         _refuse_reviewer(person)
         _refuse_beyond_limit(connection, waiting[answer_id], person=person)
         resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
+        money = resolution_rows.write_off_of(connection, answer_id)
+        note_write_off(
+            connection,
+            str(waiting[answer_id]["break_id"]),
+            money=money,
+            person=person,
+            environment=environment,
+        )
     return str(waiting[answer_id]["break_id"])
+
+
+def note_write_off(
+    connection: Any,
+    break_id: str,
+    *,
+    money: tuple[str, int] | None,
+    person: Person,
+    environment: Environment,
+) -> None:
+    """The desk's signature under one person's word that this much of a break is written off."""
+    note_endorsed(
+        connection,
+        Said(
+            Kind.WRITE_OFF,
+            break_id,
+            says={} if money is None else endorsement_rows.money_said(money),
+        ),
+        person=person,
+        environment=environment,
+    )
 
 
 def _refuse_beyond_limit(connection: Any, answer: Mapping[str, Any], *, person: Person) -> None:

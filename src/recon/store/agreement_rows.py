@@ -33,6 +33,16 @@ def open_words(connection: Connection) -> list[FirstWord]:
     return [_first_of(row) for row in rows]
 
 
+def complete(connection: Connection) -> list[tuple[str, str]]:
+    """What two people agreed to, and about what; oldest first."""
+    found = connection.execute(
+        select(agreement.c.what, agreement.c.subject)
+        .where(agreement.c.state == COMPLETE)
+        .order_by(agreement.c.agreement_id)
+    )
+    return [(row.what, row.subject) for row in found]
+
+
 def open_word(connection: Connection, what: str, *, subject: str) -> FirstWord | None:
     """The first word about one thing, if it stands."""
     words = open_words(connection)

@@ -192,6 +192,16 @@ def close_verdict(connection: Connection, verdict_id: int) -> None:
     )
 
 
+def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
+    """Instruction and verdict of every decision that two people agreed to, oldest first."""
+    found = connection.execute(
+        select(verdict.c.instruction_id, verdict.c.verdict)
+        .where(verdict.c.state == AGREED)
+        .order_by(verdict.c.verdict_id)
+    )
+    return [(row.instruction_id, row.verdict) for row in found]
+
+
 def release_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
     """What was said about lifting a run's hold."""
     row = connection.execute(select(release).where(release.c.run_id == run_id)).mappings().first()
@@ -237,19 +247,36 @@ def use_code(connection: Connection, person: str, *, time_step: int, at: datetim
     return True
 
 
-def note_wrong_code(connection: Connection, person: str, *, at: datetime) -> None:
-    """Remember a wrong code, with its event."""
-    connection.execute(insert(wrong_code).values(person=person, at=at))
-    append(connection, [Event("person", person, "wrong code", {})], at=at)
+def note_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
+    """Remember a wrong code and whose login gave it, with its event."""
+    connection.execute(insert(wrong_code).values(person=person, origin=origin, at=at))
+    append(connection, [Event("person", person, "wrong code", {"origin": origin})], at=at)
 
 
-def wrong_codes_since(connection: Connection, person: str, *, since: datetime) -> int:
-    """How many wrong codes a person gave."""
-    return int(
-        connection.execute(
-            select(func.count()).where(wrong_code.c.person == person, wrong_code.c.at >= since)
-        ).scalar_one()
+def wrong_codes(
+    connection: Connection, person: str, *, origin: str, since: datetime
+) -> list[datetime]:
+    """When wrong codes for a person came from one login, oldest first."""
+    found = connection.execute(
+        select(wrong_code.c.at)
+        .where(
+            wrong_code.c.person == person,
+            wrong_code.c.origin == origin,
+            wrong_code.c.at >= since,
+        )
+        .order_by(wrong_code.c.at)
     )
+    return list(found.scalars())
+
+
+def wrong_since_last_word(connection: Connection, person: str) -> dict[str, int]:
+    """Login -> how many wrong codes came from it since a right one of that person."""
+    last = select(func.max(used_code.c.used_at)).where(used_code.c.person == person)
+    since = connection.execute(last).scalar_one()
+    query = select(wrong_code.c.origin, func.count()).where(wrong_code.c.person == person)
+    if since is not None:
+        query = query.where(wrong_code.c.at > since)
+    return dict(connection.execute(query.group_by(wrong_code.c.origin)).tuples().all())
 
 
 def ids_of(items: Iterable[Any]) -> list[str]:

@@ -117,7 +117,7 @@ class HeadFile:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The open file, which nobody else writes meanwhile."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o660)
         try:
             _lock(descriptor)
             yield descriptor

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.errors import Defect, NightHeldError
 from recon.model import InstructionState, Outcome
 from recon.settlement.instruction import FOLLOWS, Instruction
@@ -29,6 +30,7 @@ from recon.store.batch_rows import (
     state_of,
 )
 from recon.store.bound_rows import refuse_changed_rows
+from recon.store.endorsement_rows import Endorsed
 from recon.store.engine import Store
 from recon.store.history import CLAIMED, Event, append
 from recon.store.last_look import left_out
@@ -58,9 +60,15 @@ class StoredJournal:
         merchant_id: str,
         account_id: str,
         ids_unique: bool = False,
+        desk: HeldKeys = NO_KEYS,
     ) -> None:
-        """The journal of a run; `ids_unique` is what the merchant declares of request ids."""
+        """The journal of a run.
+
+        `ids_unique` is what the merchant declares of request ids; without the public key of the
+        `desk` nothing that people approved is ever claimed.
+        """
         self._store = store
+        self._endorsed = Endorsed(desk)
         self._ids_unique = ids_unique
         self._run_id = run_id
         self._merchant_id = merchant_id
@@ -87,7 +95,11 @@ class StoredJournal:
     def halted(self) -> str:
         """Why nothing more may be sent; "" when money may move and this run still has its place."""
         with self._store.reading() as connection:
-            return str(sending_rows.stopped(connection) or "") or self._lost_place(connection)
+            return (
+                str(sending_rows.stopped(connection) or "")
+                or self._endorsed.start_problem(connection)
+                or self._lost_place(connection)
+            )
 
     def _lost_place(self, connection: Connection) -> str:
         """A run that was taken over, or whose lock the server dropped, must not send."""
@@ -106,7 +118,8 @@ class StoredJournal:
 
         Raises:
             NightHeldError: this run lost its place since it last looked; nothing was claimed.
-            GateClosedError: a row is not what the history bound; nothing was claimed.
+            GateClosedError: a row is not what the history bound, or not what people agreed to as
+                far as the desk's signature shows; nothing was claimed.
         """
         with self._store.writing() as connection:
             # Whoever takes over closes this run in a transaction before or after this one.
@@ -115,6 +128,8 @@ class StoredJournal:
             if told := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
                 return told
             refuse_changed_rows(connection, prepared.rows)
+            ids = [row.instruction.instruction_id for row in prepared.rows]
+            self._endorsed.refuse_rows(connection, ids)
             save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]

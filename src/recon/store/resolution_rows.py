@@ -122,6 +122,12 @@ def agreed_write_offs(
     return {row.break_id: (row.currency, row.exposure) for row in found}
 
 
+def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, int]]]:
+    """Break, currency and minor units of every write-off that two people agreed to."""
+    found = connection.execute(_WRITTEN_OFF.where(break_answer.c.agreed_by != ""))
+    return sorted((row.break_id, (row.currency, row.exposure)) for row in found)
+
+
 def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
     """Currency and minor units that an answer would write off; None when its break is not kept."""
     found = connection.execute(
@@ -137,6 +143,12 @@ def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, in
     for row in connection.execute(query):
         sums[row.currency] = sums.get(row.currency, 0) + row.exposure
     return dict(sorted(sums.items()))
+
+
+def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, tuple[str, int]]:
+    """Break id -> currency and minor units of each write-off of one returned workbook."""
+    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
+    return {row.break_id: (row.currency, row.exposure) for row in connection.execute(query)}
 
 
 def importers(connection: Connection, run_id: str) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -352,14 +352,24 @@ def newest_of_accounts(connection: Connection) -> list[Run]:
     return [_run_of(row) for _, row in sorted(newest.items())]
 
 
-def not_proven(connection: Connection, *, merchant_id: str, account_id: str) -> tuple[str, ...]:
-    """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds."""
+def not_proven(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    account_id: str,
+    is_endorsed: Callable[[str], bool] = bool,
+) -> tuple[str, ...]:
+    """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
+
+    `is_endorsed` says of a released run whether the desk knows of it; without it all are believed.
+    """
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     free = released(connection)
     return tuple(
         date
         for date, night in sorted(nights.items())
-        if night.verdict == Verdict.NOT_PROVEN.value and night.run_id not in free
+        if night.verdict == Verdict.NOT_PROVEN.value
+        and not (night.run_id in free and is_endorsed(night.run_id))
     )
 
 

@@ -70,6 +70,16 @@ def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
     }
 
 
+def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
+    """Every name under every workbook, by run."""
+    run_ids = connection.execute(select(sign_off.c.run_id).distinct()).scalars().all()
+    return [
+        (run_id, signature)
+        for run_id in sorted(run_ids)
+        for signature in signatures(connection, run_id).values()
+    ]
+
+
 def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
     """Live runs of whole nights from `first` to `last`, oldest start first."""
     names = NightRun.__dataclass_fields__

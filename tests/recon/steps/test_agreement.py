@@ -7,6 +7,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
+from recon.desk.key_files import make_keys
 from recon.errors import UsageError
 from recon.steps.agreement import SET_ASIDE, agreed, waiting_words
 from recon.steps.environment import Environment
@@ -106,9 +107,11 @@ def test_an_override_says_why(environment: Environment, reason: str) -> None:
 def test_towards_a_live_gateway_a_word_needs_a_code(merchant: Any) -> None:
     """A name alone ends no stop of real money; a current code does."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    make_keys(key := merchant.folder / "desk.key", public=merchant.folder / "desk.pub")
     merchant.variables |= {
         "CODE_ANNA": ANNA,
         "CODE_BEN": BEN,
+        "RECON_DESK_KEY_FILE": str(key),
         "RECON_GATEWAY_BASE_URL": "https://gateway.example",
     }
     with merchant.environment() as environment:

@@ -1,4 +1,6 @@
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyotp
@@ -6,7 +8,13 @@ import pytest
 from pydantic import SecretStr
 
 from recon.errors import ConfigurationError, UsageError
-from recon.steps.identity import identify, plays_on_this_machine
+from recon.steps.identity import (
+    WAIT_MAX,
+    WRONG_CODES_MAX,
+    identify,
+    plays_on_this_machine,
+    waits_until,
+)
 
 SECRET = pyotp.random_base32()
 
@@ -86,3 +94,45 @@ def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
         person = identify("anna", code=code_of(merchant), environment=environment)
 
     assert person.word.authenticated
+
+
+def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
+    """Sixty guesses at once are five: each is counted in the transaction that judges it."""
+    declare(merchant)
+    with merchant.environment() as environment:
+
+        def guess(number: int) -> str:
+            try:
+                identify("anna", code=SecretStr(f"{number:06}"), environment=environment)
+            except UsageError as error:
+                return str(error)
+            return "right"
+
+        with ThreadPoolExecutor(60) as pool:
+            told = list(pool.map(guess, range(60)))
+
+    assert sum("is not right" in one for one in told) == WRONG_CODES_MAX
+    assert sum("wait, then try again" in one for one in told) == 60 - WRONG_CODES_MAX
+
+
+def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant: Any) -> None:
+    """The wait is that of the login that guessed; the person speaks from theirs and hears of it."""
+    declare(merchant)
+    with merchant.environment() as environment:
+        for _ in range(WRONG_CODES_MAX):
+            with pytest.raises(UsageError, match="not right"):
+                identify("anna", code=SecretStr("1"), environment=environment, origin="login 7")
+        with pytest.raises(UsageError, match=r"came from here \(login 7\)"):
+            identify("anna", code=code_of(merchant), environment=environment, origin="login 7")
+        person = identify("anna", code=code_of(merchant), environment=environment, origin="login 8")
+
+    assert person.before == "5 wrong codes were given in your name (login 7)"
+
+
+def test_each_further_wrong_code_waits_longer() -> None:
+    """One minute, then twice as long each time, never more than the longest."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    waits = [waits_until([at] * count) - at for count in range(1, 12)]
+
+    assert waits[:8] == [timedelta(minutes=m) for m in (0, 0, 0, 0, 1, 2, 4, 8)]
+    assert set(waits[8:]) == {WAIT_MAX}

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from recon.store import approval_rows
 from recon.store.approval_rows import Word
@@ -66,11 +67,14 @@ def test_wrong_codes_are_counted_within_their_time(store: Store) -> None:
     """Old mistakes are forgotten."""
     with store.writing() as connection:
         for minutes in (0, 10, 20):
-            approval_rows.note_wrong_code(connection, "anna", at=NOW + timedelta(minutes=minutes))
+            at = NOW + timedelta(minutes=minutes)
+            approval_rows.note_wrong_code(connection, "anna", origin="login 1", at=at)
         since = NOW + timedelta(minutes=5)
 
-        assert approval_rows.wrong_codes_since(connection, "anna", since=since) == 2
-        assert approval_rows.wrong_codes_since(connection, "ben", since=since) == 0
+        wrong = partial(approval_rows.wrong_codes, connection, origin="login 1", since=since)
+        assert len(wrong("anna")) == 2
+        assert wrong("ben") == []
+        assert approval_rows.wrong_codes(connection, "anna", origin="login 2", since=since) == []
 
 
 def test_a_release_needs_its_second_person(store: Store) -> None:

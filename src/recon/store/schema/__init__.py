@@ -8,6 +8,7 @@ from recon.store.schema.agreements import agreement
 from recon.store.schema.answers import observation, query_key
 from recon.store.schema.approvals import approval, release, used_code, verdict, wrong_code
 from recon.store.schema.cases import contradiction
+from recon.store.schema.endorsements import endorsement
 from recon.store.schema.evidence import doubt_clock, refund_search
 from recon.store.schema.inputs import break_end, instruction_version, rules_version, run_input
 from recon.store.schema.journals import exported_journal
@@ -34,6 +35,7 @@ __all__ = [
     "control_total",
     "doubt_clock",
     "dry_batch",
+    "endorsement",
     "exported_journal",
     "history",
     "instruction",

@@ -73,4 +73,5 @@ wrong_code = Table(
     Column("wrong_id", Integer, primary_key=True),
     id_column("person"),
     at_column("at", nullable=False),
+    text_column("origin", 100),  # whose login on this machine gave it
 )

@@ -1,0 +1,68 @@
+"""`recon desk`: the process that people decide at, and its keys."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recon.cli.speaking import say
+
+desk = typer.Typer(help="The desk for people.", no_args_is_help=True)
+
+
+@desk.callback()
+def _desk() -> None:
+    """The desk for people: it proves who speaks and signs what they agree to."""
+
+
+@desk.command("init")
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where the two key files go; the desk's own.")],
+) -> None:
+    """Make the desk's key: the private half for the desk alone, the public one for every night."""
+    from recon.desk.endorsement import key_id
+    from recon.desk.held_keys import PRIVATE, PUBLIC
+    from recon.desk.key_files import make_keys
+
+    private, public = folder / "desk.key", folder / "desk.pub"
+    made = make_keys(private, public=public)
+    say(f"Made the desk's key {key_id(made)}.")
+    say(f"For the desk alone: {PRIVATE}={private} (mode 0600; keep a copy where only you can)")
+    say(f"For nights and everybody who checks: {PUBLIC}={public}")
+
+
+@desk.command("serve")
+def serve(
+    socket: Annotated[
+        Path | None, typer.Argument(help="Where it listens; else RECON_DESK_SOCKET.")
+    ] = None,
+) -> None:
+    """Hear people until it is ended: commands and forms bring their words to its socket."""
+    from recon.cli.workbooks import form
+    from recon.desk.held_keys import PRIVATE, SOCKET
+    from recon.desk.server import serve_until_ended
+    from recon.errors import ConfigurationError
+    from recon.steps.at_desk import hear
+    from recon.steps.endorsed import note_beginning
+    from recon.steps.environment import environment_of, system_clock
+
+    path = socket or Path(os.environ.get(SOCKET, ""))
+    if not path.name:
+        msg = f"say where the desk listens: recon desk serve SOCKET, or set {SOCKET}"
+        raise ConfigurationError(msg)
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        if environment.desk.private is None:
+            msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
+            raise ConfigurationError(msg)
+        with environment.store.writing() as connection:
+            note_beginning(connection, environment=environment)
+        serve_until_ended(
+            path,
+            hear=lambda act, body, origin: hear(
+                act, body, origin=origin, environment=environment, form=form()
+            ),
+            ready=lambda at: say(
+                f"The desk hears people at {at}; its key is {environment.desk.name}."
+            ),
+        )

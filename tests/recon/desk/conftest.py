@@ -1,0 +1,39 @@
+"""A desk in a process of its own that echoes what it hears."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ECHO = """
+import sys
+from pathlib import Path
+from recon.desk.server import serve_until_ended
+from recon.errors import GateClosedError
+
+def hear(act, body, origin):
+    if act == "closed":
+        raise GateClosedError("the gate is closed")
+    if act == "broken":
+        raise RuntimeError("card 4111111111111111")
+    return {"act": act, "body": body, "origin": origin}
+
+serve_until_ended(Path(sys.argv[1]), hear=hear, ready=lambda at: print(at, flush=True))
+"""
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Iterator[Path]:
+    """Its socket."""
+    path = tmp_path / "desk.sock"
+    with subprocess.Popen(
+        [sys.executable, "-c", ECHO, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == str(path)
+        yield path
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
