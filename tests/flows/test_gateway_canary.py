@@ -19,11 +19,10 @@ from pydantic import SecretStr
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.gateway_client import Credentials
-from recon.model import End, InstructionState
+from recon.model import End
 from recon.sandbox import SandboxOptions, serving
-from recon.store import instruction_rows
-from recon.store.history import append
-from recon.store.journal import move
+from recon.steps.approve import approve, waiting
+from recon.steps.identity import identify
 from recon.store.migrate import upgrade
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_card_contract import card_payment
@@ -157,16 +156,25 @@ def write_file(path: Path, rows: Sequence[dict[str, str]]) -> None:
             writer.writerow({**common, "request_id": f"I-{number}", **row})
 
 
+PEOPLE = """
+[approvers.ann]
+name = "Ann Berg"
+limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
+[approvers.jo]
+name = "Jo Hill"
+limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
+"""
+
+
 def approve_all(merchant: Merchant) -> None:
-    """As the approval of two people leaves it."""
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        for (instruction_id,) in selected(
-            merchant, "SELECT instruction_id FROM instruction WHERE state = 'planned'"
-        ):
-            found = instruction_rows.of_id(connection, instruction_id)
-            values = {"hold": "", "approved_by": "Ann Berg and Jo Hill"}
-            event = move(connection, found, to=InstructionState.APPROVED, values=values)
-            append(connection, [event], at=environment.clock())
+    """Two people let go what waits."""
+    people = Path(merchant.variables["RECON_CONFIG_DIR"]) / "approvers.toml"
+    people.write_text(PEOPLE)
+    with merchant.environment() as environment:
+        for name in ("ann", "jo"):
+            person = identify(name, code=None, environment=environment)
+            digest = waiting(environment).wanted.digest
+            approve(digest, person=person, environment=environment)
 
 
 def selected(merchant: Merchant, query: str) -> list[Any]:
