@@ -237,9 +237,7 @@ def overlay(tables: Tables, *, over: Mapping[str, Any]) -> Tables:
 
 
 def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Settings:
-    """Settings from `RECON_*` variables and the files they point to.
-
-    `signs` says whether this process signs for the gateway; the desk does not and has no such key.
+    """Settings from `RECON_*` variables and the files they point to; the desk never `signs`.
 
     Raises:
         ConfigurationError: naming the variable, file and key that is missing or wrong.

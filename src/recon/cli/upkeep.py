@@ -32,18 +32,19 @@ def upgrade(
 
 
 def grants(
-    app: Annotated[str, typer.Option(help="The role of nights and of people's answers.")] = "",
+    app: Annotated[str, typer.Option(help="The role of nights.")] = "",
+    people: Annotated[str, typer.Option(help="The role of the desk, where people speak.")] = "",
     read: Annotated[str, typer.Option(help="The role of those who only look.")] = "",
     migrate: Annotated[str, typer.Option(help="The role that owns and changes tables.")] = "",
 ) -> None:
-    """Print the SQL that gives three PostgreSQL roles exactly the rights they need.
+    """Print the SQL that gives four PostgreSQL roles exactly the rights they need.
 
     The owner of the database reads it, then runs it (`recon db grants | psql ...`), after the first
     `recon db upgrade` and after each later one.
     """
     from recon.store.roles import Roles, statements
 
-    named = {"app": app, "read": read, "migrate": migrate}
+    named = {"app": app, "people": people, "read": read, "migrate": migrate}
     roles = Roles(**{role: name for role, name in named.items() if name})
     say("\n".join(statements(roles)))
 

@@ -17,6 +17,7 @@ from recon.model import Answer, Clock
 from recon.settings import AccountSettings, Settings, load_file_settings, load_settings
 from recon.steps import machine, settings_told
 from recon.steps.custody import custody_told
+from recon.steps.desk_told import desk_told
 from recon.steps.environment import (
     Environment,
     account_of,
@@ -82,6 +83,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     yield checked("replies", lambda: settings_told.replies_told(settings))
     yield checked("limits", lambda: settings_told.limits_told(settings))
     yield checked("approvers", lambda: settings_told.approvers_told(settings, variables=variables))
+    yield checked("desk", lambda: desk_told(settings, variables=variables))
     yield from _reached(settings, variables=variables)
     for key, account in sorted(settings.accounts.items()):
         yield from _account_checks(key, account, settings=settings, variables=variables)

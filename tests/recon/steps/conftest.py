@@ -287,7 +287,8 @@ def database_url(request: pytest.FixtureRequest) -> str:
         for statement in statements(Roles()):
             connection.execute(statement)
         if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'night'").fetchone():
-            connection.execute("CREATE ROLE night LOGIN IN ROLE recon_app")
+            # These tests play the people, too: one login is a member of both.
+            connection.execute("CREATE ROLE night LOGIN IN ROLE recon_app, recon_people")
     return make_url(url).set(username="night").render_as_string(hide_password=False)
 
 

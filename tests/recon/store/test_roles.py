@@ -16,7 +16,16 @@ from recon.errors import ConfigurationError, StoreError
 from recon.store import runs, schema
 from recon.store.engine import Store, open_store
 from recon.store.migrate import upgrade
-from recon.store.roles import CHANGING, COMPUTED, PRIVATE, Roles, statements
+from recon.store.roles import (
+    CHANGING,
+    COMPUTED,
+    DECIDED,
+    FOLLOWING,
+    PRIVATE,
+    SAID,
+    Roles,
+    statements,
+)
 
 pytestmark = pytest.mark.postgresql
 STORE = Path(schema.__file__).parents[1]
@@ -64,6 +73,38 @@ def test_a_night_changes_only_the_columns_it_must(server: psycopg.Connection, ta
     }
 
     assert refused == {column.name for column in table.columns} - set(may)
+
+
+def adding(table: Table) -> sql.Composed:
+    """A statement that adds no row."""
+    text = "INSERT INTO {table} SELECT * FROM {table} WHERE false"
+    return sql.SQL(text).format(table=sql.Identifier(table.name))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_only_the_desk_writes_what_people_say(server: psycopg.Connection, table: Table) -> None:
+    """The night adds nothing to the tables of words, the desk nothing to those of nights."""
+    by_people = (SAID | FOLLOWING).keys() - DECIDED
+
+    assert is_refused(server, "recon_app", adding(table)) is (table.name in SAID)
+    assert is_refused(server, "recon_people", adding(table)) is (table.name not in by_people)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_desk_changes_only_what_a_word_changes(
+    server: psycopg.Connection, table: Table
+) -> None:
+    """No amount, no outcome of a batch, no row of history; and it removes nothing."""
+    may = (SAID | FOLLOWING).get(table.name, "").split()
+    refused = {
+        column.name
+        for column in table.columns
+        if is_refused(server, "recon_people", update_of(table.name, column.name))
+    }
+    remove = sql.SQL("DELETE FROM {} WHERE false").format(sql.Identifier(table.name))
+
+    assert refused == {column.name for column in table.columns} - set(may)
+    assert is_refused(server, "recon_people", remove)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -157,7 +198,10 @@ def test_a_night_may_change_what_the_store_changes() -> None:
     """No word that a night or a person's answer writes later is refused by the database."""
     tables = {table.name for table in TABLES}
     written = {pair for path in STORE.glob("*.py") for pair in updates(path) if pair[0] in tables}
-    allowed = {(table, name) for table, names in CHANGING.items() for name in names.split()}
+    rights = (CHANGING, SAID, FOLLOWING)
+    allowed = {
+        (table, name) for one in rights for table, names in one.items() for name in names.split()
+    }
 
     assert written - allowed == set()
     assert len(written) > 25
