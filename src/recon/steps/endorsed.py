@@ -1,13 +1,14 @@
 """Where a person's word gets the desk's signature, in the transaction that notes the word."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SET_UP
 from recon.errors import UsageError
+from recon.gateway_adapter.money import Words, WordsOf
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
 from recon.steps.environment import Environment
@@ -87,6 +88,18 @@ def note_beginning(connection: Any, *, environment: Environment) -> None:
         nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
     )
     endorsement_rows.save(connection, endorse(word, key=key), word=word, at=now)
+
+
+def words_for_signer(environment: Environment) -> WordsOf:
+    """What a signing process is handed with a batch, so that it can check the rows by itself."""
+    known = endorsed(environment)
+
+    def words(instruction_ids: Sequence[str]) -> Words:
+        with environment.store.reading() as connection:
+            seen, signed = known.handed_on(connection, instruction_ids)
+        return Words(seen, [asdict(one) for one in signed])
+
+    return words
 
 
 def endorsed(environment: Environment) -> Endorsed:

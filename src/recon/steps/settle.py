@@ -33,6 +33,7 @@ from recon.steps.approve import lapse
 from recon.steps.baselines import payment_reader, payments_by_order
 from recon.steps.contradictions import note_contradictions, note_refund_numbers
 from recon.steps.ending import held_back
+from recon.steps.endorsed import words_for_signer
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.restore import note_head, noting_marks
@@ -77,7 +78,10 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         run = runs.get(connection, run_id)
     _refuse_unverified_live(run, environment=environment)
     gateway = GatewayOfMoney.of(
-        environment.settings, account=(run.merchant_id, run.account_id), clock=environment.clock
+        environment.settings,
+        account=(run.merchant_id, run.account_id),
+        clock=environment.clock,
+        words=words_for_signer(environment),
     )
     journal = journal_of(run, environment=environment)
     if run.mode is Mode.LIVE:

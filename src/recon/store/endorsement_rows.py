@@ -246,6 +246,21 @@ class Endorsed:
                         "stands behind it (`recon approve`)"
                     )
 
+    def handed_on(
+        self, connection: Connection, instruction_ids: Sequence[str]
+    ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
+        """For whoever checks some rows by itself: the terms that people saw, and their words."""
+        self._look(connection)
+        events = events_of(connection, instruction_ids)
+        seen = {
+            wanted: dict(yeses[-1][TERMS])
+            for wanted, told in events.items()
+            if (yeses := _yeses(told))
+        }
+        words = {one.sequence for it in instruction_ids for one in self._of_item.get(it, ())}
+        found = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
+        return seen, [Signed(row.document, row.signature, row.key_id) for row in found]
+
     def start_problem(self, connection: Connection) -> str:
         """Why money that was stopped may not be sent again, although the switch says so."""
         turns = connection.execute(_TURNS).all()
@@ -268,7 +283,7 @@ class Endorsed:
             return NO_KEY
         self._look(connection)
         # The table is compared with what the history binds; here is what people saw of it.
-        yeses = [one for one in told if one.get("approved_by") and TERMS in one]
+        yeses = _yeses(told)
         if not yeses:
             return "the history has no approval of it"
         terms = yeses[-1][TERMS]
@@ -332,6 +347,11 @@ class Endorsed:
 DOCUMENTS_AT_ONCE = 20
 """Documents that are in memory while they are opened."""
 NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
+
+
+def _yeses(told: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Events of one instruction that say who approved it and what they saw."""
+    return [one for one in told if one.get("approved_by") and TERMS in one]
 
 
 def override(what: str, *, subject: str) -> str:

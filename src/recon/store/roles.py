@@ -122,7 +122,7 @@ def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
         yield from _writing(table, roles.app, changing=CHANGING.get(table.name, ""))
     if table.name in COMPUTED:
         yield f"GRANT DELETE ON {table.name} TO {roles.app};"
-    by_people = SAID | FOLLOWING
+    by_people = {**SAID, **FOLLOWING}
     if table.name in by_people:
         adds = table.name not in DECIDED
         yield from _writing(table, roles.people, changing=by_people[table.name], adds=adds)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from sqlalchemy import insert, update
 
-from recon.desk.endorsement import Kind
+from recon.desk.endorsement import Kind, Signed, opened, row_problem
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
 from recon.desk.key_files import make_keys
 from recon.errors import ConfigurationError, GateClosedError, UsageError
@@ -18,7 +19,7 @@ from recon.settlement.terms import terms_of
 from recon.steps import night
 from recon.steps.agreement import waiting_words
 from recon.steps.approve import approve, reject, waiting
-from recon.steps.endorsed import Said, note_endorsed
+from recon.steps.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.environment import Environment
 from recon.steps.gate import gate_of
 from recon.steps.identity import identify
@@ -152,6 +153,23 @@ def test_what_the_desk_endorsed_goes(begun: Callable[[Any], Any], keyed: dict[st
 
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
     assert problems_of(merchant) == ""
+
+
+def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> None:
+    """Terms and words as a signing process gets them cover the row, by the public key alone."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.reading() as connection:
+            (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+        words = words_for_signer(environment)([item.instruction_id])
+    assert SANDBOX_KEYS.public is not None
+    found = [opened(Signed(**one), key=SANDBOX_KEYS.public) for one in words.endorsements]
+    terms = words.seen[item.instruction_id]
+    assert [one.person for one in found] == ["jo", "kim"]
+    check = partial(row_problem, item.instruction_id, endorsements=found, must_be_proven=False)
+    assert check(terms=terms) == ""
+    assert "for nobody" in check(terms={**terms, "amount": 200})
 
 
 def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:

@@ -84,7 +84,7 @@ def adding(table: Table) -> sql.Composed:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_only_the_desk_writes_what_people_say(server: psycopg.Connection, table: Table) -> None:
     """The night adds nothing to the tables of words, the desk nothing to those of nights."""
-    by_people = (SAID | FOLLOWING).keys() - DECIDED
+    by_people = {**SAID, **FOLLOWING}.keys() - DECIDED
 
     assert is_refused(server, "recon_app", adding(table)) is (table.name in SAID)
     assert is_refused(server, "recon_people", adding(table)) is (table.name not in by_people)
@@ -95,7 +95,7 @@ def test_the_desk_changes_only_what_a_word_changes(
     server: psycopg.Connection, table: Table
 ) -> None:
     """No amount, no outcome of a batch, no row of history; and it removes nothing."""
-    may = (SAID | FOLLOWING).get(table.name, "").split()
+    may = {**SAID, **FOLLOWING}.get(table.name, "").split()
     refused = {
         column.name
         for column in table.columns
