@@ -17,6 +17,7 @@ from recon.desk.asking import ask_desk
 from recon.desk.held_keys import SOCKET
 from recon.errors import SourceMissingError, UsageError
 from recon.keys import given
+from recon.privacy.own_files import for_owner
 from recon.resolutions import Import
 from recon.steps import (
     approve,
@@ -182,7 +183,8 @@ def _import(body: Body, person: Person, environment: Environment, *, form: Form 
         raise UsageError(msg) from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (name or "workbook.xlsx")
-        path.write_bytes(content)
+        with open(path, "wb", opener=for_owner) as file:
+            file.write(content)
         done = resolutions.import_resolutions(
             path, person=person, form=form, environment=environment
         )

@@ -51,20 +51,18 @@ def resolve(
 ) -> tuple[Instruction, bool]:
     """One person's verdict; the instruction, and whether it is decided now.
 
-    A final instruction that the gateway contradicts keeps its state: the verdict closes its case.
+    A final instruction that the gateway contradicts keeps its state: its case is closed.
 
     Args:
         instruction_id: Of the doubt or the case.
         said: A key of STATES.
         evidence: What the person saw and where.
-        message: First characters of a message of the gateway's, which is kept beside the evidence.
-        person: Who says it.
-        environment: Of the process.
+        message: First characters of a message of the gateway's, kept beside the evidence.
+        person, environment: Who says it, and where.
 
     Raises:
-        UsageError: no such verdict, no evidence, the instruction is not in doubt, it is too early
-            to say that nothing happened, the gateway told no such message of it, or the first
-            person says it again.
+        UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
+            happened, no such message, or the first person says it again.
     """
     _refuse_words(said, evidence=evidence)
     refuse_unproven(person, environment=environment)
@@ -73,16 +71,15 @@ def resolve(
         found, has_case = _undecided(connection, instruction_id)
         if not has_case and said == NOT_APPLIED:
             _refuse_early(connection, found, environment=environment)
-        named = message and named_message(connection, found, digest=message)
-        seen = "; ".join(filter(None, (named, evidence.strip())))
+        seen = _seen(connection, found, message=message, evidence=evidence)
         first = approval_rows.open_verdict(connection, instruction_id)
         if first is not None and first["verdict"] == said:
             _refuse_same(person, first=first["given_by"], environment=environment)
         word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
         note_endorsed(connection, word, person=person, environment=environment)
         if first is None or first["verdict"] != said:
-            given = {"said": said, "evidence": seen}
-            approval_rows.save_verdict(connection, instruction_id, **given, word=person.word)
+            given = {"said": said, "evidence": seen, "word": person.word}
+            approval_rows.save_verdict(connection, instruction_id, **given)
             return found, False
         told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
         at = person.word.at
@@ -104,6 +101,12 @@ def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]
         msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
         raise UsageError(msg)
     return found, has_case
+
+
+def _seen(connection: Any, found: Instruction, *, message: str, evidence: str) -> str:
+    """The message that somebody goes by, where they name one, and what they saw."""
+    named = message and named_message(connection, found, digest=message)
+    return "; ".join(filter(None, (named, evidence.strip())))
 
 
 def _refuse_words(said: str, *, evidence: str) -> None:
