@@ -58,7 +58,8 @@ def resolve(
         said: A key of STATES.
         evidence: What the person saw and where.
         message: First characters of a message of the gateway's, kept beside the evidence.
-        person, environment: Who says it, and where.
+        person: Who says it.
+        environment: Of the process.
 
     Raises:
         UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
