@@ -73,11 +73,8 @@ def resolve(
         if not has_case and said == NOT_APPLIED:
             _refuse_early(connection, found, environment=environment)
         seen = _seen(connection, found, message=message, evidence=evidence)
-        first = approval_rows.open_verdict(connection, instruction_id)
-        if first is not None and first["verdict"] == said:
-            _refuse_same(person, first=first["given_by"], environment=environment)
         word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
-        note_endorsed(connection, word, person=person, environment=environment)
+        first = _first_word(connection, word, person=person, environment=environment)
         if first is None or first["verdict"] != said:
             given = {"said": said, "evidence": seen, "word": person.word}
             approval_rows.save_verdict(connection, instruction_id, **given)
@@ -102,6 +99,17 @@ def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]
         msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
         raise UsageError(msg)
     return found, has_case
+
+
+def _first_word(
+    connection: Any, word: Said, *, person: Person, environment: Environment
+) -> dict[str, Any] | None:
+    """Who spoke first, if anybody did; this word is endorsed beside it."""
+    first = approval_rows.open_verdict(connection, word.subject)
+    if first is not None and first["verdict"] == word.says["verdict"]:
+        _refuse_same(person, first=first["given_by"], environment=environment)
+    note_endorsed(connection, word, person=person, environment=environment)
+    return first
 
 
 def _seen(connection: Any, found: Instruction, *, message: str, evidence: str) -> str:
