@@ -76,8 +76,9 @@ def resolve(
         word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
         first = _first_word(connection, word, person=person, environment=environment)
         if first is None or first["verdict"] != said:
-            given = {"said": said, "evidence": seen, "word": person.word}
-            approval_rows.save_verdict(connection, instruction_id, **given)
+            approval_rows.save_verdict(
+                connection, instruction_id, said=said, evidence=seen, word=person.word
+            )
             return found, False
         told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
         at = person.word.at
