@@ -13,7 +13,7 @@ from typing import Any
 from python_calamine import CalamineError, CalamineWorkbook
 
 from recon.errors import OutputError
-from recon.steps.report import CHECKS
+from recon.steps.sheets_proven import CHECKS
 from reports.highlight import CHECK
 from reports.look import decimals_of
 from reports.matched_files import described, totals_in

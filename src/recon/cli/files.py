@@ -38,7 +38,7 @@ def reconcile(
     from recon.file_reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
-    from recon.cli.workbooks import write
+    from recon.cli.workbooks import totals, write
     from recon.steps.plain_files import PlainFilesRequest, reconcile_files
 
     request = PlainFilesRequest(
@@ -52,7 +52,7 @@ def reconcile(
         as_of=day,
         out=out,
     )
-    result = reconcile_files(request, clock=_now, write_workbook=write)
+    result = reconcile_files(request, clock=_now, write_workbook=write, sheet_totals=totals)
     failed = sum(not total.passed for total in result.control_totals)
     say(
         f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "

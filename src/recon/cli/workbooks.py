@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from recon.figures import NightFigures
     from recon.resolutions import KeptAnswer
     from recon.steps.night_index import IndexLine
-    from recon.steps.report import SheetTotals, Workbooks
+    from recon.steps.report import Workbooks
     from recon.steps.resolutions import Form
+    from recon.steps.sheets_proven import SheetTotals
     from recon.steps.sign_off import Night
     from recon.steps.verify import Reading
 

@@ -26,7 +26,7 @@ from recon.matching.sources import (
     Previous,
     Sources,
 )
-from recon.model import Clock, SourceKind
+from recon.model import Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.rules import Rules
 from recon.settings import load_rules
@@ -34,8 +34,11 @@ from recon.steps.earlier_run import read_earlier_run
 from recon.steps.more_totals import with_totals
 from recon.steps.plain_figures import plain_figures
 from recon.steps.result_files import MATCHES, WORKBOOK, output_folder, publish, result_files, stage
+from recon.steps.sheets_proven import SheetTotals, t13, totals_of, with_checks, with_t13
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
+ReadTotals = Callable[[Path], SheetTotals]
+"""What the sheets of a workbook come to, as read back from the file."""
 
 
 class Engine(Protocol):
@@ -72,9 +75,13 @@ def reconcile_files(
     *,
     clock: Clock,
     write_workbook: WriteWorkbook,
+    sheet_totals: ReadTotals | None = None,
     reconcile: Engine | None = None,
 ) -> Reconciliation:
     """Read the files, compare them, write every result into the output folder.
+
+    The workbook is read back: where it does not come to what the results come to, the run is
+    NOT PROVEN by T13, and everything is written once more, with what differs.
 
     Raises:
         UsageError: no file of a kind that is needed, or one named twice.
@@ -98,25 +105,47 @@ def reconcile_files(
         books = books_of(sources)
         totals = books_totals(books, sides=compared.sides, place=("", ""))
         result = with_totals(compared, totals=totals)
-        staged = stage(
-            request.out,
-            files=result_files(
-                result, rejects=sources.rejects, files=sources.files, previous=previous
-            ),
-        )
-        figures = plain_figures(
-            result, sources=sources, business_date=request.as_of, clock=clock, rules=rules
-        )
-        figures = replace(
-            figures,
-            notes=_ignored_columns(tables),
-            books=books,
-            opening_breaks=None if previous is None else len(previous.breaks),
-            matched_file=_matched_file(staged, rows=len(result.matches)),
-        )
-        _draw(write_workbook, figures, place=request.out / WORKBOOK)
+
+        def written(result: Reconciliation) -> Mapping[Path, Path]:
+            staged = stage(
+                request.out,
+                files=result_files(
+                    result, rejects=sources.rejects, files=sources.files, previous=previous
+                ),
+            )
+            figures = plain_figures(
+                result, sources=sources, business_date=request.as_of, clock=clock, rules=rules
+            )
+            figures = replace(
+                figures,
+                notes=_ignored_columns(tables),
+                books=books,
+                opening_breaks=None if previous is None else len(previous.breaks),
+                matched_file=_matched_file(staged, rows=len(result.matches)),
+            )
+            _draw(write_workbook, figures, place=request.out / WORKBOOK)
+            return staged
+
+        staged = written(result)
+        unlike = _unlike(result, workbook=request.out / WORKBOOK, sheet_totals=sheet_totals)
+        if unlike:
+            result = with_t13(result, totals=unlike)
+            for path in staged:
+                path.unlink(missing_ok=True)
+            staged = written(result)
         publish(staged)
     return result
+
+
+def _unlike(
+    result: Reconciliation, *, workbook: Path, sheet_totals: ReadTotals | None
+) -> tuple[ControlTotal, ...]:
+    """T13 when the workbook does not come to what the results come to; () when it does."""
+    if sheet_totals is None:
+        return ()
+    expected = with_checks(totals_of(result), verdict=result.verdict)
+    totals = t13(place=("", ""), expected=expected, found=sheet_totals(workbook))
+    return () if all(total.passed for total in totals) else totals
 
 
 def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:

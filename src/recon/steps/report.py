@@ -28,7 +28,7 @@ from recon.matching.bridge import bridge_of
 from recon.matching.reopened import with_reopened
 from recon.matching.result import Reconciliation
 from recon.matching.sources import Sources
-from recon.model import ControlTotal, Severity, StepSummary, Verdict
+from recon.model import Severity, StepSummary
 from recon.privacy.own_files import make_folder
 from recon.resolutions import KeptAnswer
 from recon.steps.environment import Environment
@@ -37,8 +37,8 @@ from recon.steps.journals import handed_out
 from recon.steps.night_end import end_of
 from recon.steps.page_notes import page_notes
 from recon.steps.people import attention
-from recon.steps.reconcile import worse
 from recon.steps.risk_told import risk_told
+from recon.steps.sheets_proven import SheetTotals, t13, with_checks, with_t13
 from recon.store import (
     history,
     input_rows,
@@ -59,13 +59,6 @@ ANSWERED_WITHIN = Grace.parse("1bd")
 """A grave break has an owner and a comment by the next business day: nobody signs before."""
 _EFFECTS = ("effect_orders", "effect_ledger")
 DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
-SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
-"""Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
-in minor units, as read back from the file."""
-
-
-CHECKS = "checks that fail"
-"""Section of SheetTotals: the workbook's own checks, counted; page one is never alone with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +83,14 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
     expected = _database_totals(run_id, environment=environment)
-    if result.verdict is not Verdict.NOT_PROVEN:
-        expected = {**expected, CHECKS: (0, {})}
-    proven = _with_totals(result, totals=_t13(run, expected=expected, found=expected))
+    expected = with_checks(expected, verdict=result.verdict)
+    place = (run.merchant_id, run.account_id)
+    proven = with_t13(result, totals=t13(place=place, expected=expected, found=expected))
     figures = figures_of(run, result=proven, environment=environment)
     path = _write(figures, environment=environment, workbooks=workbooks)
-    checked = _t13(run, expected=expected, found=workbooks.totals(path))
+    checked = t13(place=place, expected=expected, found=workbooks.totals(path))
     if not all(total.passed for total in checked):
-        proven = _with_totals(result, totals=checked)
+        proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)
         path = _write(figures, environment=environment, workbooks=workbooks)
     _keep(run, result=proven, path=path, environment=environment)
@@ -319,36 +312,3 @@ def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:
         )
         for section in results.SECTIONS
     }
-
-
-def _t13(run: Run, *, expected: SheetTotals, found: SheetTotals) -> tuple[ControlTotal, ...]:
-    """Sheets = database, by count and by amount per currency."""
-    totals = []
-    for section, (count, sums) in expected.items():
-        seen_count, seen_sums = found.get(section, (0, {}))
-        totals.append(_total(run, section, currency="", sides=(seen_count, count)))
-        # Sets that hold only a rejected row have no currency, and no amount to compare.
-        for currency in sorted({*sums, *seen_sums} - {""}):
-            sides = (seen_sums.get(currency, 0), sums.get(currency, 0))
-            totals.append(_total(run, section, currency=currency, sides=sides))
-    return tuple(totals)
-
-
-def _total(run: Run, section: str, *, currency: str, sides: tuple[int, int]) -> ControlTotal:
-    return ControlTotal(
-        id="T13",
-        name=f"sheet = database, {section}",
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        currency=currency,
-        measure="amount" if currency else "count",
-        left=sides[0],
-        right=sides[1],
-    )
-
-
-def _with_totals(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
-    others = tuple(total for total in result.control_totals if total.id != "T13")
-    failed = any(not total.passed for total in totals)
-    verdict = worse(result.verdict, than=Verdict.NOT_PROVEN) if failed else result.verdict
-    return replace(result, control_totals=(*others, *totals), verdict=verdict)

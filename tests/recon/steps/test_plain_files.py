@@ -2,11 +2,13 @@ import hashlib
 import json
 import random
 import shutil
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
+from recon.cli.workbooks import workbooks
 from recon.errors import (
     ConfigurationError,
     Defect,
@@ -92,6 +94,35 @@ def write_nothing(figures: NightFigures, place: Path) -> Path:
 def run(asked: PlainFilesRequest) -> Reconciliation:
     """Reconcile with the real engine."""
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
+
+
+@pytest.mark.parametrize("is_true", [True, False])
+def test_the_workbook_is_read_back_against_what_is_published(
+    tmp_path: Path, *, is_true: bool
+) -> None:
+    """A workbook that shows a break less makes the run NOT PROVEN by T13, in summary.json too."""
+    made = workbooks()
+
+    def drawn(figures: NightFigures, place: Path) -> Path:
+        shown = figures.breaks if is_true else figures.breaks.iloc[1:]
+        return made.write(replace(figures, breaks=shown), place)
+
+    result = reconcile_files(
+        request(tmp_path), clock=lambda: NOW, write_workbook=drawn, sheet_totals=made.totals
+    )
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    unlike = {
+        one["name"]: int(one["left"]) - int(one["right"])
+        for one in told["control_totals"]
+        if one["id"] == "T13" and not one["passed"] and not one["currency"]
+    }
+    left = sorted(path.name for path in (tmp_path / "out").iterdir())
+
+    assert len(result.breaks) > 1
+    assert told["verdict"] == result.verdict.value
+    assert (result.verdict is Verdict.NOT_PROVEN) is not is_true
+    assert unlike.get("sheet = database, break", 0) == (0 if is_true else -1)
+    assert left == sorted([*COLUMNS, "reconciliation.xlsx", "summary.json"])
 
 
 @pytest.fixture(scope="module")
