@@ -53,7 +53,7 @@ def untested_modules(root: Path) -> Iterator[str]:
         imports = {name: imported_names(tree) & set(trees) for name, (_, tree) in trees.items()}
         packages = {_package_of(path, source=root / source) for path, _ in trees.values()}
         tested = {
-            package: tested_by(package, root / tests / package.partition(".")[2], imports=imports)
+            package: reached_by(package, root / tests / package.partition(".")[2], imports=imports)
             for package in packages
         }
         for name, (path, tree) in trees.items():
@@ -78,7 +78,7 @@ def _package_of(path: Path, *, source: Path) -> str:
     return f"{source.name}.{room}" if inside and source.name == HOUSE else source.name
 
 
-def tested_by(
+def reached_by(
     package: str, folder: Path, *, imports: Mapping[str, set[str]]
 ) -> tuple[set[str], set[str]]:
     """Names of a package's test files, and the modules they reach by the package's own imports."""

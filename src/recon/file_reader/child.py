@@ -24,6 +24,7 @@ from typing import IO, Any, NoReturn
 from recon.errors import ReconError
 from recon.file_reader import parcel, readings
 from recon.file_reader.bounds import Bounds
+from recon.privacy.own_files import tell_kernel
 
 LOADED = readings
 """What is loaded before the first file comes."""
@@ -144,7 +145,7 @@ def _where(error: BaseException) -> str:
 def _bind(bounds: Bounds) -> None:
     """Take no more than this from here on; the limits below were those of the whole process."""
     with suppress(OSError):
-        ADJUSTMENT.write_text(FIRST_TO_GO)  # where memory ends all the same, this process ends
+        tell_kernel(ADJUSTMENT, FIRST_TO_GO)  # where memory ends all the same, this process ends
     for what, most in (
         (resource.RLIMIT_DATA, bounds.data_bytes),
         (resource.RLIMIT_CPU, bounds.seconds),

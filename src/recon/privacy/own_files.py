@@ -54,3 +54,16 @@ def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
     """
     with open(path, "w", encoding="utf-8", newline=newline, opener=for_group) as file:
         file.write(text)
+
+
+def tell_kernel(path: Path, text: str) -> None:
+    """Write to a file of the kernel (`/proc/...`), which is there already and none of ours.
+
+    Raises:
+        OSError: there is none, or it takes no such word.
+    """
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

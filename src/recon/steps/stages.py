@@ -5,7 +5,6 @@ cannot be written never stops a night.
 """
 
 import json
-import os
 import resource
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 from recon.errors import ReconError
 from recon.model import StepSummary
 from recon.night_log import note
-from recon.privacy.own_files import make_folder, write_result
+from recon.privacy.own_files import make_folder, tell_kernel, write_result
 from recon.privacy.shown_text import for_people
 from recon.steps.environment import Environment
 from recon.store import runs
@@ -124,11 +123,7 @@ def _cpu_seconds() -> float:
 def _start_peak() -> None:
     """Let the highest memory be that of the stage; where that cannot be, it is the process's."""
     with suppress(OSError):
-        descriptor = os.open(CLEAR_REFS, os.O_WRONLY)  # the kernel's, none of our files
-        try:
-            os.write(descriptor, RESET_PEAK.encode())
-        finally:
-            os.close(descriptor)
+        tell_kernel(CLEAR_REFS, RESET_PEAK)
 
 
 def _peak_bytes() -> int:

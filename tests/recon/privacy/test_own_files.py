@@ -9,6 +9,7 @@ from recon.privacy.own_files import (
     for_owner,
     keep_strangers_out,
     make_folder,
+    tell_kernel,
     write_result,
 )
 
@@ -49,3 +50,13 @@ def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path:
     (tmp_path / "folder").mkdir()
     assert mode(tmp_path / "theirs") == (0o600 if umask == 0o077 else 0o640)
     assert mode(tmp_path / "folder") == (0o700 if umask == 0o077 else 0o750)
+
+
+def test_a_file_of_the_kernel_is_written_and_never_made(tmp_path: Path) -> None:
+    """What is not there is no file of the kernel."""
+    there = tmp_path / "there"
+    there.touch()
+    tell_kernel(there, "5")
+    assert there.read_text() == "5"
+    with pytest.raises(FileNotFoundError):
+        tell_kernel(tmp_path / "gone", "5")
