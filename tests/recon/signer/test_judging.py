@@ -80,12 +80,14 @@ def bench(tmp_path: Path, desk: Desk) -> Iterator[Bench]:
 
 def test_a_limit_is_of_any_24_hours(bench: Bench) -> None:
     """Not of a calendar day, at whose end twice as much could leave."""
-    for hour, number in enumerate((1, 2, 3)):
-        bench.now += timedelta(hours=hour)
+    for number in (1, 2, 3):
         assert bench.asked({f"c-{number}": capture_terms(number)}).signature
+        bench.now += timedelta(hours=1)
+    bench.now += timedelta(hours=20)
     assert "3 of 24 hours" in bench.asked({"c-4": capture_terms(4)}).why_not
-    bench.now += timedelta(hours=24)
+    bench.now += timedelta(hours=1.5)  # the first is 24.5 hours old
     assert bench.asked({"c-4": capture_terms(4)}).signature
+    assert "3 of 24 hours" in bench.asked({"c-5": capture_terms(5)}).why_not
 
 
 def test_the_sum_is_bounded_too(bench: Bench) -> None:
