@@ -5,20 +5,30 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from recon.desk.endorsement import Endorsement, Kind, Signed, endorse, instant, terms_digest
 from recon.desk.key_files import public_text
 from recon.gateway_client import SignerSocket
 from recon.gateway_client.signer import Wanted
+from recon.signer.app import SignerApp
+from recon.signer.asked_log import AskedLog
+from recon.signer.configured import signer_settings
+from recon.signer.judging import Judge
+from recon.signer.server import listening
+from recon.signer.signed_book import SignedBook
+from recon.signer.turnstile import Turnstile
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 KEY = "the-gateways-key-canary-77ab"
@@ -185,6 +195,32 @@ def signing(folder: Path, **changed: Any) -> Iterator[RunningSigner]:
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@contextmanager
+def signing_here(folder: Path, *, clock: Callable[[], datetime], **changed: Any) -> Iterator[Path]:
+    """The same on a real socket, but by a clock of the test's; gives the socket."""
+    settings = signer_settings(write_rules(folder, **changed))
+    with (
+        closing(SignedBook(settings.file.book)) as book,
+        closing(AskedLog(settings.file.log)) as log,
+        closing(listening(settings.file)) as listener,
+    ):
+        app = SignerApp(
+            Judge(settings, book=book, clock=clock),
+            log=log,
+            turnstile=Turnstile(1_000, seconds=time.monotonic),
+            clock=clock,
+            about={"uid": os.geteuid(), "accounts": sorted(settings.keys)},
+        )
+        server = uvicorn.Server(uvicorn.Config(app.routes, lifespan="off", log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield settings.file.socket
+        finally:
+            server.should_exit = True
+            thread.join(20)
 
 
 @pytest.fixture

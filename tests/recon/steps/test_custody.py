@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from recon.desk.held_keys import SANDBOX_KEYS
 from recon.errors import ConfigurationError
 from recon.model import Verdict
 from recon.settings import load_settings
+from recon.steps.approve import Narrowing, approve, waiting
 from recon.steps.custody import custody_told, refuse_plain_key
 from recon.steps.doctor import checks
-from tests.recon.signer.conftest import RunningSigner, signing
+from recon.steps.identity import identify
+from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here
 from tests.recon.steps.conftest import Merchant
 
 RULES = """
@@ -114,6 +117,51 @@ def test_a_signer_that_dies_between_question_and_money_stops_the_sending(
         assert settled.figures["in_doubt"] == 0
         assert merchant.effects() == []
         assert merchant.instruction_states() == {"approved": 3}
+
+
+PEOPLE = """
+[approvers.jo]
+name = "Jo Ahn"
+role = "reviewer"
+limit = { EUR = 1000 }
+[approvers.kim]
+name = "Kim Bell"
+limit = { EUR = 1000 }
+"""
+
+
+def test_a_night_sends_the_refund_that_two_people_endorsed(
+    merchant: Merchant, folder: Path
+) -> None:
+    """The signer sees what they saw, under the desk's signature, and signs that row alone."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    two = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    merchant.drop("orders.csv", *(merchant.order(one, action="refund", **asked) for one in two))
+    assert SANDBOX_KEYS.private is not None
+    with signing_here(
+        folder,
+        clock=merchant.clock,
+        desk=Desk(SANDBOX_KEYS.private),
+        key="sandbox",
+        head="must_be_proven = false",
+        more="",
+    ) as socket:
+        del merchant.variables["RECON_SIGN_KEY"]
+        merchant.variables["RECON_SIGNER"] = str(socket)
+        merchant.night()
+        with merchant.environment() as environment:
+            chosen = waiting(environment).wanted.items[0].instruction_id
+            only = Narrowing(instruction_ids=(chosen,))
+            digest = waiting(environment, only=only).wanted.digest
+            for name in ("jo", "kim"):
+                person = identify(name, code=None, environment=environment)
+                approve(digest, person=person, environment=environment, only=only)
+        merchant.night()
+    assert [row["operation"] for row in merchant.effects()] == ["refund"]
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
 def test_a_key_beside_a_signer_is_refused(merchant: Merchant) -> None:
