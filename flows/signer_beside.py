@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from recon.desk.held_keys import SANDBOX_KEYS
+from recon.desk.key_files import public_text
 from recon.keys import SIGN_KEY, SIGNER_VARIABLE
 from recon.privacy.own_files import OWNER, for_owner, make_folder
 from recon.settings import load_file_settings
@@ -31,6 +33,8 @@ def key_set_apart(folder: Path, *, env: Path, variables: Mapping[str, str]) -> d
     make_folder(folder, mode=0o700)
     key, socket = variables[SIGN_KEY], _socket(folder)
     _write(folder / "key", f"{key}\n")
+    if SANDBOX_KEYS.public is not None:
+        _write(folder / "desk.pem", public_text(SANDBOX_KEYS.public))
     _write(folder / "signer.toml", _rules(folder, socket=socket, variables=variables))
     apart = {name: value for name, value in variables.items() if name != SIGN_KEY}
     apart[SIGNER_VARIABLE] = str(socket)
@@ -53,6 +57,7 @@ def _rules(folder: Path, *, socket: Path, variables: Mapping[str, str]) -> str:
         "book": folder / "signed.sqlite",
         "log": folder / "signer.log",
         "sign_key_file": folder / "key",
+        "desk_key_file": folder / "desk.pem",
         "config_dir": variables["RECON_CONFIG_DIR"],
     }
     lines = [f"{name} = {json.dumps(str(value))}" for name, value in head.items()]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recon.desk.endorsement import Endorsement, opened, row_problem
+from recon.desk.endorsement import Endorsement, is_filled_in, opened, row_problem
 from recon.errors import EndorsementError
 from recon.gateway_client.operation_formats import BatchOperation
 from recon.gateway_client.signer import Wanted
@@ -19,7 +19,6 @@ from recon.gateway_client.signing import same_signature, signed_with
 from recon.model import InstructionKind
 from recon.signer.agreement import (
     KINDS,
-    Terms,
     grammar_problem,
     moved_units,
     row_differs,
@@ -34,8 +33,6 @@ NEVER_SIGNED = frozenset({"payment_reply"})
 BARE = frozenset({"merchant_id", "account_id"})
 """What the signature of a query covers; a text of the caller's own could be made that of a refund,
 since nothing stands between two fields."""
-FILLED_IN = ("transaction_id", "payment_amount")
-"""Which payment of its order is meant is found out after people agreed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +181,7 @@ class Judge:
         if self._settings.desk_key is None:
             return "no desk is known here"
         seen = row.seen or row.terms
-        if not _is_filled_in(seen, now=row.terms):
+        if not is_filled_in(seen, now=row.terms):
             return "it is not what people saw"
         return row_problem(
             row.instruction_id,
@@ -208,13 +205,6 @@ def _row_of(
         minor_units=moved_units(wire, kind=kind, terms=row.terms),
         by_rule=False,
     )
-
-
-def _is_filled_in(seen: Terms, *, now: Terms) -> bool:
-    """Whether terms are those that people saw, but for the payment where nobody had named it."""
-    may = set(FILLED_IN) - ({"transaction_id"} if seen.get("transaction_id") else set())
-    names = {*seen, *now} - may
-    return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
 def _summed(refused: Mapping[int, str]) -> str:
