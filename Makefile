@@ -132,6 +132,10 @@ sandbox: $(READY) ## the sandbox gateway, until Ctrl-C
 bench-reconcile: $(READY) ## CPU of a reconciliation of 1,000,000 planted orders, in frames and in CSV files, beside DuckDB, datacompy and fastrecon (RECONCILE_SIZES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_reconcile.py --sizes $${RECONCILE_SIZES:-100000 1000000}
 
+.PHONY: bench-engine
+bench-engine: $(READY) ## CPU and calls of comparing one order, of T14, of a night of three orders, and CPU of 200,000 orders (ENGINE_ORDERS)
+	@nice -n 5 $(BIN)/python benchmarks/bench_engine.py --many $${ENGINE_ORDERS:-200000}
+
 .PHONY: bench-partitions
 bench-partitions: $(READY) ## CPU and memory of a reconciliation of 1,000,000 and 5,000,000 orders in partitions, and of reading a file, in one process and on two Dask workers (PARTITION_SIZES)
 	@nice -n 5 $(BIN)/python benchmarks/bench_partitions.py --sizes $${PARTITION_SIZES:-1000000 5000000}

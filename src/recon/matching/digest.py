@@ -2,8 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 import pandas as pd
+
+from recon.matching.grouping import amounts_of, given, instants_of
 
 _BETWEEN = "\x1f"
 
@@ -15,14 +19,15 @@ def digest_of(frames: Iterable[pd.DataFrame]) -> str:
         sum_of_all.update(f"{list(frame.columns)}{len(frame)}".encode())
         for name in frame.columns:
             column = frame[name]
-            sum_of_all.update(column.isna().to_numpy().tobytes())
+            sum_of_all.update(np.logical_not(given(column)).tobytes())
             sum_of_all.update(_bytes(column))
     return sum_of_all.hexdigest()
 
 
-def _bytes(column: "pd.Series[str]") -> bytes:
+def _bytes(column: "pd.Series[Any]") -> bytes:
     if isinstance(column.dtype, pd.StringDtype):
-        return _BETWEEN.join(column.fillna("").tolist()).encode()
+        words = column if given(column).all() else column.fillna("")
+        return _BETWEEN.join(words.tolist()).encode()
     if isinstance(column.dtype, pd.DatetimeTZDtype):
-        return pd.DatetimeIndex(column).as_unit("us").asi8.tobytes()
-    return column.fillna(0).to_numpy(dtype="int64").tobytes()
+        return instants_of(column).tobytes()
+    return amounts_of(column).tobytes()

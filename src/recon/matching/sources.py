@@ -8,6 +8,7 @@ nullable Int64; instants are datetime64[us, UTC] with NaT for "not given".
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -225,9 +226,17 @@ class Previous:
 def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:
     """A typed frame of exactly these columns, from row mappings; missing cells become blank."""
     records = list(rows)
+    if not records:
+        return _no_rows(tuple(columns.items())).copy()
     return pd.DataFrame(
         {name: _column([row.get(name) for row in records], kind) for name, kind in columns.items()}
     )
+
+
+@cache
+def _no_rows(columns: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    """A night has many frames without a row, and each column is slow to make."""
+    return pd.DataFrame({name: _column([], kind) for name, kind in columns})
 
 
 def _column(values: list[Any], kind: Any) -> "pd.Series[Any]":
