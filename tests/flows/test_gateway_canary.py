@@ -3,6 +3,7 @@
 import csv
 import json
 import logging
+import os
 import re
 import sqlite3
 import tempfile
@@ -141,7 +142,15 @@ def instructed(merchant: Merchant) -> None:
             action_amount="1.00",
             action_reason=f"card {GROUPED_CARD}",
         ),
+        merchant.order(euros["captured"][2], order_no=f"ORD-{CARD}"),
+        merchant.order(euros["captured"][2], order_no=GROUPED_CARD.replace(" ", "-")),
+        merchant.order(euros["captured"][2], order_no=DASHED_CARD),
     ]
+    merchant.drop(f"orders-{GROUPED_CARD}.csv", orders[0])
+    merchant.drop("orders-caf\udce9.csv", orders[0])
+    named = merchant.drop("orders-2.csv", merchant.order(euros["captured"][3]))
+    header, row = named.read_text().splitlines()
+    named.write_text(f"{header},{FOREIGN_CARD}\n{row},x\n")
     merchant.drop("orders-1.csv", *orders, *bad)
 
 
@@ -189,7 +198,7 @@ def places(*folders: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(found for folder in folders for found in folder.rglob("*")):
         if not path.is_file():
             continue
-        yield str(path), path.read_bytes()
+        yield str(path), os.fsencode(path.name) + path.read_bytes()
         if is_zipfile(path):
             with ZipFile(path) as archive:
                 for name in archive.namelist():
@@ -240,6 +249,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     assert any(b"492978" in text for _, text in places(merchant.folder))
     secrets = (CARD, GROUPED_CARD, IBAN, MISPLACED_IBAN, DOCUMENT, BIRTH_DATE, NAME, SIGN_KEY)
     secrets = (*secrets, merchant.variables["RECON_SEAL_KEY"], DASHED_CARD, FOREIGN_CARD)
+    secrets = (*secrets, GROUPED_CARD.replace(" ", "-"))
     secrets = (*secrets, *(json.dumps(secret)[1:-1] for secret in (DASHED_CARD, FOREIGN_CARD)))
     found = {place: found_in(text, secrets=secrets) for place, text in looked_at}
     assert {place: what for place, what in found.items() if what} == {}
