@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,15 @@ from recon.approvers import Approver
 from recon.errors import UsageError
 from recon.model import InstructionState
 from recon.settlement.instruction import Instruction
+from recon.settlement.terms import terms_of
 from recon.steps import approve, people, sending, verdicts
 from recon.steps.approve import Narrowing
 from recon.steps.environment import Environment
 from recon.steps.identity import Person, identify
 from recon.store import instruction_rows
+from recon.store.bound_rows import TERMS
+from recon.store.history import append
+from recon.store.journal import move
 
 if TYPE_CHECKING:
     from protocol_world import World
@@ -161,6 +166,21 @@ def allow_sending(world: "World") -> None:
             person = person_of(world, short)
             sending.allow_sending(person=person, reason=REASON, environment=environment)
     world.stopped, world.gateway.forbidden = False, ""
+
+
+def forge(world: "World") -> list[str]:
+    """Somebody with the night's login approves all that waits, in the names of both; its ids."""
+    with world.environment() as environment, environment.store.writing() as connection:
+        items = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
+        at = environment.clock()
+        values = {"approved_by": "Ann Lee, Ben Orr", "approved_at": at, "hold": ""}
+        moved = [
+            (item, move(connection, item, to=InstructionState.APPROVED, values=values))
+            for item in items
+        ]
+        events = [replace(told, data={**told.data, TERMS: terms_of(it)}) for it, told in moved]
+        append(connection, events, at=at)
+    return [item.instruction_id for item in items]
 
 
 def intention_of(item: Any) -> Intention:

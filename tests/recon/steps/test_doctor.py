@@ -34,6 +34,7 @@ def test_a_healthy_merchant_passes_every_check(
             "limits",
             "sign",
             "approvers",
+            "desk",
             "cluster",
             "notices",
             "clock",
