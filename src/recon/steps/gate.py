@@ -8,7 +8,7 @@ from recon.steps.arrivals import WHOLE_FILE
 from recon.steps.endorsed import endorsed
 from recon.steps.environment import Environment
 from recon.steps.restore import resolve_pending, restored_since
-from recon.store import answers, bound_rows, history, ledger_rows, proofs, runs
+from recon.store import answers, bound_rows, bound_words, history, ledger_rows, proofs, runs
 from recon.store.endorsement_rows import Endorsed
 from recon.store.runs import Run
 from recon.store.verified_head import NOTHING, keep_verified, verified
@@ -60,4 +60,5 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
         problem
         or history.strayed_instruction(connection)
         or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
+        or next(bound_words.changed_words(connection), "")
     )

@@ -19,7 +19,7 @@ from recon.steps.report import figures_of
 from recon.steps.restore import link_missing
 from recon.steps.sign_off import later_run
 from recon.steps.signed_words import unendorsed
-from recon.store import bound_rows, history, results, runs
+from recon.store import bound_rows, bound_words, history, results, runs
 from recon.store.runs import FinishedRun
 
 
@@ -69,7 +69,8 @@ def verify(
         finished = runs.finished(connection)
         strayed = history.strayed_instruction(connection)
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
-        problems = [one for one in (broken, strayed, *cut, *changed) if one]
+        words = bound_words.changed_words(connection)
+        problems = [one for one in (broken, strayed, *cut, *changed, *words) if one]
         problems += unendorsed(connection, environment=environment)
         if workbook is None:
             for run in finished:

@@ -72,7 +72,8 @@ def save_first(
             second_authenticated=False,
         )
     )
-    told = {"by": word.told, "what": what, "reason": reason}
+    until = valid_until.isoformat()
+    told = {"by": word.told, "what": what, "reason": reason, "valid_until": until}
     append(connection, [Event(ENTITY, subject, FIRST, told)], at=word.at)
 
 

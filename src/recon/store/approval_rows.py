@@ -1,5 +1,6 @@
 """Decisions of people in the database: approvals, verdicts, releases, used and wrong codes."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,8 +97,18 @@ def save_first(
             second_authenticated=False,
         )
     )
-    told = {"by": word.told, "instructions": len(instruction_ids)}
+    told = {
+        "by": word.told,
+        "instructions": len(instruction_ids),
+        "list": list_digest(instruction_ids),
+        "valid_until": valid_until.isoformat(),
+    }
     append(connection, [Event("approval", digest, FIRST, told)], at=word.at)
+
+
+def list_digest(instruction_ids: Sequence[str]) -> str:
+    """What tells one list of instructions from another."""
+    return hashlib.sha256("\x1f".join(instruction_ids).encode()).hexdigest()
 
 
 def save_second(connection: Connection, first: FirstApproval, *, word: Word) -> None:

@@ -127,7 +127,14 @@ def open_case(connection: Connection, item: Instruction, *, told: str, at: datet
             noted_at=at,
         )
     )
-    append(connection, [Event(ENTITY, item.instruction_id, "opened", {"told": told})], at=at)
+    payment = {
+        "merchant_id": item.merchant_id,
+        "account_id": item.account_id,
+        "transaction_id": item.transaction_id,
+    }
+    append(
+        connection, [Event(ENTITY, item.instruction_id, "opened", {"told": told} | payment)], at=at
+    )
 
 
 def close_case(
