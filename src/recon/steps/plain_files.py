@@ -106,7 +106,7 @@ def reconcile_files(
         totals = books_totals(books, sides=compared.sides, place=("", ""))
         result = with_totals(compared, totals=totals)
 
-        def written(result: Reconciliation) -> Mapping[Path, Path]:
+        def written(result: Reconciliation) -> tuple[Mapping[Path, Path], Path]:
             staged = stage(
                 request.out,
                 files=result_files(
@@ -123,16 +123,16 @@ def reconcile_files(
                 opening_breaks=None if previous is None else len(previous.breaks),
                 matched_file=_matched_file(staged, rows=len(result.matches)),
             )
-            _draw(write_workbook, figures, place=request.out / WORKBOOK)
-            return staged
+            return staged, _draw(write_workbook, figures, place=request.out / WORKBOOK)
 
-        staged = written(result)
-        unlike = _unlike(result, workbook=request.out / WORKBOOK, sheet_totals=sheet_totals)
+        # What was really written: beside an earlier run's workbook it has another name.
+        staged, workbook = written(result)
+        unlike = _unlike(result, workbook=workbook, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
-            for path in staged:
+            for path in (*staged, workbook):
                 path.unlink(missing_ok=True)
-            staged = written(result)
+            staged, _ = written(result)
         publish(staged)
     return result
 
@@ -221,9 +221,9 @@ def _ignored_columns(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> tupl
     )
 
 
-def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, place: Path) -> None:
+def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, place: Path) -> Path:
     try:
-        write_workbook(figures, place)
+        return write_workbook(figures, place)
     except OSError as error:
         msg = (
             f"the workbook {place} cannot be written: {error.strerror}; the files of an earlier "
