@@ -24,7 +24,7 @@ CHANGING: Mapping[str, str] = {
     "exported_journal": "booked_in",
     "instruction": "state hold attempts batch_id transaction_id payment_amount baseline_status "
     "outcome code message refund_reference_id approved_by approved_at sent_at outcome_at "
-    "in_doubt_since sealed",
+    "in_doubt_since sealed repeats",
     "notification": "times repeated_at",
     "notification_case": "times",
     "order_action": "instruction_id sealed",
