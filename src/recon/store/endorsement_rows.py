@@ -266,6 +266,8 @@ class Endorsed:
         turns = connection.execute(_TURNS).all()
         if not turns or turns[0].stopped or turns[0].turn == 1:
             return ""
+        if len(turns) == 1:
+            return "sending was allowed again, but the stop before it is gone from its table"
         subject = override(ALLOW_SENDING, subject=str(turns[1].turn))
         noted = Noted(sending_rows.SWITCH, str(turns[0].turn), "allowed")
         problem = self.problem(connection, Kind.OVERRIDE, subject=subject, noted=noted)
