@@ -14,7 +14,7 @@ from recon.errors import OutputError, UsageError
 from recon.figures import MatchedFile, NightFigures
 from recon.file_reader import plain_table
 from recon.file_reader.files import TableRead
-from recon.matching.books_bridge import books_of, books_totals
+from recon.matching.books_bridge import Books, books_of, books_totals
 from recon.matching.instruction_versions import with_each_instruction_once
 from recon.matching.result import Reconciliation
 from recon.matching.sources import (
@@ -103,38 +103,61 @@ def reconcile_files(
         engine = _engine() if reconcile is None else reconcile
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
         books = books_of(sources)
-        totals = books_totals(books, sides=compared.sides, place=("", ""))
-        result = with_totals(compared, totals=totals)
-
-        def written(result: Reconciliation) -> tuple[Mapping[Path, Path], Path]:
-            staged = stage(
-                request.out,
-                files=result_files(
-                    result, rejects=sources.rejects, files=sources.files, previous=previous
-                ),
-            )
-            figures = plain_figures(
-                result, sources=sources, business_date=request.as_of, clock=clock, rules=rules
-            )
-            figures = replace(
-                figures,
-                notes=_ignored_columns(tables),
-                books=books,
-                opening_breaks=None if previous is None else len(previous.breaks),
-                matched_file=_matched_file(staged, rows=len(result.matches)),
-            )
-            return staged, _draw(write_workbook, figures, place=request.out / WORKBOOK)
-
-        # What was really written: beside an earlier run's workbook it has another name.
-        staged, workbook = written(result)
+        result = with_totals(
+            compared, totals=books_totals(books, sides=compared.sides, place=("", ""))
+        )
+        run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
+        staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
             for path in (*staged, workbook):
                 path.unlink(missing_ok=True)
-            staged, _ = written(result)
+            staged, _ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a run read and is told in every writing of its results."""
+
+    request: PlainFilesRequest
+    clock: Clock
+    rules: Rules
+    sources: Sources
+    books: Books
+    previous: Previous | None
+    notes: tuple[str, ...]
+
+
+def _write(
+    result: Reconciliation, *, run: _Run, write_workbook: WriteWorkbook
+) -> tuple[Mapping[Path, Path], Path]:
+    """Results that wait for their names, and the workbook under the name it really got.
+
+    Beside an earlier run's workbook that is another name than the usual one.
+    """
+    out, sources, previous = run.request.out, run.sources, run.previous
+    staged = stage(
+        out,
+        files=result_files(result, rejects=sources.rejects, files=sources.files, previous=previous),
+    )
+    figures = plain_figures(
+        result,
+        sources=sources,
+        business_date=run.request.as_of,
+        clock=run.clock,
+        rules=run.rules,
+    )
+    figures = replace(
+        figures,
+        notes=run.notes,
+        books=run.books,
+        opening_breaks=None if previous is None else len(previous.breaks),
+        matched_file=_matched_file(staged, rows=len(result.matches)),
+    )
+    return staged, _draw(write_workbook, figures, place=out / WORKBOOK)
 
 
 def _unlike(
