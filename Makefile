@@ -70,7 +70,7 @@ killed-nights: $(READY) ## nights killed at random moments and started again (KI
 test-postgresql: $(READY) ## every test of a night on PostgreSQL, by a login with least rights
 	@STEPS_ON_POSTGRESQL=1 $(BIN)/pytest -n 2 --dist loadgroup tests/recon/steps
 
-SETTLED = tests/recon/steps/test_settled_nights.py tests/recon/steps/test_settled_money.py tests/recon/steps/test_settled_doubts.py tests/recon/steps/test_settlement_files.py
+SETTLED = tests/recon/steps/test_settled_nights.py tests/recon/steps/test_settled_money.py tests/recon/steps/test_settled_doubts.py tests/recon/steps/files/test_settlement_files.py
 
 settled-nights: $(READY) ## nights over the sandbox's own files, SQLite and PostgreSQL: each planted settlement case is found, the true files close it and end doubts
 	@SETTLED_NIGHTS=1 $(BIN)/pytest -n 0 $(SETTLED)
@@ -108,20 +108,20 @@ bench-recovery: $(READY) ## a night killed after half of its 1,000 captures and 
 
 .PHONY: pictures
 pictures: demo ## the demo night's workbook as docs/images/sheet-*.png, one picture per sheet (LibreOffice, poppler)
-	@$(BIN)/python -m reports.pictures out/demo/reports docs/images
+	@$(BIN)/python -m reports.drawing.pictures out/demo/reports docs/images
 
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py
 
 fuzz-files: $(READY) ## bent files of every kind and format against independent strict readers (FILE_FUZZ_CASES, 100,000 without it)
-	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 --timeout 7200 tests/recon/order_file/test_file_fuzz.py tests/recon/order_file/test_kind_fuzz.py
+	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 --timeout 7200 tests/recon/files/test_file_fuzz.py tests/recon/files/test_kind_fuzz.py
 
 .PHONY: forged-rows
 forged-rows: $(READY) ## rows forged, changed or deleted past the code: each is found before money moves (FORGED_ROWS, 1,000 without it)
 	@FORGED_ROWS=$${FORGED_ROWS:-1000} $(BIN)/pytest -n 0 --timeout 3600 tests/recon/steps/test_forged_rows.py
 
 chaos: $(READY) ## the protocol under every crash and fault: all mutants, the whole grid, thousands of schedules (CHAOS_SCHEDULES, CHAOS_EXAMPLES, CHAOS_STEPS, CHAOS_KILLS, CHAOS_POSTGRESQL, CHAOS_STARTS, CHAOS_NIGHTS, CHAOS_SIGNED)
-	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} CHAOS_SIGNED=$${CHAOS_SIGNED:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/test_ending.py
+	@CHAOS=1 CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-20000} CHAOS_EXAMPLES=$${CHAOS_EXAMPLES:-2000} CHAOS_STEPS=$${CHAOS_STEPS:-50} CHAOS_KILLS=$${CHAOS_KILLS:-250} CHAOS_POSTGRESQL=$${CHAOS_POSTGRESQL:-50} CHAOS_STARTS=$${CHAOS_STARTS:-300} CHAOS_NIGHTS=$${CHAOS_NIGHTS:-365} CHAOS_SIGNED=$${CHAOS_SIGNED:-365} $(BIN)/pytest -n 2 --dist loadgroup tests/model tests/chaos tests/recon/steps/ground/test_ending.py
 
 bench-ingest: $(READY) ## order files beside polars and openpyxl, their rows beside raw SQLite and PostgreSQL (BENCH_ROWS, a million without it)
 	@$(BIN)/python benchmarks/bench_ingest.py --rows $${BENCH_ROWS:-1000000}

@@ -22,15 +22,15 @@ from bench_journal import PLACE, authorised, post, sandbox, variables
 from bench_recovery import HEADER
 
 from recon.cli.workbooks import workbooks
+from recon.config.rules import Rules
 from recon.matching.engine import digest_alone, reconcile
-from recon.matching.sources import Sources
-from recon.model import Mode, NightRequest
-from recon.money import format_minor_units, parse_minor_units
-from recon.rules import Rules
+from recon.matching.frames.sources import Sources
+from recon.model.money import format_minor_units, parse_minor_units
+from recon.model.words import Mode, NightRequest
 from recon.sandbox.planted import RULES, planted
 from recon.sandbox.planted.files import AS_OF
-from recon.steps import night
-from recon.steps.environment import environment_of, system_clock
+from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.night import whole_night as night
 
 FEW, MANY = 1, 200_000
 SHARE_BROKEN = 100

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from peers import figures_of, peer_command
 
-from recon.foreign_bytes import ORDER_FILE, read_table
-from recon.model import SourceKind
-from recon.rules import Rules
-from recon.store.migrate import upgrade
+from recon.config.rules import Rules
+from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.typed_table import read_table
+from recon.model.words import SourceKind
+from recon.store.database.migrate import upgrade
 
 SCRIPT = Path(__file__).with_name("ingest_contenders.py")
 SECONDS_MAX = 1_800

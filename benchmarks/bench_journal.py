@@ -21,21 +21,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recon.gateway_adapter.money import GatewayOfMoney
-from recon.model import GatewayState, InstructionKind, InstructionState, Mode, NightRequest
-from recon.money import parse_minor_units
-from recon.settings import load_tables
+from recon.config.settings import load_tables
+from recon.gateway.money import GatewayOfMoney
+from recon.model.money import parse_minor_units
+from recon.model.words import GatewayState, InstructionKind, InstructionState, Mode, NightRequest
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.planning import RULE_APPROVER, Plan
 from recon.settlement.sender import Sender
-from recon.steps import spilled
-from recon.steps.environment import Environment, environment_of, system_clock
-from recon.steps.settle import noting_marks
-from recon.store import instruction_rows, runs
-from recon.store.journal import StoredJournal
-from recon.store.migrate import upgrade
-from recon.store.night_lock import account_lock
+from recon.steps.ground.environment import Environment, environment_of, system_clock
+from recon.steps.money import spilled
+from recon.steps.money.settle import noting_marks
+from recon.store.database.migrate import upgrade
+from recon.store.database.night_lock import account_lock
+from recon.store.money import instruction_rows
+from recon.store.money.journal import StoredJournal
+from recon.store.nights import runs
 
 PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 CAPTURES = 1_000
@@ -89,7 +90,7 @@ def main() -> None:
 def sandbox(orders: int = SANDBOX_ORDERS) -> Iterator[str]:
     """A sandbox with so many payments, in a process of its own; its address."""
     code = (
-        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
+        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server.serving import serve\n"
         f"serve(SandboxOptions(orders={orders}))"
     )
     with subprocess.Popen(  # noqa: S603 - our own

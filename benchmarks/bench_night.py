@@ -23,9 +23,9 @@ from typing import Any
 
 from bench_journal import PLACE, sandbox, variables
 
-from recon.money import format_minor_units, parse_minor_units
-from recon.steps import stages
-from recon.steps.environment import system_clock
+from recon.model.money import format_minor_units, parse_minor_units
+from recon.steps.ground import stages
+from recon.steps.ground.environment import system_clock
 
 ORDERS = 1_000_000
 CAPTURED_ONE_IN = 20

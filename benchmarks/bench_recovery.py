@@ -31,10 +31,10 @@ from bench_journal import (
     variables,
 )
 
-from recon.money import format_minor_units, parse_minor_units
+from recon.model.money import format_minor_units, parse_minor_units
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX
-from recon.steps import stages
-from recon.steps.environment import system_clock
+from recon.steps.ground import stages
+from recon.steps.ground.environment import system_clock
 
 HALF = CAPTURES // ROWS_PER_BATCH_MAX // 2
 ENDINGS = {0, 3, 4}

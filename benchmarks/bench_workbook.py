@@ -18,7 +18,7 @@ import workbook_contenders as contenders
 from openpyxl import load_workbook
 from peers import peer_command
 
-from reports.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW
+from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW
 from reports.workbook import write_workbook
 
 ROWS = int(os.environ.get("WORKBOOK_ROWS", "200000"))

@@ -19,12 +19,12 @@ COMPARED = [*KEYS, "currency", "amount"]
 
 def ours(folder: Path) -> Run:
     """recon: read, checked, classified; nothing written."""
-    from recon.foreign_bytes import read_table
+    from recon.config.settings import load_rules
+    from recon.files.typing.typed_table import read_table
     from recon.matching.engine import reconcile
-    from recon.matching.sources import Sources
-    from recon.model import SourceKind
+    from recon.matching.frames.sources import Sources
+    from recon.model.words import SourceKind
     from recon.sandbox.planted.files import AS_OF
-    from recon.settings import load_rules
 
     def compared() -> int:
         rules = load_rules(config_dir=None, rules_file=folder / "rules.toml")
@@ -46,8 +46,8 @@ def ours(folder: Path) -> Run:
 def command(folder: Path) -> Run:
     """`recon reconcile` with all its result files, without the workbook."""
     from recon.matching.engine import reconcile
-    from recon.steps.environment import system_clock
-    from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+    from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+    from recon.steps.ground.environment import system_clock
 
     def compared() -> int:
         request = PlainFilesRequest(

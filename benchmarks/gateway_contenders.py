@@ -40,8 +40,8 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
     """The calls by recon's client."""
     from pydantic import SecretStr
 
+    from recon.config.settings import GATEWAY_FILES, load_tables
     from recon.gateway_client import Credentials, GatewayInterface, QueryClient, QueryLimits
-    from recon.settings import GATEWAY_FILES, load_tables
 
     tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
     client = QueryClient(

@@ -34,9 +34,9 @@ def recon_csv(folder: Path) -> Run:
 
 
 def _as_a_night(path: Path) -> Run:
-    from recon.file_layouts import STANDARD
-    from recon.order_file import spooled_file
-    from recon.rules import Rules
+    from recon.config.file_layouts import STANDARD
+    from recon.config.rules import Rules
+    from recon.files.kinds.spooled_file import spooled_file
 
     def run() -> dict[str, int]:
         with spooled_file(path, rules=Rules(), layout=STANDARD, keep=False) as read:
@@ -144,9 +144,9 @@ def recon_store(folder: Path) -> Run:
     """recon: versions, repeats and successors kept, through SQLAlchemy."""
     from datetime import UTC, datetime
 
-    from recon.model import Mode, NightRequest, SourceFile, SourceKind
-    from recon.store import order_rows, runs
-    from recon.store.engine import open_store
+    from recon.model.words import Mode, NightRequest, SourceFile, SourceKind
+    from recon.store.database.engine import open_store
+    from recon.store.nights import order_rows, runs
 
     frame = _frame(folder)
     store = open_store((folder / "url").read_text())
@@ -179,12 +179,13 @@ def recon_ingest(folder: Path) -> Run:
     """recon: a whole CSV file into the database as a night does it, archive and all."""
     from datetime import UTC, datetime
 
-    from recon.file_layouts import STANDARD
-    from recon.model import Mode, NightRequest
-    from recon.order_file import keep_read, spooled_file
-    from recon.rules import Rules
-    from recon.store import order_rows, runs
-    from recon.store.engine import open_store
+    from recon.config.file_layouts import STANDARD
+    from recon.config.rules import Rules
+    from recon.files.kinds.archive import keep_read
+    from recon.files.kinds.spooled_file import spooled_file
+    from recon.model.words import Mode, NightRequest
+    from recon.store.database.engine import open_store
+    from recon.store.nights import order_rows, runs
 
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)

@@ -14,13 +14,13 @@ import pandas as pd
 import psutil
 from peers import peak_mib
 
-from recon.cluster import ClusterSettings
-from recon.dask_workers import DaskWorkers, workers_of
+from recon.config.cluster import ClusterSettings
+from recon.config.rules import Rules
 from recon.matching.engine import reconcile
-from recon.matching.sources import Sources
-from recon.rules import Rules
+from recon.matching.frames.sources import Sources
 from recon.sandbox.planted import RULES
 from recon.sandbox.planted.files import AS_OF
+from recon.workers.dask_workers import DaskWorkers, workers_of
 
 MIB = 1024 * 1024
 
@@ -84,9 +84,9 @@ def main() -> None:
 
 
 def _warm(_: int) -> int:
-    import recon.matching.partitioned
+    import recon.matching.exact.partitioned
 
-    return len(recon.matching.partitioned.NEEDED)
+    return len(recon.matching.exact.partitioned.NEEDED)
 
 
 def _peak(pid: int) -> float:

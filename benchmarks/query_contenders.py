@@ -14,10 +14,10 @@ from pathlib import Path
 from bench_journal import PLACE, variables
 from partition_contenders import children, seconds_of
 
-from recon.cluster import ClusterSettings
-from recon.dask_workers import DaskWorkers, workers_of
-from recon.steps.environment import environment_of, system_clock
-from recon.steps.query_shards import KEYS_PER_SHARD_MAX, Asked, asked_in_shards
+from recon.config.cluster import ClusterSettings
+from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.night.query_shards import KEYS_PER_SHARD_MAX, Asked, asked_in_shards
+from recon.workers.dask_workers import DaskWorkers, workers_of
 
 ROUNDS = 4
 """So often each order is asked about."""

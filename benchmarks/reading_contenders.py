@@ -13,11 +13,11 @@ import pandas as pd
 import psutil
 from peers import peak_mib
 
-from recon.cluster import ClusterSettings
-from recon.dask_workers import DaskWorkers, workers_of
-from recon.file_layouts import STANDARD
-from recon.order_file import spooled_file
-from recon.rules import Rules
+from recon.config.cluster import ClusterSettings
+from recon.config.file_layouts import STANDARD
+from recon.config.rules import Rules
+from recon.files.kinds.spooled_file import spooled_file
+from recon.workers.dask_workers import DaskWorkers, workers_of
 
 
 def main() -> None:
@@ -45,9 +45,9 @@ def main() -> None:
 
 
 def _warm(_: int) -> int:
-    import recon.order_file.typed_parts
+    import recon.files.kinds.typed_parts
 
-    return len(recon.order_file.typed_parts.BAD_ROWS)
+    return len(recon.files.kinds.typed_parts.BAD_ROWS)
 
 
 def _seconds_of(processes: list[psutil.Process]) -> float:

@@ -50,9 +50,9 @@ def ours(folder: Path) -> Run:
     """recon: three sides and instructions, every code, every control total."""
     import pandas as pd
 
+    from recon.config.rules import Rules
     from recon.matching.engine import reconcile
-    from recon.matching.sources import Sources
-    from recon.rules import Rules
+    from recon.matching.frames.sources import Sources
     from recon.sandbox.planted import RULES
     from recon.sandbox.planted.files import AS_OF
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.sources import Sources
+from recon.matching.frames.sources import Sources
 
 NAMES = ("orders", "gateway", "ledger", "instructions", "settlement")
 NOT_IN_FILES = ("source", "line", "answer")

@@ -53,14 +53,14 @@ def night(matches: int, *, breaks: int = 0) -> Any:
     """The figures of a night; its matches come in parts."""
     import pandas as pd
 
-    from recon.figures import (
+    from recon.matching.breaks import result as of
+    from recon.model.figures import (
         BATCH_COLUMNS,
         INSTRUCTION_SHEET_COLUMNS,
         MatchedRows,
         NightFigures,
     )
-    from recon.matching import result as of
-    from recon.model import Verdict
+    from recon.model.words import Verdict
 
     names = ("order_no", "transaction_id", "entry_id", "state_orders", "state_gateway", "currency")
     amounts = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
@@ -107,7 +107,7 @@ def broken(count: int) -> Any:
     """So many breaks, each of an amount of its own."""
     import pandas as pd
 
-    from recon.matching.result import BREAK_COLUMNS
+    from recon.matching.breaks.result import BREAK_COLUMNS
 
     told = {"code": "AMOUNT_OVER", "severity": "LOW", "currency": "EUR", "state_orders": "paid"}
     told |= {"state_gateway": "paid", "merchant_id": "100042", "account_id": "100042001"}
@@ -194,8 +194,8 @@ def as_csv(count: int, folder: Path) -> None:
 
 def returned(count: int, folder: Path) -> None:
     """A workbook of so many answered breaks, read back and held against its rows."""
-    from reports.listing import rows_of
-    from reports.read_back import altered_cells, read_back
+    from reports.drawing.listing import rows_of
+    from reports.reading.read_back import altered_cells, read_back
 
     found = read_back(folder / "answered.xlsx")
     stored = {str(row["break_id"]): row for row in rows_of(broken(count))}
@@ -222,10 +222,10 @@ def main() -> None:
     """Run one contender; its cost leaves out what makes the rows, and the imports."""
     name, count, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     if name in {"recon", "whole_night"}:
-        import reports.matched_files
+        import reports.sheets.matched_files
         import reports.workbook
     elif name == "returned":
-        import reports.read_back  # noqa: F401 - not part of the cost
+        import reports.reading.read_back  # noqa: F401 - not part of the cost
     started = time.process_time()
     for _ in rows(0, count):
         pass

@@ -12,8 +12,8 @@ from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.nightly import TASKS, GatewayId, ended, index, walk
 from flows.outcome import ANOTHER_RESULT, THE_SAME_RESULT, WRITTEN_AGAIN, state_of_held
-from recon.errors import NightHeldError, UsageError
-from recon.model import Mode, NightRequest
+from recon.model.errors import NightHeldError, UsageError
+from recon.model.words import Mode, NightRequest
 from tasks.running import opened_environment, say, sentences_only
 
 
@@ -33,7 +33,7 @@ def reconcile(
         business_date: The night. None means the last business date that had closed.
     """
     with sentences_only("reconcile"):
-        from recon.steps.finish import is_stopped
+        from recon.steps.night.finish import is_stopped
 
         request = _request(merchant_id, account_id, business_date)
         with opened_environment() as environment:
@@ -72,8 +72,8 @@ def _request(merchant_id: str, account_id: str, business_date: date | None) -> N
 
 def _finished(request: NightRequest) -> State[Any]:
     """The stopped night brought to its end, told and shown as a night is."""
-    from recon.steps.finish import STEPS, hold_stopped
-    from recon.steps.notices import telling
+    from recon.steps.night.finish import STEPS, hold_stopped
+    from recon.steps.night.notices import telling
 
     artifacts = Artifacts(request)
     with (
@@ -88,7 +88,7 @@ def _finished(request: NightRequest) -> State[Any]:
 
 def _compared(request: NightRequest) -> State[Any]:
     """A finished night as a proof: the same result from what it had read."""
-    from recon.steps.rebuild import rebuild_night
+    from recon.steps.compare.rebuild import rebuild_night
 
     run_id = _finished_run(request)
     with opened_environment() as environment:
@@ -106,7 +106,7 @@ def _finished_run(request: NightRequest) -> str:
     Raises:
         UsageError: there is none.
     """
-    from recon.store import runs
+    from recon.store.nights import runs
 
     with opened_environment() as environment, environment.store.reading() as connection:
         run = runs.of_night(connection, request)

@@ -17,7 +17,7 @@ from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.settlement.approval import ApprovalList
-    from recon.steps.environment import Environment
+    from recon.steps.ground.environment import Environment
 
 Digest = Annotated[str, Field(pattern=r"^([0-9a-f]{16})?$")]
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
@@ -51,9 +51,9 @@ def approve(  # noqa: PLR0917 - the fields of a form
         reason: Why, for a rejection; kept in the history.
     """
     with sentences_only("approve"), opened_environment() as environment:
-        from recon.errors import UsageError
-        from recon.steps import approve as approvals
-        from recon.steps.at_desk import say as say_at_desk
+        from recon.model.errors import UsageError
+        from recon.steps.money import approve as approvals
+        from recon.steps.people.at_desk import say as say_at_desk
 
         if decision is Decision.SHOW:
             found = approvals.waiting(environment)
@@ -79,7 +79,7 @@ def approve(  # noqa: PLR0917 - the fields of a form
 
 def waiting_for_people(environment: "Environment") -> int:
     """How many instructions wait for a yes or no, over all accounts."""
-    from recon.steps.approve import waiting
+    from recon.steps.money.approve import waiting
 
     return len(waiting(environment).wanted.items)
 
@@ -97,7 +97,7 @@ def _ended(wanted: "ApprovalList", *, told: str, name: str) -> State[Any]:
 
 def markdown_of(wanted: "ApprovalList", sentence: str) -> str:
     """The list as people read it: what it comes to, the largest, what looks like a repeat."""
-    from recon.money import Money
+    from recon.model.money import Money
 
     lines = ["# Approvals", "", sentence, ""]
     if wanted.items:

@@ -15,8 +15,8 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger, Pos
 from prefect.exceptions import ObjectNotFound
 
 from flows.outcome import ANOTHER_RESULT, DONE, NAMES_AGAIN, NAMES_OF_PARTS
-from recon.errors import UsageError
-from recon.model import End
+from recon.model.errors import UsageError
+from recon.model.words import End
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

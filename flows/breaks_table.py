@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from flows.artifacts import ROWS_SHOWN_MAX
-from recon.model import Severity
-from recon.money import format_minor_units
-from recon.store import results
+from recon.model.money import format_minor_units
+from recon.model.words import Severity
+from recon.store.nights import results
 
 if TYPE_CHECKING:
-    from recon.steps.environment import Environment
+    from recon.steps.ground.environment import Environment
 
 GRAVEST_FIRST = {severity.value: -place for place, severity in enumerate(Severity)}
 
@@ -27,7 +27,7 @@ def rows_of_breaks(breaks: pd.DataFrame) -> list[dict[str, str]]:
     """Rows for a table: one per break, at most ROWS_SHOWN_MAX.
 
     Args:
-        breaks: Frame with `recon.matching.result.BREAK_COLUMNS`, minor units.
+        breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
     """
     rank = breaks["severity"].map(GRAVEST_FIRST)
     order = breaks.assign(_rank=rank).sort_values(["_rank", "exposure"], ascending=[True, False])

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from recon.errors import ConfigurationError
-from recon.night_schedule import NightSchedule
-from recon.retention import Retention
-from recon.settings import AccountSettings
+from recon.config.night_schedule import NightSchedule
+from recon.config.retention import Retention
+from recon.config.settings import AccountSettings
+from recon.model.errors import ConfigurationError
 
 WORK_POOL = "recon"
 BY_SCHEDULE = "schedule"

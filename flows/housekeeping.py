@@ -31,7 +31,7 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """
     refuse_forgotten("delete", "name")
     with sentences_only("housekeeping"), opened_environment() as environment:
-        from recon.steps import housekeeping as keeping
+        from recon.steps.care import housekeeping as keeping
 
         found = keeping.housekeeping(environment)
         stayed: tuple[str, ...] = ()

@@ -14,12 +14,12 @@ from prefect.states import Completed
 from pydantic import SecretStr
 
 from flows.approve import ShortName
-from recon.errors import UsageError
+from recon.model.errors import UsageError
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
-    from recon.resolutions import Import
-    from recon.settings import Settings
+    from recon.config.settings import Settings
+    from recon.model.resolutions import Import
 
 REFUSALS_SHOWN_MAX = 20
 
@@ -42,10 +42,10 @@ def import_resolutions(
     """
     with sentences_only("import-resolutions"):
         from recon.cli.workbooks import form
-        from recon.steps import resolutions
-        from recon.steps.at_desk import IMPORT, file_body, import_of
-        from recon.steps.at_desk import say as say_at_desk
-        from reports.import_workbook import write_import
+        from recon.steps.people import resolutions
+        from recon.steps.people.at_desk import IMPORT, file_body, import_of
+        from recon.steps.people.at_desk import say as say_at_desk
+        from reports.reading.import_workbook import write_import
 
         with opened_environment() as environment:
             path = returned_path(workbook, settings=environment.settings)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables, without_prefect
-from recon.errors import Defect, NightHeldError
-from recon.model import End, NightRequest
+from recon.model.errors import Defect, NightHeldError
+from recon.model.words import End, NightRequest
 
 Progress = Callable[[str], None]
 """Takes one sentence after each step of the night."""

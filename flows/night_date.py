@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 
-from recon.business_date import BusinessCalendar
-from recon.errors import ConfigurationError
-from recon.model import Part
-from recon.settings import load_rules
+from recon.config.settings import load_rules
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import ConfigurationError
+from recon.model.words import Part
 
 
 def run_name() -> str:

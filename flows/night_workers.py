@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from recon.cluster import LOCAL, ClusterSettings
+from recon.config.cluster import LOCAL, ClusterSettings
 from tasks.running import keeping_workers
 
 
 @contextmanager
 def night_workers() -> Iterator[None]:
     """Until the end of the block all environments of this process share the configured workers."""
-    from recon.settings import load_cluster
+    from recon.config.settings import load_cluster
 
     cluster = load_cluster(os.environ)
     if not cluster.address:
         yield
         return
-    from recon.dask_workers import DaskWorkers
+    from recon.workers.dask_workers import DaskWorkers
 
     with (
         DaskWorkers(cluster, connect=partial(_connected, cluster)) as workers,
@@ -34,7 +34,7 @@ def night_workers() -> Iterator[None]:
 
 @contextmanager
 def _connected(cluster: ClusterSettings) -> Iterator[Any]:
-    from recon.dask_workers import NO_PAGES, client_options, imported, local_options
+    from recon.workers.dask_workers import NO_PAGES, client_options, imported, local_options
 
     distributed = imported()
     import dask

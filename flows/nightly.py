@@ -1,6 +1,6 @@
 """Flow `nightly`: one night of one account, step by step, as Prefect shows and schedules it.
 
-The order of the steps is `recon.steps.night.ORDER`, the lock is a row in recon's own database, the
+The order of the steps is `recon.steps.night.whole_night.ORDER`, the lock is a row in recon's own database, the
 journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the same steps
 without it.
 """
@@ -23,8 +23,8 @@ from flows.night_workers import night_workers
 from flows.outcome import end_of, state_of, state_of_held
 from flows.scheduled import refuse_forgotten
 from flows.totals_table import rows_of_totals, totals_of
-from recon.errors import NightHeldError
-from recon.model import Mode, NightRequest, StepSummary
+from recon.model.errors import NightHeldError
+from recon.model.words import Mode, NightRequest, StepSummary
 from tasks.ingest import ingest
 from tasks.query import query
 from tasks.reconcile import reconcile
@@ -43,7 +43,7 @@ TASKS: Mapping[str, Callable[[str], StepSummary]] = {
     "reconcile": reconcile,
     "report": report,
 }
-"""The task of each step of `recon.steps.night.ORDER`, by its name there."""
+"""The task of each step of `recon.steps.night.whole_night.ORDER`, by its name there."""
 
 
 @flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
@@ -67,7 +67,7 @@ def nightly(
         opening: Tick it for the first live night of an account whose rules name no opening date.
         skip_reason: Where the night before is missing and is not to be run first, say why.
     """
-    from recon.steps.night import STEP_NAMES
+    from recon.steps.night.whole_night import STEP_NAMES
 
     with sentences_only("nightly"):
         refuse_forgotten("mode")
@@ -96,8 +96,8 @@ def _held(request: NightRequest) -> Iterator[str]:
 
     How it ended is told to people when the account is free again.
     """
-    from recon.steps.night import hold
-    from recon.steps.notices import telling
+    from recon.steps.night.notices import telling
+    from recon.steps.night.whole_night import hold
 
     with (
         opened_environment() as environment,
@@ -119,8 +119,8 @@ def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[
 
 def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
-    from recon.steps.night_index import index_after
-    from reports.index_workbook import write_index
+    from recon.steps.night.night_index import index_after
+    from reports.reading.index_workbook import write_index
 
     with opened_environment() as environment:
         index_after(request, environment=environment, write=write_index, say=say)

@@ -12,8 +12,8 @@ from typing import Any
 from prefect.client.schemas.objects import State
 from prefect.states import Cancelled, Completed, Failed
 
-from recon.errors import Defect, NightHeldError
-from recon.model import End, Part, StepSummary
+from recon.model.errors import Defect, NightHeldError
+from recon.model.words import End, Part, StepSummary
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),

@@ -15,8 +15,8 @@ from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.nightly import GatewayId, walk
 from flows.outcome import state_of_held, state_of_part
-from recon.errors import NightHeldError
-from recon.model import Mode, NightRequest, Part, StepSummary
+from recon.model.errors import NightHeldError
+from recon.model.words import Mode, NightRequest, Part, StepSummary
 from tasks.running import opened_environment, sentences_only
 
 
@@ -118,7 +118,7 @@ def _done(part: Part, *, request: NightRequest) -> State[Any]:
 
 def _dated(request: NightRequest, *, part: Part) -> NightRequest:
     """The request with its business date, where the form named none."""
-    from recon.steps.part import next_night
+    from recon.steps.night.part import next_night
 
     if request.business_date:
         return request
@@ -131,8 +131,8 @@ def _dated(request: NightRequest, *, part: Part) -> NightRequest:
 
 
 def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[StepSummary]:
-    from recon.steps.night import hold
-    from recon.steps.part import STEPS
+    from recon.steps.night.part import STEPS
+    from recon.steps.night.whole_night import hold
 
     with (
         opened_environment() as environment,
@@ -145,7 +145,7 @@ def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[St
 
 
 def _show_changes(run_id: str, *, environment: Any, artifacts: Artifacts) -> None:
-    from recon.steps.part import moved_since
+    from recon.steps.night.part import moved_since
 
     moved = moved_since(run_id, environment=environment)
     rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]

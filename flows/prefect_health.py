@@ -14,8 +14,8 @@ from prefect.settings import get_current_settings
 
 from flows.automations import missing_automations
 from flows.deployments import WORK_POOL, project_of
-from recon.errors import ReconError
-from recon.settings import Settings, load_settings
+from recon.config.settings import Settings, load_settings
+from recon.model.errors import ReconError
 
 STRANGER = "https://stranger.example"
 """An origin that has nothing to do with us."""

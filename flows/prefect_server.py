@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psutil
 
-from recon.errors import OutputError, ReconError, UsageError
+from recon.model.errors import OutputError, ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
 
 STARTUP_TIMEOUT_SECONDS = 120

@@ -20,8 +20,8 @@ from tasks.running import opened_environment, say, sentences_only
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recon.figures import Attention
-    from recon.store.runs import Run
+    from recon.model.figures import Attention
+    from recon.store.nights.runs import Run
 
 InstructionId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
 Message = Annotated[str, Field(pattern=r"^([0-9a-f]{12,64})?$")]
@@ -63,9 +63,9 @@ def resolve(  # noqa: PLR0917 - the fields of a form
         code: Your current one-time code.
     """
     with sentences_only("resolve"), opened_environment() as environment:
-        from recon.errors import UsageError
-        from recon.steps import people
-        from recon.steps.at_desk import say as say_at_desk
+        from recon.model.errors import UsageError
+        from recon.steps.people import people
+        from recon.steps.people.at_desk import say as say_at_desk
 
         if verdict is Word.SHOW:
             found = people.undecided(environment)
@@ -94,7 +94,7 @@ def _ended(shown: "Sequence[tuple[Run, Attention]]", *, sentence: str, name: str
 
 def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     """The doubts as people read them: the money, since when, and all that is known of it."""
-    from recon.money import Money
+    from recon.model.money import Money
 
     lines = ["# Money in doubt", "", sentence, ""]
     told = [one for _, one in shown if one.told]

@@ -7,7 +7,7 @@ moves none, and nobody would hear of it.
 
 from prefect.context import FlowRunContext
 
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 
 
 def refuse_forgotten(*names: str) -> None:

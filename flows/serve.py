@@ -30,8 +30,8 @@ from flows.prefect_server import (
     without_prefect,
 )
 from flows.signer_beside import key_set_apart
-from recon.errors import ReconError, UsageError
-from recon.keys import SIGNER_VARIABLE
+from recon.config.keys import SIGNER_VARIABLE
+from recon.model.errors import ReconError, UsageError
 from recon.privacy.own_files import STRANGERS, for_owner, make_folder, write_result
 
 ROOT = Path(__file__).parents[1]

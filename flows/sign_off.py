@@ -19,8 +19,8 @@ from flows.approve import ShortName
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
-    from recon.steps.environment import Environment
-    from recon.steps.sign_off import Night
+    from recon.steps.ground.environment import Environment
+    from recon.steps.people.sign_off import Night
 
 RunId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
 NIGHTS_SHOWN = 14
@@ -55,7 +55,7 @@ def sign_off(
         code: Your current one-time code.
     """
     with sentences_only("sign-off"), opened_environment() as environment:
-        from recon.errors import UsageError
+        from recon.model.errors import UsageError
 
         if sign_as is Signing.SHOW:
             return _listed(environment)
@@ -72,10 +72,10 @@ def _signed(
     who: tuple[str, SecretStr | None],
     environment: "Environment",
 ) -> State[Any]:
-    from recon.steps.at_desk import night_of
-    from recon.steps.at_desk import say as say_at_desk
-    from recon.steps.sign_off import answers_of
-    from reports.signed_copy import write_signed_copy
+    from recon.steps.people.at_desk import night_of
+    from recon.steps.people.at_desk import say as say_at_desk
+    from recon.steps.people.sign_off import answers_of
+    from reports.reading.signed_copy import write_signed_copy
 
     body = {"run_id": run_id, "role": sign_as.value}
     night = night_of(say_at_desk("sign-off", body, who=who, environment=environment))
@@ -90,7 +90,7 @@ def _signed(
 
 
 def _listed(environment: "Environment") -> State[Any]:
-    from recon.steps.sign_off import nights
+    from recon.steps.people.sign_off import nights
 
     last: date = environment.clock().date()
     found = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)

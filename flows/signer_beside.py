@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from recon.config.keys import SIGN_KEY, SIGNER_VARIABLE
+from recon.config.settings import load_file_settings
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.desk.key_files import public_text
-from recon.keys import SIGN_KEY, SIGNER_VARIABLE
 from recon.privacy.own_files import OWNER, for_owner, make_folder
-from recon.settings import load_file_settings
 from recon.signer.server import SOCKET_PATH_BYTES_MAX
 
 COUNT_A_DAY = 100_000

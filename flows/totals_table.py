@@ -6,13 +6,13 @@ What does not tie comes first.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recon.model import ControlTotal
-from recon.money import format_minor_units
-from recon.store import results
-from reports.proof_words import QUESTIONS, proof_words
+from recon.model.money import format_minor_units
+from recon.model.words import ControlTotal
+from recon.store.nights import results
+from reports.sheets.proof_words import QUESTIONS, proof_words
 
 if TYPE_CHECKING:
-    from recon.steps.environment import Environment
+    from recon.steps.ground.environment import Environment
 
 COUNT = "count"
 

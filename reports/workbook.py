@@ -13,23 +13,23 @@ from typing import Any
 
 from openpyxl.packaging.custom import StringProperty
 
-from recon.figures import MatchedFile, NightFigures
-from reports.breaks_sheet import draw_breaks
-from reports.draft import Draft
-from reports.guide_sheet import draw_guide
-from reports.in_place import written_in_place
-from reports.instructions_sheet import draw_instructions
-from reports.journals_sheet import draw_journals
-from reports.matched_files import write_matched_files
-from reports.matched_sheet import draw_matched, is_pivot
-from reports.open_sheet import draw_open
-from reports.run_sheet import TITLE as RUN_TITLE
-from reports.run_sheet import draw_run, facts_of
-from reports.sources_sheet import draw_sources
-from reports.summary_page import Page
-from reports.summary_sheet import draw_summary
-from reports.totals import Rows, rows_on_sheets, totals_of
-from reports.totals_sheet import draw_totals
+from recon.model.figures import MatchedFile, NightFigures
+from reports.drawing.draft import Draft
+from reports.drawing.in_place import written_in_place
+from reports.sheets.breaks_sheet import draw_breaks
+from reports.sheets.guide_sheet import draw_guide
+from reports.sheets.instructions_sheet import draw_instructions
+from reports.sheets.journals_sheet import draw_journals
+from reports.sheets.matched_files import write_matched_files
+from reports.sheets.matched_sheet import draw_matched, is_pivot
+from reports.sheets.open_sheet import draw_open
+from reports.sheets.run_sheet import TITLE as RUN_TITLE
+from reports.sheets.run_sheet import draw_run, facts_of
+from reports.sheets.sources_sheet import draw_sources
+from reports.sheets.totals import Rows, rows_on_sheets, totals_of
+from reports.sheets.totals_sheet import draw_totals
+from reports.summary.summary_page import Page
+from reports.summary.summary_sheet import draw_summary
 
 SHEETS = (
     "Summary",

@@ -3,7 +3,7 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model import StepSummary
+from recon.model.words import StepSummary
 from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, worth_another_try
 
 
@@ -18,6 +18,6 @@ from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, wort
 )
 def ingest(run_id: str) -> StepSummary:
     """Read the inbox of the run's account; safe to repeat, files are known by their content."""
-    from recon.steps.ingest import ingest as step
+    from recon.steps.files.ingest import ingest as step
 
     return run_step(step, run_id=run_id)

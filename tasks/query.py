@@ -5,7 +5,7 @@ from typing import Literal
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model import StepSummary
+from recon.model.words import StepSummary
 from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, worth_another_try
 
 
@@ -20,7 +20,7 @@ from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, wort
 )
 def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
     """Ask the gateway about the run's orders; safe to repeat, only reads travel."""
-    from recon.steps.query import query as step
+    from recon.steps.night.query import query as step
 
     stage = "query" if phase == "baseline" else "query again"
     return run_step(step, run_id=run_id, stage=stage, phase=phase)

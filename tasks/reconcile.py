@@ -3,7 +3,7 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model import StepSummary
+from recon.model.words import StepSummary
 from tasks.running import run_step
 
 
@@ -16,6 +16,6 @@ from tasks.running import run_step
 )
 def reconcile(run_id: str) -> StepSummary:
     """Compare the three sources of the run and store breaks, totals and verdict."""
-    from recon.steps.reconcile import reconcile as step
+    from recon.steps.compare.reconcile import reconcile as step
 
     return run_step(step, run_id=run_id)

@@ -3,7 +3,7 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model import StepSummary
+from recon.model.words import StepSummary
 from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, worth_another_try
 
 
@@ -18,10 +18,10 @@ from tasks.running import RETRIES_OF_READS, RETRY_DELAYS_SECONDS, run_step, wort
 )
 def report(run_id: str) -> StepSummary:
     """Write the workbook of the run; figures `workbook` (path) and `verdict`."""
-    from recon.steps.report import Workbooks
-    from recon.steps.report import report as step
+    from recon.steps.night.report import Workbooks
+    from recon.steps.night.report import report as step
+    from reports.reading.workbook_check import sheet_totals
     from reports.workbook import write_workbook
-    from reports.workbook_check import sheet_totals
 
     workbooks = Workbooks(write=write_workbook, totals=sheet_totals)
     return run_step(step, run_id=run_id, workbooks=workbooks)

@@ -3,13 +3,13 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from recon.model import StepSummary
+from recon.model.words import StepSummary
 from tasks.running import run_step
 
 
 @task(name="settle", task_run_name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
 def settle(run_id: str) -> StepSummary:
     """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
-    from recon.steps.settle import settle as step
+    from recon.steps.money.settle import settle as step
 
     return run_step(step, run_id=run_id)

@@ -14,8 +14,8 @@ from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
-from recon.store import engine
-from recon.store.migrate import upgrade
+from recon.store.database import engine
+from recon.store.database.migrate import upgrade
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
 """Set to 1 where every program that a test may want is installed: then a skip is a failure."""

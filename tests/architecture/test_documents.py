@@ -9,15 +9,17 @@ import pytest
 import typer
 from pydantic import BaseModel
 
-from recon import cli, errors, model
-from recon.file_layouts import FileLayout, Trailer
-from recon.file_sources import ExpectedFile, RemoteSource
-from recon.night_schedule import NightSchedule
-from recon.notices import Notice
-from recon.retention import Backups, Retention
-from recon.rules import Rules, SeverityRules, Tolerance
-from recon.settings import AccountSettings, GatewaySettings, LedgerSource
-from recon.settlement_folder import SettlementFolder
+from recon import cli
+from recon.config.file_layouts import FileLayout, Trailer
+from recon.config.file_sources import ExpectedFile, RemoteSource
+from recon.config.night_schedule import NightSchedule
+from recon.config.notices import Notice
+from recon.config.retention import Backups, Retention
+from recon.config.rules import Rules, SeverityRules, Tolerance
+from recon.config.settings import AccountSettings, GatewaySettings, LedgerSource
+from recon.config.settlement_folder import SettlementFolder
+from recon.model import errors
+from recon.model import words as model
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

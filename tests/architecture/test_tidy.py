@@ -24,8 +24,8 @@ MODULE_LINES_MAX = 400
 MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/serve", "flows/serve", "benchmarks/")
 MAY_ASK_THE_MACHINE = (
     "src/recon/cli/",
-    "src/recon/steps/environment.py",
-    "src/recon/sandbox/clock.py",
+    "src/recon/steps/ground/environment.py",
+    "src/recon/sandbox/ground/clock.py",
     "src/recon/gateway_client/gateway.py",  # the client's front door, for other programs
     "flows/",
     "tasks/",
@@ -306,7 +306,7 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (banned_names, "src/recon/a.py", "class BatchManager: ...\n"),
     (banned_names, "src/recon/a.py", "def handle_reply(): ...\n"),
     (banned_names, "src/recon/a.py", "class Transaction: ...\n"),
-    (floats_on_money, "src/recon/money.py", "x = float('1.10')\n"),
+    (floats_on_money, "src/recon/model/money.py", "x = float('1.10')\n"),
     (floats_on_money, "src/recon/matching/a.py", "def f(amount: float) -> None: ...\n"),
     (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype('float64')\n"),
     (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype(float)\n"),
@@ -338,7 +338,7 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (banned_names, "src/recon/a.py", "def transaction(self): ...\n"),
     (floats_on_money, "reports/a.py", "def column(text_width: float) -> None: ...\n"),
     (floats_on_money, "src/recon/foreign_bytes/a.py", "refused = isinstance(cell, float)\n"),
-    (floats_on_money, "src/recon/settings.py", "deadline_seconds: float = 60\n"),
+    (floats_on_money, "src/recon/config/settings.py", "deadline_seconds: float = 60\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == 'valid'\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),
     (machine_calls, "src/recon/a.py", "source = random.Random(seed)\n"),

@@ -27,8 +27,8 @@ from playwright.sync_api import TimeoutError as NothingHappenedError
 from flows import serve
 from flows.prefect_server import auth_of, free_port
 from recon.notifications.receiver import Receiver
-from recon.steps.environment import environment_of, system_clock
-from recon.steps.people import undecided
+from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.people.people import undecided
 from tests.recon.notifications.told import REFUND, form
 
 PICTURES = Path(__file__).parents[2] / "out" / "pages"

@@ -20,7 +20,7 @@ from server import Server
 from shop import ENDINGS, SEEDED, Shop
 
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 """Where there is one; commits are many here and disks are slow."""

@@ -8,11 +8,11 @@ from typing import NamedTuple
 KILLED = "chaos/test_killed_processes.py::test_killed_nights_end_true"
 SERVER = "chaos/test_killed_postgresql.py::"
 SCHEDULES = "model/test_seeded_schedules.py::test_a_schedule_of_faults_and_crashes_ends_true"
-BATCH = "recon/gateway_client/test_batch_reply.py::"
-TRANSPORT = "recon/gateway_client/test_transport.py::"
-NIGHT = "recon/steps/test_night.py::"
-OPENING = "recon/foreign_bytes/test_opening.py::"
-BAD_FILES = "recon/order_file/test_bad_files.py::"
+BATCH = "recon/gateway_client/money/test_batch_reply.py::"
+TRANSPORT = "recon/gateway_client/interface/test_transport.py::"
+NIGHT = "recon/steps/night/test_whole_night.py::"
+OPENING = "recon/files/formats/test_opening.py::"
+BAD_FILES = "recon/files/test_bad_files.py::"
 
 
 class Fault(NamedTuple):
@@ -33,7 +33,7 @@ FAULTS: dict[int, Fault] = {
     ),
     2: Fault(
         "SIGTERM or SIGINT in a batch",
-        ("recon/steps/test_ending.py::test_a_night_that_is_told_to_end_marks_its_batch",),
+        ("recon/steps/ground/test_ending.py::test_a_night_that_is_told_to_end_marks_its_batch",),
     ),
     3: Fault(
         "the process sleeps between claim and send",
@@ -68,7 +68,7 @@ FAULTS: dict[int, Fault] = {
         "two machines, same night",
         (
             "chaos/test_stopped_nights.py::test_a_stopped_night_that_lost_its_lock_is_taken_over_only_when_it_is_gone",
-            "recon/store/test_owner.py::test_a_process_id_that_is_used_again_is_another_owner",
+            "recon/store/database/test_owner.py::test_a_process_id_that_is_used_again_is_another_owner",
         ),
     ),
     8: Fault(
@@ -81,8 +81,8 @@ FAULTS: dict[int, Fault] = {
     9: Fault(
         "a Dask worker dies",
         (
-            "recon/test_dask_workers.py::test_a_killed_worker_changes_nothing",
-            "recon/test_dask_workers.py::test_a_scheduler_that_goes_away_ends_the_step",
+            "recon/workers/test_dask_workers.py::test_a_killed_worker_changes_nothing",
+            "recon/workers/test_dask_workers.py::test_a_scheduler_that_goes_away_ends_the_step",
         ),
     ),
     10: Fault(
@@ -93,7 +93,7 @@ FAULTS: dict[int, Fault] = {
         "the advisory lock's connection ended",
         (
             SERVER + "test_a_server_that_dies_in_a_night_loses_and_doubles_nothing",
-            "recon/store/test_night_lock.py::test_a_lock_that_the_server_dropped_no_longer_stands",
+            "recon/store/database/test_night_lock.py::test_a_lock_that_the_server_dropped_no_longer_stands",
         ),
     ),
     12: Fault(
@@ -103,20 +103,20 @@ FAULTS: dict[int, Fault] = {
     13: Fault(
         "SQLite locked by another process",
         (
-            "recon/steps/test_spilled.py::test_a_reply_that_a_locked_database_did_not_take_is_not_lost",
-            "recon/store/test_engine.py::test_a_locked_database_is_one_sentence",
+            "recon/steps/money/test_spilled.py::test_a_reply_that_a_locked_database_did_not_take_is_not_lost",
+            "recon/store/database/test_engine.py::test_a_locked_database_is_one_sentence",
         ),
     ),
     14: Fault(
         "disk full at the database",
         (
-            "recon/steps/test_spilled.py::test_a_disk_that_is_full_when_the_reply_comes_loses_nothing",
+            "recon/steps/money/test_spilled.py::test_a_disk_that_is_full_when_the_reply_comes_loses_nothing",
         ),
     ),
     15: Fault(
         "disk full at the reports folder",
         (
-            "reports/test_in_place.py::test_a_disk_that_fills_while_a_file_is_written_leaves_nothing",
+            "reports/drawing/test_in_place.py::test_a_disk_that_fills_while_a_file_is_written_leaves_nothing",
         ),
     ),
     16: Fault(
@@ -126,23 +126,23 @@ FAULTS: dict[int, Fault] = {
     17: Fault(
         "workbook open or another is there",
         (
-            "reports/test_in_place.py::test_a_workbook_that_is_open_is_not_touched",
+            "reports/drawing/test_in_place.py::test_a_workbook_that_is_open_is_not_touched",
             "reports/test_workbook.py::test_another_workbook_is_never_overwritten",
         ),
     ),
     18: Fault(
         "crash while the report is written",
         (
-            "reports/test_in_place.py::test_a_process_killed_while_it_writes_leaves_no_file_of_that_name",
+            "reports/drawing/test_in_place.py::test_a_process_killed_while_it_writes_leaves_no_file_of_that_name",
         ),
     ),
     19: Fault(
         "SQLite file damaged",
-        ("recon/store/test_engine.py::test_a_damaged_database_is_one_sentence",),
+        ("recon/store/database/test_engine.py::test_a_damaged_database_is_one_sentence",),
     ),
     20: Fault(
         "outcome of a commit unknown",
-        ("recon/store/test_lasting_journal.py::test_a_connection_that_ends_in_a_commit",),
+        ("recon/store/money/test_lasting_journal.py::test_a_connection_that_ends_in_a_commit",),
     ),
     21: Fault(
         "connection refused, certificate wrong",
@@ -184,8 +184,8 @@ FAULTS: dict[int, Fault] = {
         "HTTP errors and Retry-After",
         (
             BATCH + "test_statuses_that_never_prove_anything",
-            "recon/gateway_client/test_query_bounds.py::test_retry_after_is_a_count_or_a_date_and_never_negative",
-            "recon/gateway_client/test_query.py::test_a_wait_that_would_end_after_the_deadline_is_not_begun",
+            "recon/gateway_client/query/test_query_bounds.py::test_retry_after_is_a_count_or_a_date_and_never_negative",
+            "recon/gateway_client/query/test_asking.py::test_a_wait_that_would_end_after_the_deadline_is_not_begun",
         ),
     ),
     29: Fault("redirects", (TRANSPORT + "test_a_redirect_is_handed_back_and_not_followed",)),
@@ -199,8 +199,8 @@ FAULTS: dict[int, Fault] = {
     31: Fault(
         "hostile XML",
         (
-            "recon/foreign_bytes/test_xml_records.py::test_what_is_not_well_formed_is_refused",
-            "recon/gateway_client/test_payment_reply.py::test_a_result_that_cannot_be_read_leaves_the_payment_unknown",
+            "recon/files/formats/test_xml_records.py::test_what_is_not_well_formed_is_refused",
+            "recon/gateway_client/payments/test_payment_reply.py::test_a_result_that_cannot_be_read_leaves_the_payment_unknown",
             "recon/gateway_client/test_reply_fuzz.py::test_no_reply_makes_a_reader_fail",
         ),
     ),
@@ -229,14 +229,14 @@ FAULTS: dict[int, Fault] = {
     35: Fault(
         "daylight saving and zones",
         (
-            "recon/test_business_date.py::test_every_instant_has_exactly_one_business_date",
-            "recon/test_business_date.py::test_hours_of_grace_are_elapsed_time_over_a_clock_change",
+            "recon/model/test_business_date.py::test_every_instant_has_exactly_one_business_date",
+            "recon/model/test_business_date.py::test_hours_of_grace_are_elapsed_time_over_a_clock_change",
         ),
     ),
     36: Fault(
         "database restored",
         (
-            "recon/steps/test_restore.py::test_a_restored_database_sends_nothing",
+            "recon/steps/money/test_restore.py::test_a_restored_database_sends_nothing",
             "model/test_restored_databases.py::test_a_database_that_is_not_the_newest_sends_nothing",
         ),
     ),
@@ -257,28 +257,28 @@ FAULTS: dict[int, Fault] = {
     39: Fault(
         "empty or huge file",
         (
-            "recon/foreign_bytes/test_csv_text.py::test_a_header_alone_is_a_table_without_rows",
-            "recon/foreign_bytes/test_csv_text.py::test_more_rows_than_the_bound_are_refused",
+            "recon/files/formats/test_csv_text.py::test_a_header_alone_is_a_table_without_rows",
+            "recon/files/formats/test_csv_text.py::test_more_rows_than_the_bound_are_refused",
             OPENING + "test_a_file_above_the_bound_is_not_read",
         ),
     ),
     40: Fault(
         "encodings and ragged rows",
         (
-            "recon/foreign_bytes/test_csv_text.py::test_a_csv_that_is_not_one_is_refused_with_its_place",
+            "recon/files/formats/test_csv_text.py::test_a_csv_that_is_not_one_is_refused_with_its_place",
             BAD_FILES + "test_a_file_that_is_not_what_it_says_is_refused_whole",
         ),
     ),
     41: Fault(
         "amounts that are none",
         (
-            "recon/foreign_bytes/test_amounts.py::test_text_that_is_no_amount_is_refused_and_never_rounded",
+            "recon/files/typing/test_amounts.py::test_text_that_is_no_amount_is_refused_and_never_rounded",
         ),
     ),
     42: Fault(
         "hostile order numbers",
         (
-            "recon/foreign_bytes/test_text_cells.py::test_no_line_end_slips_through_at_the_end",
+            "recon/files/typing/test_text_cells.py::test_no_line_end_slips_through_at_the_end",
             BAD_FILES + "test_a_row_that_cannot_be_read_is_refused_by_line_and_column",
         ),
     ),
@@ -292,8 +292,8 @@ FAULTS: dict[int, Fault] = {
     44: Fault(
         "hostile workbooks",
         (
-            "recon/foreign_bytes/test_xlsx_book.py::test_a_workbook_that_is_not_plain_is_refused",
-            "recon/foreign_bytes/test_xlsx_book.py::test_a_declared_size_is_bounded_before_anything_is_unpacked",
+            "recon/files/formats/test_xlsx_book.py::test_a_workbook_that_is_not_plain_is_refused",
+            "recon/files/formats/test_xlsx_book.py::test_a_declared_size_is_bounded_before_anything_is_unpacked",
         ),
     ),
     45: Fault(
@@ -303,8 +303,8 @@ FAULTS: dict[int, Fault] = {
     46: Fault(
         "configuration wrong or unsafe",
         (
-            "recon/test_keys.py::test_a_key_file_that_others_can_read_is_refused",
-            "recon/test_settings.py::test_a_mistake_in_a_file_is_named_with_file_and_key",
+            "recon/config/test_keys.py::test_a_key_file_that_others_can_read_is_refused",
+            "recon/config/test_settings.py::test_a_mistake_in_a_file_is_named_with_file_and_key",
             TRANSPORT + "test_a_base_url_that_is_not_safe_is_refused",
         ),
     ),
@@ -319,16 +319,16 @@ FAULTS: dict[int, Fault] = {
     49: Fault(
         "history edited by hand",
         (
-            "recon/steps/test_verify.py::test_an_edited_history_is_found",
-            "recon/store/test_history.py::test_the_first_broken_link_is_named",
+            "recon/steps/care/test_verify.py::test_an_edited_history_is_found",
+            "recon/store/database/test_history.py::test_the_first_broken_link_is_named",
         ),
     ),
     50: Fault(
         "approver is the proposer, approval old or void",
         (
-            "recon/steps/test_approve.py::test_the_same_person_cannot_be_the_second",
-            "recon/steps/test_approve.py::test_a_night_sends_nothing_on_an_approval_that_ran_out",
-            "recon/steps/test_approve.py::test_a_changed_list_voids_the_first_word",
+            "recon/steps/money/test_approve.py::test_the_same_person_cannot_be_the_second",
+            "recon/steps/money/test_approve.py::test_a_night_sends_nothing_on_an_approval_that_ran_out",
+            "recon/steps/money/test_approve.py::test_a_changed_list_voids_the_first_word",
         ),
     ),
     51: Fault(

@@ -26,14 +26,14 @@ from sqlalchemy import Connection
 
 from recon.cli.endings import ending_of
 from recon.cli.workbooks import workbooks
-from recon.errors import UsageError
-from recon.figures import NightFigures
-from recon.model import Mode, NightRequest
-from recon.steps import night
-from recon.steps.environment import Environment, environment_of
-from recon.steps.predecessor import said_of_predecessor
-from recon.steps.report import SheetTotals, Workbooks
-from recon.store.engine import Store
+from recon.model.errors import UsageError
+from recon.model.figures import NightFigures
+from recon.model.words import Mode, NightRequest
+from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.ground.predecessor import said_of_predecessor
+from recon.steps.night import whole_night as night
+from recon.steps.night.report import SheetTotals, Workbooks
+from recon.store.database.engine import Store
 
 SECTIONS = {"break": "breaks", "match": "matches", "pending": "pending", "unverified": "unverified"}
 KILL = "kill"

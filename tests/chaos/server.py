@@ -14,7 +14,7 @@ from typing import Any, Self
 import psutil
 import psycopg
 
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 
 SHOP, TEMPLATE = "shop", "migrated"
 RESTART_SECONDS_MAX = 60

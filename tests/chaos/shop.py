@@ -19,11 +19,12 @@ from journal_checker import Known, hashes, shrunk, violations
 from nursery import Nursery
 from truth import MOVING, Effect, attributed, carried, effects_of, forgotten, journal_of
 
-from recon.money import parse_minor_units
-from recon.settings import load_tables
-from recon.steps import approve, people, verdicts
-from recon.steps.environment import environment_of
-from recon.steps.identity import identify
+from recon.config.settings import load_tables
+from recon.model.money import parse_minor_units
+from recon.steps.ground.environment import environment_of
+from recon.steps.ground.identity import identify
+from recon.steps.money import approve
+from recon.steps.people import people, verdicts
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 BUSINESS_DATE = "2026-11-20"

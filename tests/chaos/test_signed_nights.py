@@ -18,10 +18,10 @@ from many_nights import days
 from python_calamine import CalamineWorkbook
 from shop import ENDINGS, PEOPLE, Shop
 
-from recon.errors import UsageError
-from recon.steps.environment import environment_of
-from recon.steps.identity import identify
-from recon.steps.sign_off import ROLES, nights, sign
+from recon.model.errors import UsageError
+from recon.steps.ground.environment import environment_of
+from recon.steps.ground.identity import identify
+from recon.steps.people.sign_off import ROLES, nights, sign
 
 NIGHTS = int(os.environ.get("CHAOS_SIGNED", "6"))
 SEED = int(os.environ.get("CHAOS_SEED", "0"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from recon.money import parse_minor_units
+from recon.model.money import parse_minor_units
 
 JUDGED = ("instruction", "attempt", "batch", "history", "contradiction", "order_row")
 ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
     BatchReply,
     Credentials,
@@ -35,9 +36,8 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.signing import reply_signature, sign
+from recon.gateway_client.interface.signing import reply_signature, sign
 from recon.sandbox import SandboxOptions, serving
-from recon.settings import GATEWAY_FILES, load_tables
 from tests.recon.sandbox.conftest import Caller
 
 BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")

@@ -12,7 +12,7 @@ from recon.gateway_client import (
     Outcome,
     prepare,
 )
-from recon.sandbox.signing import sign as signed_by_the_sandbox
+from recon.sandbox.ground.signing import sign as signed_by_the_sandbox
 from tests.conformance.test_card_contract import card_payment
 
 HEAD = "100042100042001R1"

@@ -16,8 +16,8 @@ import pytest
 
 from flows.deployments import pool_text
 from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
-from recon.errors import ReconError
-from recon.model import ControlTotal, NightRequest, Part, StepSummary
+from recon.model.errors import ReconError
+from recon.model.words import ControlTotal, NightRequest, Part, StepSummary
 
 collect_ignore = [] if os.environ.get("PREFECT_ON") else ["test_prefect_on_postgresql.py"]
 """It needs Debian's PostgreSQL and a server of its own: `make prefect-postgresql` only."""
@@ -109,7 +109,7 @@ class PlayedNight:
     def environment_of(
         self, _variables: object, *, clock: Callable[[], object], workers: object
     ) -> Iterator[object]:
-        """Stands for recon.steps.environment.environment_of."""
+        """Stands for recon.steps.ground.environment.environment_of."""
         assert clock
         assert workers is None
         yield self
@@ -118,7 +118,7 @@ class PlayedNight:
     def hold(
         self, request: NightRequest, *, environment: object, part: Part | None = None
     ) -> Iterator[str]:
-        """Stands for recon.steps.night.hold, and for that of a stopped night."""
+        """Stands for recon.steps.night.whole_night.hold, and for that of a stopped night."""
         self.parts.append(part)
         assert environment is self
         self.requests.append(request)
@@ -128,7 +128,7 @@ class PlayedNight:
 
     @contextmanager
     def telling(self, environment: object, *, say: Callable[[str], None]) -> Iterator[object]:
-        """Stands for recon.steps.notices.telling; notes the run that people hear of."""
+        """Stands for recon.steps.night.notices.telling; notes the run that people hear of."""
         assert environment is self
         ended = SimpleNamespace(run_id="")
         try:
@@ -146,7 +146,7 @@ class PlayedNight:
     def index_after(
         self, request: NightRequest, *, environment: object, write: object, say: object
     ) -> None:
-        """Stands for recon.steps.night_index.index_after."""
+        """Stands for recon.steps.night.night_index.index_after."""
         assert (environment, write, callable(say)) == (self, "index writer", True)
         self.indexed.append(request)
 
@@ -162,12 +162,12 @@ def _by_themselves(played: PlayedNight) -> dict[str, dict[str, object]]:
     """What stands for the parts of a night, and for one that is brought to its end."""
     money = ("query", "settle", "query again")
     return {
-        "recon.steps.part": {
+        "recon.steps.night.part": {
             "STEPS": dict(zip(Part, (("ingest",), ("query",), money, money), strict=True)),
             "next_night": lambda *_, **__: date(2026, 11, 22),
             "moved_since": lambda *_, **__: (),
         },
-        "recon.steps.finish": {
+        "recon.steps.night.finish": {
             "STEPS": ("reconcile", "report"),
             "hold_stopped": played.hold,
             "is_stopped": lambda *_, **__: played.stopped,
@@ -204,20 +204,20 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
             "report", verdict=played.verdict, end=played.verdict, workbook=str(played.workbook)
         )
 
-    put("recon.steps.environment", environment_of=played.environment_of, system_clock=clock)
-    put("recon.steps.night", hold=played.hold, STEP_NAMES=STEPS)
+    put("recon.steps.ground.environment", environment_of=played.environment_of, system_clock=clock)
+    put("recon.steps.night.whole_night", hold=played.hold, STEP_NAMES=STEPS)
     for module, names in _by_themselves(played).items():
         put(module, **names)
-    put("recon.steps.notices", telling=played.telling)
-    put("recon.steps.stages", measured=lambda _name, do, **_: do())
-    put("recon.steps.query", query=query)
-    put("recon.steps.report", report=report, Workbooks=dict)
+    put("recon.steps.night.notices", telling=played.telling)
+    put("recon.steps.ground.stages", measured=lambda _name, do, **_: do())
+    put("recon.steps.night.query", query=query)
+    put("recon.steps.night.report", report=report, Workbooks=dict)
     for name in ("ingest", "settle", "reconcile"):
         put(f"recon.steps.{name}", **{name: simple(name)})
-    put("recon.steps.night_index", index_after=played.index_after)
-    put("reports.index_workbook", write_index="index writer")
+    put("recon.steps.night.night_index", index_after=played.index_after)
+    put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
-    put("reports.workbook_check", sheet_totals="reader")
+    put("reports.reading.workbook_check", sheet_totals="reader")
     monkeypatch.setattr("flows.nightly.breaks_of", played.breaks_of)
     monkeypatch.setattr("flows.nightly.totals_of", lambda _run_id, **_: played.totals)
     monkeypatch.setattr("flows.nightly.waiting_for_people", lambda _: played.waiting)

@@ -9,7 +9,7 @@ import pytest
 from flows.artifacts import Artifacts, artifact_key
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.model import ControlTotal, End, Mode, NightRequest, StepSummary
+from recon.model.words import ControlTotal, End, Mode, NightRequest, StepSummary
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 

@@ -12,8 +12,8 @@ import pytest
 from flows import automations
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.errors import UsageError
-from recon.model import Mode, NightRequest
+from recon.model.errors import UsageError
+from recon.model.words import Mode, NightRequest
 
 pytestmark = pytest.mark.flow
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from flows.breaks_table import rows_of_breaks
-from recon.matching.result import BREAK_COLUMNS
+from recon.matching.breaks.result import BREAK_COLUMNS
 
 
 def breaks(*rows: dict[str, object]) -> pd.DataFrame:

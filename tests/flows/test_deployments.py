@@ -23,9 +23,9 @@ from packaging.requirements import Requirement
 from flows import local
 from flows.deployments import compared, project_of, text_of
 from flows.prefect_server import PrefectServer
-from recon.errors import ConfigurationError
-from recon.retention import Retention
-from recon.settings import load_file_settings
+from recon.config.retention import Retention
+from recon.config.settings import load_file_settings
+from recon.model.errors import ConfigurationError
 
 pytestmark = pytest.mark.flow
 

@@ -20,11 +20,11 @@ from pydantic import SecretStr
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
 from recon.gateway_client import Credentials
-from recon.model import End
+from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving
-from recon.steps.approve import approve, waiting
-from recon.steps.identity import identify
-from recon.store.migrate import upgrade
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, waiting
+from recon.store.database.migrate import upgrade
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_card_contract import card_payment
 from tests.flows.leaking_gateway import (
@@ -221,7 +221,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     """Every operation of a night, each reply full of secrets: no database, log or file has one."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(tempfile, "tempdir", str(merchant.folder / "tmp"))
-    monkeypatch.setattr("recon.steps.environment.system_clock", merchant.clock)
+    monkeypatch.setattr("recon.steps.ground.environment.system_clock", merchant.clock)
     instructed(merchant)
     sentences: list[str] = []
     with leaking(merchant.sandbox.base_url) as gateway:

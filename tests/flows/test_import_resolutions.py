@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flows.import_resolutions import import_resolutions, returned_path
-from recon.errors import UsageError
+from recon.model.errors import UsageError
 
 
 def settings_of(reports: Path) -> Any:

@@ -10,8 +10,8 @@ import pytest
 
 from flows.local import run_nightly
 from flows.prefect_server import PrefectServer
-from recon.errors import Defect, GateClosedError, NightHeldError
-from recon.model import End, Mode, NightRequest
+from recon.model.errors import Defect, GateClosedError, NightHeldError
+from recon.model.words import End, Mode, NightRequest
 
 pytestmark = pytest.mark.flow
 

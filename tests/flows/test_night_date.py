@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime
 import pytest
 
 from flows.night_date import business_date_of_run, last_closed_business_date
-from recon.business_date import BusinessCalendar
-from recon.errors import ConfigurationError
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(

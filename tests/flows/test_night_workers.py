@@ -10,9 +10,9 @@ import pytest
 from flows.artifacts import Artifacts
 from flows.night_workers import night_workers
 from flows.nightly import walk
-from recon.model import Mode, NightRequest, Part, StepSummary
-from recon.steps.finish import STEPS as FINISH_STEPS
-from recon.steps.part import STEPS as PART_STEPS
+from recon.model.words import Mode, NightRequest, Part, StepSummary
+from recon.steps.night.finish import STEPS as FINISH_STEPS
+from recon.steps.night.part import STEPS as PART_STEPS
 from tasks.running import opened_environment
 
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
@@ -30,7 +30,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         given.append(workers)
         yield workers
 
-    monkeypatch.setattr("recon.steps.environment.environment_of", opened)
+    monkeypatch.setattr("recon.steps.ground.environment.environment_of", opened)
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     return tmp_path
 

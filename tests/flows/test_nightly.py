@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from flows.nightly import TASKS, nightly
-from recon.model import Mode
-from recon.steps.night import STEP_NAMES
+from recon.model.words import Mode
+from recon.steps.night.whole_night import STEP_NAMES
 from tasks.query import query
 from tasks.report import report
 

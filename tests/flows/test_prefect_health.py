@@ -6,7 +6,7 @@ import pytest
 
 from flows import prefect_health
 from flows.prefect_server import PrefectServer
-from recon.errors import ReconError
+from recon.model.errors import ReconError
 
 pytestmark = pytest.mark.flow
 

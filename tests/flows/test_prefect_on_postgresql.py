@@ -13,7 +13,7 @@ import pytest
 
 from flows.local import run_nightly
 from flows.prefect_server import free_port, prefect_server
-from recon.model import End, Mode, NightRequest
+from recon.model.words import End, Mode, NightRequest
 
 REQUEST = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")

@@ -11,7 +11,7 @@ import pytest
 
 from flows import prefect_server as module
 from flows.prefect_server import PrefectServer, prefect_variables, start_server, stop_server
-from recon.errors import OutputError, ReconError, UsageError
+from recon.model.errors import OutputError, ReconError, UsageError
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pydantic import SecretStr
 from flows import local
 from flows.prefect_server import PrefectServer
 from flows.resolve import DOUBTS_SHOWN_MAX, Word, markdown_of, resolve
-from recon.figures import Attention
-from recon.model import Mode
-from recon.steps.verdicts import STATES
-from recon.store.runs import Run
+from recon.model.figures import Attention
+from recon.model.words import Mode
+from recon.steps.people.verdicts import STATES
+from recon.store.nights.runs import Run
 
 AT = datetime(2026, 11, 21, 2, 3, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from flows.sign_off import Signing, markdown_of, sign_off
-from recon.steps.sign_off import ROLES, Night
+from recon.steps.people.sign_off import ROLES, Night
 
 
 def test_the_sign_off_form_starts_by_only_looking() -> None:

@@ -14,9 +14,9 @@ import pytest
 from flows import serve
 from flows.prefect_server import without_prefect
 from flows.signer_beside import key_set_apart
+from recon.config.keys import SIGNER_VARIABLE
 from recon.gateway_client import SignerSocket, UnsignedError
-from recon.gateway_client.signer import Wanted
-from recon.keys import SIGNER_VARIABLE
+from recon.gateway_client.wire.signer import Wanted
 
 KEY = "the-sign-key-canary-of-make-serve-41c0"
 ACCOUNT = "100042/100042001"

@@ -1,7 +1,7 @@
 """The control totals as people see them in the UI."""
 
 from flows.totals_table import rows_of_totals
-from recon.model import ControlTotal
+from recon.model.words import ControlTotal
 
 PLACE = ("100042", "100042001")
 ROWS = ControlTotal("T6", "orders: places = items", *PLACE, "", "count", 12, 12)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.reconcile_files import write_files
 from recon import cli
-from recon.model import BreakCode
+from recon.model.words import BreakCode
 from recon.sandbox.planted import RULES, planted
 from tests.golden.figures import Figure
 from tests.golden.workbooks import digest

@@ -22,12 +22,12 @@ from recon import cli
 from recon.cli.demo_folder import Memory, folder_at
 from recon.cli.demo_work import ACCOUNT, Ready, prepared
 from recon.cli.workbooks import workbooks
-from recon.model import Mode, NightRequest, StepSummary
+from recon.model.words import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.steps import night
-from recon.steps.environment import Environment, environment_of
-from recon.store import results, runs
-from recon.store.migrate import upgrade
+from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.night import whole_night as night
+from recon.store.database.migrate import upgrade
+from recon.store.nights import results, runs
 from tests.golden.figures import Figure
 from tests.golden.workbooks import cells_of, digest, digests_of
 

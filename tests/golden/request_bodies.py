@@ -22,7 +22,8 @@ from recon.gateway_client import (
     ReviewRow,
 )
 from tests.golden.figures import Figure
-from tests.recon.gateway_client import payments, payouts
+from tests.recon.gateway_client import sample_payments as payments
+from tests.recon.gateway_client import sample_payouts as payouts
 
 PROFILES = ("base", "extended")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recon.model import BreakCode, End
+from recon.model.words import BreakCode, End
 from tests.golden.figures import differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from recon.settings import load_settings
-from recon.steps.doctor import Check
-from recon.steps.gateway_differences import Named
-from recon.steps.gateway_doctor import gateway_checks
-from recon.store.migrate import upgrade
+from recon.config.settings import load_settings
+from recon.steps.care.doctor import Check
+from recon.steps.care.gateway_differences import Named
+from recon.steps.care.gateway_doctor import gateway_checks
+from recon.store.database.migrate import upgrade
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
 
 AT = "20261120100000"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from recon.cli.workbooks import workbooks
-from recon.model import Mode, NightRequest, StepSummary, Verdict
-from recon.steps import night
-from recon.steps.environment import environment_of
-from recon.store.migrate import upgrade
+from recon.model.words import Mode, NightRequest, StepSummary, Verdict
+from recon.steps.ground.environment import environment_of
+from recon.steps.night import whole_night as night
+from recon.store.database.migrate import upgrade
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 
 HEADER = (

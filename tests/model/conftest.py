@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from protocol_world import FragileStore, World, settings_of
 
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 """Where there is one; commits are many here and disks are slow."""

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from recon.gateway_adapter.money import GatewayOfMoney
-from recon.model import InstructionState, Outcome
+from recon.gateway.money import GatewayOfMoney
+from recon.model.words import InstructionState, Outcome
 from recon.settlement import eligibility, resolution, sender
 from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
-from recon.steps import contradictions, doubt, settle
-from recon.store import batch_rows, history, journal
-from recon.store.journal import StoredJournal
+from recon.steps.money import contradictions, doubt, settle
+from recon.store.database import history
+from recon.store.money import batch_rows, journal
+from recon.store.money.journal import StoredJournal
 from recon.store.schema import instruction
 
 Change = Callable[[pytest.MonkeyPatch], None]

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from deliveries import Intention
 
-from recon.approvers import Approver
-from recon.errors import UsageError
-from recon.model import InstructionState
+from recon.config.approvers import Approver
+from recon.model.errors import UsageError
+from recon.model.words import InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
-from recon.steps import approve, people, sending, verdicts
-from recon.steps.approve import Narrowing
-from recon.steps.environment import Environment
-from recon.steps.identity import Person, identify
-from recon.store import instruction_rows
-from recon.store.bound_rows import TERMS
-from recon.store.history import append
-from recon.store.journal import move
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, identify
+from recon.steps.money import approve, sending
+from recon.steps.money.approve import Narrowing
+from recon.steps.people import people, verdicts
+from recon.store.database.history import append
+from recon.store.money import instruction_rows
+from recon.store.money.bound_rows import TERMS
+from recon.store.money.journal import move
 
 if TYPE_CHECKING:
     from protocol_world import World

@@ -26,22 +26,28 @@ from pydantic import SecretStr
 from scripted_gateway import LATE, PlayedGateway, Script
 from sqlalchemy import Connection
 
+from recon.config.keys import SignKeys
+from recon.config.limits import Limits
+from recon.config.rules import GatewayRules, Rules
+from recon.config.settings import (
+    GATEWAY_FILES,
+    AccountSettings,
+    GatewaySettings,
+    Settings,
+    load_tables,
+)
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.errors import ReconError, StoreError
-from recon.gateway_adapter.money import GatewayOfMoney
-from recon.keys import SignKeys
-from recon.limits import Limits
-from recon.model import InstructionKind, InstructionState, Mode, NightRequest
-from recon.rules import GatewayRules, Rules
-from recon.settings import GATEWAY_FILES, AccountSettings, GatewaySettings, Settings, load_tables
-from recon.steps import ingest as ingest_step
-from recon.steps import query as query_step
-from recon.steps import query_shards
-from recon.steps import settle as settle_step
-from recon.steps.environment import Environment, id_source, outside_heads
-from recon.store import answers, runs
-from recon.store.engine import Store, parse_url
-from recon.uptime import Uptime
+from recon.gateway.money import GatewayOfMoney
+from recon.model.errors import ReconError, StoreError
+from recon.model.uptime import Uptime
+from recon.model.words import InstructionKind, InstructionState, Mode, NightRequest
+from recon.steps.files import ingest as ingest_step
+from recon.steps.ground.environment import Environment, id_source, outside_heads
+from recon.steps.money import settle as settle_step
+from recon.steps.night import query as query_step
+from recon.steps.night import query_shards
+from recon.store.database.engine import Store, parse_url
+from recon.store.nights import answers, runs
 
 BEGAN = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TICK = timedelta(milliseconds=250)

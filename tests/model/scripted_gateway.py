@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from recon.gateway_adapter.money import GatewayOfMoney
-from recon.gateway_adapter.queries import KeyAnswers
-from recon.model import Answer, InstructionKind
+from recon.gateway.money import GatewayOfMoney
+from recon.gateway.queries import KeyAnswers
+from recon.model.words import Answer, InstructionKind
 from recon.settlement.eligibility import Cleared
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
 

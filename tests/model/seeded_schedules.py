@@ -10,8 +10,8 @@ from deliveries import AGAIN, FIRST
 from protocol_world import CAPTURED, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
-from recon.model import InstructionKind
-from recon.steps.verdicts import UNDECIDED
+from recon.model.words import InstructionKind
+from recon.steps.people.verdicts import UNDECIDED
 
 NIGHTS_MAX = 5
 INSTRUCTED_MAX = 4

@@ -10,11 +10,11 @@ import pytest
 from played_people import look
 from protocol_world import World
 
-from recon.errors import ReconError
-from recon.limits import Limits
-from recon.model import InstructionKind, Mode
-from recon.steps import settle
-from recon.store import bound_rows
+from recon.config.limits import Limits
+from recon.model.errors import ReconError
+from recon.model.words import InstructionKind, Mode
+from recon.steps.money import settle
+from recon.store.money import bound_rows
 
 CHANGES = (
     "amount = 900",

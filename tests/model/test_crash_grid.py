@@ -8,7 +8,7 @@ import pytest
 from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import SCRIPTS, Script
 
-from recon.model import InstructionKind
+from recon.model.words import InstructionKind
 
 POINTS = 50
 """A night that sends one batch reaches about this many."""

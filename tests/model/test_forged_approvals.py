@@ -7,8 +7,8 @@ import pytest
 from deliveries import AGAIN
 from protocol_world import CAPTURED, World
 
-from recon.model import InstructionKind
-from recon.store.endorsement_rows import Endorsed
+from recon.model.words import InstructionKind
+from recon.store.money.endorsement_rows import Endorsed
 
 
 def forged(world: World) -> list[str]:

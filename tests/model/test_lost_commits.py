@@ -9,10 +9,10 @@ from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import GOOD, Script
 from sqlalchemy.exc import SQLAlchemyError
 
-from recon.errors import StoreError
-from recon.model import InstructionKind
-from recon.store.lasting_journal import LastingJournal
-from recon.store.spill import Spill
+from recon.model.errors import StoreError
+from recon.model.words import InstructionKind
+from recon.store.money.lasting_journal import LastingJournal
+from recon.store.money.spill import Spill
 
 POINTS = 50
 AWAY = (0, 1, 99)

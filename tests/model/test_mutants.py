@@ -8,7 +8,7 @@ from mutants import MUTANTS
 from protocol_world import World
 from seeded_schedules import play
 
-from recon.errors import Defect, GateClosedError
+from recon.model.errors import Defect, GateClosedError
 
 SEEDS_MAX = 400
 QUICK = (

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from protocol_world import CAPTURED, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
-from recon.model import InstructionKind
-from recon.steps.verdicts import UNDECIDED
+from recon.model.words import InstructionKind
+from recon.steps.people.verdicts import UNDECIDED
 
 EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "50"))
 STEPS = int(os.environ.get("CHAOS_STEPS", "12"))

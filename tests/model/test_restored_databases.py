@@ -11,12 +11,12 @@ from journal_checker import unwanted
 from played_people import look, person_of, stop_sending, withdraw_any
 from protocol_world import World
 
-from recon.errors import HistoryBrokenError, ReconError
-from recon.model import InstructionKind
-from recon.steps import restore
-from recon.steps.restore import accept_restore
-from recon.store import outside_heads
-from recon.store.outside_heads import OutsideHeads
+from recon.model.errors import HistoryBrokenError, ReconError
+from recon.model.words import InstructionKind
+from recon.steps.money import restore
+from recon.steps.money.restore import accept_restore
+from recon.store.database import outside_heads
+from recon.store.database.outside_heads import OutsideHeads
 
 POINTS = ("behind the gate", "before claim", "before effect")
 WHY = "the disk of the database failed"

@@ -6,8 +6,8 @@ from datetime import timedelta
 from protocol_world import World
 from scripted_gateway import Script
 
-from recon.model import InstructionKind
-from recon.steps.verdicts import UNDECIDED
+from recon.model.words import InstructionKind
+from recon.steps.people.verdicts import UNDECIDED
 
 DAY = timedelta(days=1)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from protocol_world import AUTHORISED, World
 
-from recon.errors import ReconError
-from recon.model import InstructionKind
+from recon.model.errors import ReconError
+from recon.model.words import InstructionKind
 
 POINTS = 36
 """A night that sends one batch reaches at least so many."""

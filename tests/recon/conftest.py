@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from recon.cluster import ClusterSettings, Workers
-from recon.dask_workers import imported, local_options
-from recon.store.migrate import upgrade
+from recon.config.cluster import ClusterSettings, Workers
+from recon.store.database.migrate import upgrade
+from recon.workers.dask_workers import imported, local_options
 
 
 class KilledOnce:

@@ -8,15 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.figures import (
-    BATCH_COLUMNS,
-    INSTRUCTION_SHEET_COLUMNS,
-    Attention,
-    NightFigures,
-    TrendPoint,
-    matched_of,
-)
-from recon.matching.result import (
+from recon.matching.breaks.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
@@ -26,7 +18,15 @@ from recon.matching.result import (
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
 )
-from recon.model import ControlTotal, Reject, SourceFile, SourceKind, Verdict
+from recon.model.figures import (
+    BATCH_COLUMNS,
+    INSTRUCTION_SHEET_COLUMNS,
+    Attention,
+    NightFigures,
+    TrendPoint,
+    matched_of,
+)
+from recon.model.words import ControlTotal, Reject, SourceFile, SourceKind, Verdict
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 LONG_ID = "00123456789012345678"

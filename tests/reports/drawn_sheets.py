@@ -5,7 +5,7 @@ from typing import Any
 
 from python_calamine import CalamineWorkbook
 
-from recon.figures import NightFigures
+from recon.model.figures import NightFigures
 from reports.workbook import drawn
 
 

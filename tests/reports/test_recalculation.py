@@ -10,13 +10,13 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.figures import NightFigures
-from recon.resolutions import Answer
-from reports import matched_sheet
-from reports.breaks_sheet import HEADER_ROW
-from reports.listing import rows_of
-from reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
-from reports.read_back import altered_cells, read_back
+from recon.model.figures import NightFigures
+from recon.model.resolutions import Answer
+from reports.drawing.listing import rows_of
+from reports.drawing.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
+from reports.reading.read_back import altered_cells, read_back
+from reports.sheets import matched_sheet
+from reports.sheets.breaks_sheet import HEADER_ROW
 from reports.workbook import SHEETS, write_workbook
 
 pytestmark = pytest.mark.skipif(

@@ -11,9 +11,9 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.figures import NightFigures, matched_of
-from recon.matching.result import BREAK_COLUMNS
-from recon.model import Verdict
+from recon.matching.breaks.result import BREAK_COLUMNS
+from recon.model.figures import NightFigures, matched_of
+from recon.model.words import Verdict
 from reports.workbook import SHEETS, write_workbook
 from tests.reports.drawn_sheets import content_of, values_of, words_on
 

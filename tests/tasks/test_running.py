@@ -9,7 +9,7 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Failed
 
-from recon.errors import Defect, GateClosedError, StoreLockedError
+from recon.model.errors import Defect, GateClosedError, StoreLockedError
 from tasks.running import say, sentences_only, worth_another_try
 
 STEPS = ("ingest", "query", "settle", "reconcile", "report")

@@ -24,9 +24,9 @@ def import_resolutions(
     does not sign the night as its reviewer.
     """
     from recon.cli.workbooks import form
-    from recon.steps import resolutions
-    from recon.steps.at_desk import IMPORT, file_body, import_of
-    from reports.import_workbook import write_import
+    from recon.steps.people import resolutions
+    from recon.steps.people.at_desk import IMPORT, file_body, import_of
+    from reports.reading.import_workbook import write_import
 
     done = import_of(said(IMPORT, file_body(workbook), name=name, code=code, form=form()))
     say(resolutions.sentence_of(done))

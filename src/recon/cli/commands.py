@@ -166,7 +166,7 @@ def _refuse_cards(words: Sequence[str]) -> None:
     Raises:
         UsageError: naming the option.
     """
-    from recon.errors import UsageError
+    from recon.model.errors import UsageError
 
     for word, following in zip(words, [*words[1:], ""], strict=False):
         option, equals, value = word.partition("=")

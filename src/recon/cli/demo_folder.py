@@ -8,7 +8,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from recon.errors import ConfigurationError, OutputError, UsageError
+from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.privacy.own_files import make_folder, write_result
 
 ORDERS_DEFAULT = 2_000

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from recon.cli.demo_folder import DemoFolder, Memory, recall
-from recon.errors import ConfigurationError, UsageError
+from recon.model.errors import ConfigurationError, UsageError
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS_MAX = 60

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 
 from recon.cli.demo_folder import DemoFolder
+from recon.config.settings import load_tables
+from recon.sandbox.pages.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.sandbox.sample_night.calm_finds import ROUNDING_CURRENCY
 from recon.sandbox.sample_night.files import LEDGER_QUERY
 from recon.sandbox.sample_night.night import Account
-from recon.sandbox.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.settings import load_tables
 
 SIGN_KEY = "sandbox"
 CALLS_PER_SECOND = 1_000

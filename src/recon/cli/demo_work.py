@@ -17,7 +17,7 @@ from recon.cli.demo_settings import (
     variables_of,
 )
 from recon.cli.speaking import Tell
-from recon.model import End, Mode, NightRequest
+from recon.model.words import End, Mode, NightRequest
 from recon.sandbox.sample_night import Account, sample_night
 from recon.sandbox.sample_night.files import (
     write_inbox,
@@ -42,7 +42,7 @@ class Ready:
 def prepared(place: DemoFolder, memory: Memory) -> Iterator[Ready]:
     """The folder with everything a night needs, and its gateway for as long as the block runs."""
     from recon.sandbox import DEMO_BUSINESS_DATE
-    from recon.store.migrate import upgrade
+    from recon.store.database.migrate import upgrade
 
     business_date = DEMO_BUSINESS_DATE.isoformat()
     with demo_gateway(place, memory) as port:

@@ -42,10 +42,10 @@ def serve(
     from recon.cli.workbooks import form
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
-    from recon.errors import ConfigurationError
-    from recon.steps.at_desk import hear
-    from recon.steps.endorsed import note_beginning
-    from recon.steps.environment import environment_of, system_clock
+    from recon.model.errors import ConfigurationError
+    from recon.steps.ground.endorsed import note_beginning
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.at_desk import hear
 
     path = socket or Path(os.environ.get(SOCKET, ""))
     if not path.name:

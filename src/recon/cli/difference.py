@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.speaking import complain, say
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
 
 CHANGES_SHOWN_MAX = 200
 """Lines of one difference; more have one cause, and the workbooks have them all."""
@@ -18,8 +18,8 @@ def nights_compared(
     second: Annotated[str, typer.Argument(help="The run or night to hold against it.")],
 ) -> None:
     """Say what the second night judges otherwise than the first, and which side moved."""
-    from recon.steps.difference import difference
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.compare.difference import difference
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = difference(first, second, environment=environment)
@@ -55,8 +55,8 @@ def rebuild(
     Ends with 0 when the result is the same, with 1 when it is not.
     """
     from recon import __version__
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.rebuild import rebuild_night
+    from recon.steps.compare.rebuild import rebuild_night
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = rebuild_night(night, out=out, environment=environment)

@@ -5,7 +5,7 @@ import tempfile
 import traceback
 from dataclasses import dataclass
 
-from recon.errors import ReconError
+from recon.model.errors import ReconError
 from recon.privacy.shown_text import for_people
 
 UNEXPECTED_EXIT_CODE = 1

@@ -35,11 +35,11 @@ def reconcile(
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
     day = date_of(as_of)
-    from recon.file_reader import file_reader
+    from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
     from recon.cli.workbooks import totals, write
-    from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+    from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
     request = PlainFilesRequest(
         orders=tuple(orders),
@@ -73,8 +73,8 @@ def report(
 ) -> None:
     """Write the workbook of a run again, from the database alone."""
     from recon.cli.workbooks import workbooks
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.report import rebuild
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.report import rebuild
 
     with environment_of(os.environ, clock=system_clock) as environment:
         path = rebuild(run, environment=environment, workbooks=workbooks())
@@ -91,8 +91,8 @@ def verify(
     Ends with 0 when they agree, whatever the verdicts were.
     """
     from recon.cli.workbooks import reading
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.verify import verify as check
+    from recon.steps.care.verify import verify as check
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = check(environment, reading=reading(), workbook=workbook)

@@ -31,10 +31,10 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
-    from recon.settings import load_settings
-    from recon.steps.environment import system_clock
-    from recon.steps.gateway_differences import Named
-    from recon.steps.gateway_doctor import gateway_checks
+    from recon.config.settings import load_settings
+    from recon.steps.care.gateway_differences import Named
+    from recon.steps.care.gateway_doctor import gateway_checks
+    from recon.steps.ground.environment import system_clock
 
     checks = gateway_checks(
         load_settings(os.environ),

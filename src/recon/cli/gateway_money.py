@@ -131,10 +131,10 @@ def review(
 def _ask_for(
     kind: str, order: str, *, account: tuple[str, str], by: str, as_json: bool, **options: str
 ) -> None:
-    from recon.model import InstructionKind
-    from recon.money import Money
-    from recon.steps.by_hand import HandRequest, carry_out
-    from recon.steps.environment import environment_of, system_clock
+    from recon.model.money import Money
+    from recon.model.words import InstructionKind
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.money.by_hand import HandRequest, carry_out
 
     request = HandRequest(InstructionKind(kind), *account, order_no=order, by=by, **options)
     with environment_of(os.environ, clock=system_clock) as environment:

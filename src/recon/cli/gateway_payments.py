@@ -53,10 +53,10 @@ def authorise(
     as_json: AsJson = False,
 ) -> None:
     """Start a payment by card, or by another method (`--payment-method`)."""
-    from recon.errors import UsageError
-    from recon.gateway_adapter.one_call import start_payment
+    from recon.gateway.one_call import start_payment
     from recon.gateway_client import ApmPayment, CardPayment
-    from recon.steps.environment import system_clock
+    from recon.model.errors import UsageError
+    from recon.steps.ground.environment import system_clock
 
     place, played = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
@@ -87,9 +87,9 @@ def checkout(
     as_json: AsJson = False,
 ) -> None:
     """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
-    from recon.gateway_adapter.one_call import start_payment
+    from recon.gateway.one_call import start_payment
     from recon.gateway_client import HostedPayment
-    from recon.steps.environment import system_clock
+    from recon.steps.ground.environment import system_clock
 
     place, _ = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
@@ -110,9 +110,9 @@ def cancel_subscription(
     as_json: AsJson = False,
 ) -> None:
     """End a recurring contract (sandbox only); what is already contracted is still charged."""
-    from recon.gateway_adapter.one_call import send_row
+    from recon.gateway.one_call import send_row
     from recon.gateway_client import CancelSubscriptionRow, Operation
-    from recon.steps.environment import system_clock
+    from recon.steps.ground.environment import system_clock
 
     place = _sandbox_only(merchant, account, what="the end of a subscription")
     row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
@@ -130,9 +130,9 @@ def payout(
     as_json: AsJson = False,
 ) -> None:
     """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
-    from recon.gateway_adapter.one_call import send_row
+    from recon.gateway.one_call import send_row
     from recon.gateway_client import Operation, PayoutRow
-    from recon.steps.environment import system_clock
+    from recon.steps.ground.environment import system_clock
 
     place = _sandbox_only(merchant, account, what="a payout")
     new_id = str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
@@ -143,9 +143,9 @@ def payout(
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
     """The account at the gateway, and whether that is on this machine."""
-    from recon.gateway_adapter.account import gateway_account
-    from recon.settings import load_settings
-    from recon.steps.environment import is_on_this_machine
+    from recon.config.settings import load_settings
+    from recon.gateway.account import gateway_account
+    from recon.steps.ground.environment import is_on_this_machine
 
     settings = load_settings(os.environ)
     place = gateway_account(settings, merchant_id=merchant, account_id=account)
@@ -158,7 +158,7 @@ def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
     Raises:
         UsageError: the gateway is not on this machine.
     """
-    from recon.errors import UsageError
+    from recon.model.errors import UsageError
 
     place, played = _place(merchant, account)
     if not played:
@@ -177,7 +177,7 @@ def _fields(path: Path | None, **given: str) -> dict[str, Any]:
     Raises:
         UsageError: the file holds a card.
     """
-    from recon.errors import UsageError
+    from recon.model.errors import UsageError
 
     fields = {} if path is None else read_private(path)
     found = [name for name in CARD_FIELDS if name in fields]
@@ -195,7 +195,7 @@ def _card(path: Path | None) -> dict[str, Any]:
             "expiration_year": typer.prompt("Year of expiry", hide_input=True, err=True),
             "security_code": typer.prompt("Security code", hide_input=True, err=True),
         }
-    from recon.errors import UsageError
+    from recon.model.errors import UsageError
 
     card = read_private(path)
     if set(card) != set(CARD_FIELDS):

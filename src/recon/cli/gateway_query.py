@@ -39,9 +39,9 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask the gateway what it knows of some orders; changes nothing."""
-    from recon.gateway_adapter.queries import look_up
-    from recon.settings import load_settings
-    from recon.steps.environment import system_clock
+    from recon.config.settings import load_settings
+    from recon.gateway.queries import look_up
+    from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)
     settings = load_settings(os.environ)
@@ -68,7 +68,7 @@ def query(
 
 
 def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
-    from recon.gateway_client.risk_facts import RISK_FIELDS
+    from recon.gateway_client.payments.risk_facts import RISK_FIELDS
 
     return {
         "order_no": record.order_no,

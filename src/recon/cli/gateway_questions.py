@@ -39,9 +39,9 @@ def refunds(
     as_json: AsJson = False,
 ) -> None:
     """Search refunds (`retrievalRefund`, profile extended); changes nothing."""
-    from recon.gateway_adapter.refunds import look_up_refunds
-    from recon.settings import load_settings
-    from recon.steps.environment import system_clock
+    from recon.config.settings import load_settings
+    from recon.gateway.refunds import look_up_refunds
+    from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)
     found = asyncio.run(
@@ -79,11 +79,11 @@ def optimise(
 ) -> None:
     """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
     from recon.cli.private_files import checked
-    from recon.gateway_adapter.account import gateway_account
-    from recon.gateway_adapter.one_call import best_methods
+    from recon.config.settings import load_settings
+    from recon.gateway.account import gateway_account
+    from recon.gateway.one_call import best_methods
     from recon.gateway_client import MethodsRequest
-    from recon.settings import load_settings
-    from recon.steps.environment import system_clock
+    from recon.steps.ground.environment import system_clock
 
     place = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
     request = checked(

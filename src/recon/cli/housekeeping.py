@@ -20,8 +20,8 @@ def housekeeping(
     The journal, the history, results, signed workbooks and the newest workbook of a night are never
     deleted.
     """
-    from recon.steps import housekeeping as keeping
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.care import housekeeping as keeping
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = keeping.housekeeping(environment)

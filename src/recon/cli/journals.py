@@ -26,8 +26,8 @@ def export(
     ] = None,
 ) -> None:
     """Write the journals that a night proposes as CSV; each is handed out once and never again."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.journals import export_journals
+    from recon.steps.compare.journals import export_journals
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         handed = export_journals(run, out=out, environment=environment, again=again or ())
@@ -42,9 +42,9 @@ def export(
 @journals.command("list")
 def list_out() -> None:
     """List the journals that were handed out and that no night's ledger shows yet."""
-    from recon.money import Money
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.journals import journals_out
+    from recon.model.money import Money
+    from recon.steps.compare.journals import journals_out
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = journals_out(environment)

@@ -11,8 +11,8 @@ from recon.cli.choices import Account, BusinessDate, Merchant, date_of
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
-    from recon.figures import Attention
-    from recon.model import StepSummary
+    from recon.model.figures import Attention
+    from recon.model.words import StepSummary
 
 Opening = Annotated[bool, typer.Option("--opening", help="The first night of the account.")]
 Skip = Annotated[
@@ -40,9 +40,9 @@ def nightly(
     """
     day = date_of(business_date).isoformat()
     from recon.cli.workbooks import index, workbooks
-    from recon.steps import night
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.night_index import index_after
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import whole_night as night
+    from recon.steps.night.night_index import index_after
 
     request = night.request_of(
         account=(merchant, account),
@@ -92,11 +92,12 @@ def status() -> None:
     Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
     breaks open, 0.
     """
-    from recon.steps import lookout, people
-    from recon.steps.agreement import waiting_words
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.notices import untold
-    from recon.steps.sending import sending_stopped
+    from recon.steps.ground.agreement import waiting_words
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.money.sending import sending_stopped
+    from recon.steps.night import lookout
+    from recon.steps.night.notices import untold
+    from recon.steps.people import people
 
     with environment_of(os.environ, clock=system_clock) as environment:
         accounts = [
@@ -139,8 +140,8 @@ def tell(
     run: Annotated[str, typer.Argument(help="The run, as `recon status` shows it.")],
 ) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
-    from recon.steps import notices
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import notices
 
     with environment_of(os.environ, clock=system_clock) as environment:
         told = notices.tell_again(run, environment=environment)
@@ -149,7 +150,7 @@ def tell(
 
 def _line_of(one: "Attention", *, now: datetime) -> str:
     """What it is, the money at risk, its age, and what to do."""
-    from recon.money import Money
+    from recon.model.money import Money
 
     days = max(0, (now - one.since).days)
     money = f", {Money.of_minor_units(one.amount, currency=one.currency)}" if one.currency else ""
@@ -165,8 +166,8 @@ def withdraw(
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")],
 ) -> None:
     """Take back an instruction that was never sent, so that no later night sends it."""
-    from recon.steps import people
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people import people
 
     with environment_of(os.environ, clock=system_clock) as environment:
         taken = people.withdraw(instruction, by=name, reason=reason, environment=environment)

@@ -10,7 +10,7 @@ from recon.cli.people import As, Code, code_of
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:
-    from recon.store.file_words import KnownFile
+    from recon.store.nights.file_words import KnownFile
 
 files = typer.Typer(help="The files that nights took or refused, by account.", no_args_is_help=True)
 
@@ -21,8 +21,8 @@ Reason = Annotated[str, typer.Option(help="Why, in two words at least; kept in t
 @files.command("list")
 def listed(merchant: Merchant, account: Account) -> None:
     """Show the newest version of each file: its night, its rows, and what was said of it."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.files import files_of
+    from recon.steps.files.files import files_of
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = files_of((merchant, account), environment=environment)
@@ -41,8 +41,8 @@ def again(
     For a file that is still in the inbox, after its layout or the rules were corrected. What it
     asks for and was planned already is not planned twice.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.files import read_again
+    from recon.steps.files.files import read_again
+    from recon.steps.ground.environment import environment_of, system_clock
 
     place = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:
@@ -59,8 +59,8 @@ def dismissed(
 
     Its night no longer lacks it: start that night again. Another content under the name counts.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.files import dismiss
+    from recon.steps.files.files import dismiss
+    from recon.steps.ground.environment import environment_of, system_clock
 
     place = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:

@@ -13,7 +13,7 @@ import typer
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
-    from recon.steps.sign_off import Night
+    from recon.steps.people.sign_off import Night
 
 TOLD_BY = frozenset(
     {
@@ -52,9 +52,9 @@ def nights(
     if check:
         _check()
     from recon.cli.choices import date_of
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.lookout import watched
-    from recon.steps.sign_off import nights as nights_of
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.lookout import watched
+    from recon.steps.people.sign_off import nights as nights_of
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = nights_of(date_of(first), last=date_of(last), environment=environment)
@@ -87,10 +87,10 @@ def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None
     """After a command: say which nights never ran, so that cron's mail of the next one says it."""
     if command not in TOLD_BY:
         return
-    from recon.cluster import IN_PROCESS
-    from recon.errors import ReconError
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.lookout import missed_told, watched
+    from recon.config.cluster import IN_PROCESS
+    from recon.model.errors import ReconError
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.lookout import missed_told, watched
 
     try:
         with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:
@@ -107,10 +107,10 @@ def _check() -> None:
     Raises:
         typer.Exit: always.
     """
-    from recon.cluster import IN_PROCESS
-    from recon.errors import ReconError
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.lookout import counted, watched
+    from recon.config.cluster import IN_PROCESS
+    from recon.model.errors import ReconError
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.lookout import counted, watched
 
     try:
         with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:

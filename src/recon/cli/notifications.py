@@ -16,9 +16,9 @@ def notifications(
     port: Annotated[int, typer.Option(help="0 takes a free port.", min=0, max=65535)] = 8420,
 ) -> None:
     """Receive the gateway's notifications, verify them and keep them as evidence."""
+    from recon.config.settings import load_settings
     from recon.notifications.server import receive_until_ended
-    from recon.settings import load_settings
-    from recon.steps.environment import system_clock
+    from recon.steps.ground.environment import system_clock
 
     settings = load_settings(os.environ)
 

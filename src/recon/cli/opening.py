@@ -8,10 +8,10 @@ import typer
 
 from recon.cli.speaking import say
 from recon.cli.tables import show
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
 
 if TYPE_CHECKING:
-    from recon.steps.opening import OpeningLine
+    from recon.steps.compare.opening import OpeningLine
 
 COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
@@ -25,8 +25,8 @@ def opening(
 
     Orders and payments by what they came to, ledger entries by what they book; never breaks.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.opening import opening_of, write_opening
+    from recon.steps.compare.opening import opening_of, write_opening
+    from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
         found = opening_of(night, environment=environment)

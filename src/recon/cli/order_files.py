@@ -8,12 +8,12 @@ import typer
 
 from recon.cli.choices import Merchant
 from recon.cli.speaking import complain, say
-from recon.errors import SourceUnreadableError
+from recon.model.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
-    from recon.file_layouts import FileLayout
-    from recon.settings import AccountSettings
-    from recon.steps.order_files import CheckedFile
+    from recon.config.file_layouts import FileLayout
+    from recon.config.settings import AccountSettings
+    from recon.steps.files.order_files import CheckedFile
 
 SHOWN_REJECTS_MAX = 20
 REFUSED_EXIT_CODE = 1
@@ -51,8 +51,8 @@ def check(
 
     Ends with 0 when every row would be accepted, with 1 when one would be refused.
     """
-    from recon.settings import load_file_settings
-    from recon.steps.order_files import check_file, check_settlement_file, the_account
+    from recon.config.settings import load_file_settings
+    from recon.steps.files.order_files import check_file, check_settlement_file, the_account
 
     settings = load_file_settings(os.environ)
     found = the_account(settings, merchant_id=merchant, account_id=account)
@@ -78,7 +78,7 @@ def _layouts(account: "AccountSettings", *, settlement: bool) -> tuple["FileLayo
 
 def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
     """Say why a night would leave a file that can be read where it is; "" when it takes it."""
-    from recon.order_file import WAITS_FOR, not_taken
+    from recon.files.inbox.arrived_files import WAITS_FOR, not_taken
 
     why = not_taken(file, layouts=layouts)
     if why:
@@ -100,8 +100,8 @@ def replay(
 
     Correct its rows, leave the columns `rejected_…` as they are, keep `mended-` in its name.
     """
-    from recon.settings import load_file_settings
-    from recon.steps.order_files import the_account, write_mendable
+    from recon.config.settings import load_file_settings
+    from recon.steps.files.order_files import the_account, write_mendable
 
     settings = load_file_settings(os.environ)
     found = the_account(settings, merchant_id=merchant, account_id=account)

@@ -9,10 +9,10 @@ import typer
 from recon.cli.choices import Account, BusinessDate, Merchant, date_of
 from recon.cli.night import end_with
 from recon.cli.speaking import complain, say, tell_plainly, telling
-from recon.model import Mode, NightRequest, Part
+from recon.model.words import Mode, NightRequest, Part
 
 if TYPE_CHECKING:
-    from recon.model import StepSummary
+    from recon.model.words import StepSummary
 
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
@@ -32,8 +32,8 @@ def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") 
 
     Nothing is asked or sent. The next night, or the night of the date, compares it.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.part import next_night
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.part import next_night
 
     with environment_of(os.environ, clock=system_clock) as environment:
         calendar = environment.settings.rules.business_calendar
@@ -51,8 +51,8 @@ def query(merchant: Merchant, account: Account, business_date: BusinessDate) -> 
 
     The night stays as it is. The answers are kept, and count as evidence when a doubt is decided.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.part import moved_since
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.part import moved_since
 
     run_id = _do(Part.QUERY, merchant, account, business_date, mode=Mode.DRY_RUN)
     with environment_of(os.environ, clock=system_clock) as environment:
@@ -88,10 +88,10 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
     Only where everything had been asked and sent, and nothing happened to the account since.
     """
     from recon.cli.workbooks import index, workbooks
-    from recon.steps import finish as finishing
-    from recon.steps import notices
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.night_index import index_after
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night import finish as finishing
+    from recon.steps.night import notices
+    from recon.steps.night.night_index import index_after
 
     day = date_of(business_date).isoformat()
     request = NightRequest(merchant, account, day, Mode.LIVE)
@@ -119,9 +119,9 @@ def _end_sent(run_id: str) -> None:
     Raises:
         typer.Exit: money is in doubt, or sending stopped.
     """
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.night_end import undone_by
-    from recon.store import runs
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.ground.night_end import undone_by
+    from recon.store.nights import runs
 
     with environment_of(os.environ, clock=system_clock) as environment:
         with environment.store.reading() as connection:
@@ -139,8 +139,8 @@ def _mode(dry_run: bool) -> Mode:
 def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> str:
     """Do the part and say what it did; the run's id."""
     from recon.cli.workbooks import workbooks
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.part import run_part
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.part import run_part
 
     day = date_of(business_date).isoformat()
     with environment_of(os.environ, clock=system_clock) as environment:

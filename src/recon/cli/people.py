@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from recon.settlement.approval import ApprovalList
     from recon.settlement.instruction import Instruction
-    from recon.steps.environment import Environment
-    from recon.steps.resolutions import Form
+    from recon.steps.ground.environment import Environment
+    from recon.steps.people.resolutions import Form
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
 Code = Annotated[
@@ -47,10 +47,10 @@ def approve(
 
     Two different people say yes to the same list. Nothing is sent now: the next night does.
     """
-    from recon.steps.approve import Narrowing
+    from recon.steps.money.approve import Narrowing
 
     if not wanted:
-        from recon.steps.environment import environment_of, system_clock
+        from recon.steps.ground.environment import environment_of, system_clock
 
         with environment_of(os.environ, clock=system_clock, signs=False) as environment:
             _show(environment, Narrowing(merchant, account, tuple(instruction or ())))
@@ -134,9 +134,9 @@ def sign_off(
     """
     from recon.cli.nights import line_of
     from recon.cli.workbooks import signed_copy
-    from recon.steps.at_desk import night_of
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.sign_off import answers_of
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.at_desk import night_of
+    from recon.steps.people.sign_off import answers_of
 
     night = night_of(said("sign-off", {"run_id": run, "role": role}, name=name, code=code))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
@@ -153,8 +153,8 @@ def index(
     """Write one workbook over all accounts of a night, each linked to its own workbook."""
     from recon.cli.choices import date_of
     from recon.cli.workbooks import index as write
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.night_index import index_of
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.night.night_index import index_of
 
     day = date_of(business_date)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
@@ -184,9 +184,9 @@ def said(
     act: str, body: "Mapping[str, Any]", *, name: str, code: str, form: "Form | None" = None
 ) -> "dict[str, Any]":
     """Say something at the desk; what it replies, after telling what it has to tell the person."""
-    from recon.errors import UsageError
-    from recon.steps.at_desk import say as say_at_desk
-    from recon.steps.environment import environment_of, system_clock
+    from recon.model.errors import UsageError
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.people.at_desk import say as say_at_desk
 
     if not name:
         msg = "say who you are (--as)"
@@ -203,7 +203,7 @@ def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr |
     """The code of whoever speaks; asked for when one is needed and a terminal is there."""
     from pydantic import SecretStr
 
-    from recon.steps.identity import key_of
+    from recon.steps.ground.identity import key_of
 
     declared = environment.settings.approvers.get(key_of(name, environment=environment))
     needs = declared and (declared.code_secret_env or declared.code_secret_file)
@@ -214,7 +214,7 @@ def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr |
 
 def _show(environment: "Environment", only: object) -> None:
     from recon.settlement.approval import told
-    from recon.steps.approve import Narrowing, waiting
+    from recon.steps.money.approve import Narrowing, waiting
 
     found = waiting(environment, only=only if isinstance(only, Narrowing) else None)
     wanted = found.wanted

@@ -29,9 +29,9 @@ def deployments(
 ) -> None:
     """Write prefect.yaml from the configuration: a night per account, and the forms of people."""
     from flows.deployments import compared, text_of
-    from recon.errors import SourceMissingError
-    from recon.retention import retention_of
-    from recon.settings import config_dir_of, load_file_settings, load_tables
+    from recon.config.retention import retention_of
+    from recon.config.settings import config_dir_of, load_file_settings, load_tables
+    from recon.model.errors import SourceMissingError
 
     accounts = load_file_settings(os.environ).accounts
     config_dir = config_dir_of(os.environ)

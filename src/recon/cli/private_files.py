@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recon.errors import ConfigurationError, UsageError
+from recon.model.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,7 +20,7 @@ def read_private(path: Path) -> dict[str, Any]:
         ConfigurationError: others can read it, or it is not a regular file.
         ReconError: it is not there, or not one JSON object.
     """
-    from recon.foreign_bytes.json_text import read_json_object
+    from recon.files.formats.json_text import read_json_object
 
     if path.exists():
         mode = path.stat().st_mode

@@ -17,8 +17,8 @@ rejected_rows = typer.Typer(
 @rejected_rows.command("list")
 def listed() -> None:
     """Every rejected order row that was not delivered again, with its number, file and line."""
-    from recon.steps.environment import environment_of, system_clock
-    from recon.steps.rejected_rows import outstanding_rows
+    from recon.steps.files.rejected_rows import outstanding_rows
+    from recon.steps.ground.environment import environment_of, system_clock
 
     count = 0
     with environment_of(os.environ, clock=system_clock) as environment:

@@ -6,10 +6,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from recon.errors import ReaderBrokenError
-from recon.figures import NightFigures
-from recon.file_reader import file_reader
-from recon.resolutions import Returned
+from recon.files.reader import file_reader
+from recon.model.errors import ReaderBrokenError
+from recon.model.figures import NightFigures
+from recon.model.resolutions import Returned
 
 DIFFERENCES_MAX = 100_000
 """Cells of one workbook that are told; more say no more."""
@@ -46,7 +46,7 @@ def returned_differences(night: NightFigures | Path, path: Path) -> Iterator[str
     if isinstance(night, Path):
         yield from _told(night, path)
         return
-    from reports import comparison
+    from reports.reading import comparison
 
     with file_reader().read(path, facts, path=path) as read:
         stated = read.facts
@@ -63,21 +63,21 @@ def _told(night: Path, path: Path) -> list[str]:
 
 def facts(rows: IO[bytes], *, path: Path) -> dict[str, str]:  # noqa: ARG001 - all of it is facts
     """In the fork: what a workbook says of itself."""
-    from reports import comparison
+    from reports.reading import comparison
 
     return comparison.facts_of(path)
 
 
 def answers(rows: IO[bytes], *, path: Path) -> Returned:  # noqa: ARG001 - all of it is facts
     """In the fork: the answers of a workbook."""
-    from reports.read_back import read_back
+    from reports.reading.read_back import read_back
 
     return read_back(path)
 
 
 def run_of(rows: IO[bytes], *, path: Path) -> str:  # noqa: ARG001 - all of it is facts
     """In the fork: the run of a workbook."""
-    from reports import comparison
+    from reports.reading import comparison
 
     return comparison.run_of(path)
 
@@ -89,6 +89,6 @@ def differences(
     path: Path,
 ) -> list[str]:
     """In the fork: the cells that differ."""
-    from reports import comparison
+    from reports.reading import comparison
 
     return list(islice(comparison.differences(night, path), DIFFERENCES_MAX))

@@ -14,8 +14,8 @@ Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
 
 def stop_sending(*, name: Name, reason: Reason) -> None:
     """Stop all sending of money at once: a night at work ends before its next batch."""
-    from recon.steps import sending
-    from recon.steps.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.money import sending
 
     with environment_of(os.environ, clock=system_clock) as environment:
         sending.stop_sending(by=name, reason=reason, environment=environment)

@@ -26,7 +26,7 @@ def upgrade(
     ],
 ) -> None:
     """Create the tables, or bring them to the version this program needs; safe to repeat."""
-    from recon.store.migrate import upgrade as migrate
+    from recon.store.database.migrate import upgrade as migrate
 
     say(f"The database is at version {migrate(url)}.")
 
@@ -42,7 +42,7 @@ def grants(
     The owner of the database reads it, then runs it (`recon db grants | psql ...`), after the first
     `recon db upgrade` and after each later one.
     """
-    from recon.store.roles import Roles, statements
+    from recon.store.database.roles import Roles, statements
 
     named = {"app": app, "people": people, "read": read, "migrate": migrate}
     roles = Roles(**{role: name for role, name in named.items() if name})
@@ -51,8 +51,8 @@ def grants(
 
 def doctor() -> None:
     """Look at variables, files, folders, database and gateway; one line each, nothing changes."""
-    from recon.steps.doctor import checked, checks
-    from recon.steps.environment import system_clock
+    from recon.steps.care.doctor import checked, checks
+    from recon.steps.ground.environment import system_clock
 
     failed = 0
     found = checks(os.environ, clock=system_clock, randomness=SystemRandom())

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recon.figures import NightFigures
-    from recon.resolutions import KeptAnswer
-    from recon.steps.night_index import IndexLine
-    from recon.steps.report import Workbooks
-    from recon.steps.resolutions import Form
-    from recon.steps.sheets_proven import SheetTotals
-    from recon.steps.sign_off import Night
-    from recon.steps.verify import Reading
+    from recon.model.figures import NightFigures
+    from recon.model.resolutions import KeptAnswer
+    from recon.steps.care.verify import Reading
+    from recon.steps.compare.sheets_proven import SheetTotals
+    from recon.steps.night.night_index import IndexLine
+    from recon.steps.night.report import Workbooks
+    from recon.steps.people.resolutions import Form
+    from recon.steps.people.sign_off import Night
 
 
 def workbooks() -> "Workbooks":
     """The writer and the reader of the product's workbook."""
-    from recon.steps.report import Workbooks
+    from recon.steps.night.report import Workbooks
 
     return Workbooks(write=write, totals=totals)
 
@@ -36,7 +36,7 @@ def write(figures: "NightFigures", path: Path) -> Path:
 
 def totals(path: Path) -> "SheetTotals":
     """What a workbook's sheets come to, as read back from the file."""
-    from reports.workbook_check import sheet_totals
+    from reports.reading.workbook_check import sheet_totals
 
     return sheet_totals(path)
 
@@ -44,8 +44,8 @@ def totals(path: Path) -> "SheetTotals":
 def reading() -> "Reading":
     """How workbooks are held against the database."""
     from recon.cli.returned_workbooks import returned_differences, returned_run
-    from recon.steps.verify import Reading
-    from reports.workbook_check import beside_problems
+    from recon.steps.care.verify import Reading
+    from reports.reading.workbook_check import beside_problems
 
     return Reading(beside_problems, returned_run, returned_differences)
 
@@ -53,9 +53,9 @@ def reading() -> "Reading":
 def form() -> "Form":
     """The reader of workbooks that come back."""
     from recon.cli.returned_workbooks import returned_answers
-    from recon.steps.resolutions import Form
-    from reports.read_back import altered_cells
-    from reports.run_sheet import keys_digest
+    from recon.steps.people.resolutions import Form
+    from reports.reading.read_back import altered_cells
+    from reports.sheets.run_sheet import keys_digest
 
     return Form(
         read=returned_answers,
@@ -66,7 +66,7 @@ def form() -> "Form":
 
 def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone: str) -> Path:
     """The copy of a workbook that says who signed it, on which answers; gives its path."""
-    from reports.signed_copy import write_signed_copy
+    from reports.reading.signed_copy import write_signed_copy
 
     return write_signed_copy(
         Path(night.workbook), signatures=night.signed, answers=answers, timezone=timezone
@@ -75,6 +75,6 @@ def signed_copy(night: "Night", *, answers: "Mapping[str, KeptAnswer]", timezone
 
 def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
     """The workbook over all accounts of a night; gives its path."""
-    from reports.index_workbook import write_index
+    from reports.reading.index_workbook import write_index
 
     return write_index(lines, day=day, folder=folder)

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from recon import errors
-from recon.errors import ReconError, UsageError
+from recon.model import errors
+from recon.model.errors import ReconError, UsageError
 
 SECONDS_MAX = 120.0
 """How long the desk may take; it waits for its turn at the database."""

@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from recon.errors import EndorsementError
+from recon.model.errors import EndorsementError
 
 TAG = b"recon endorsement v1\n"
 """Domain separation: no other signature of this key can be taken for an endorsement."""

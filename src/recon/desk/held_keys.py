@@ -10,10 +10,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from recon.config.keys import given
 from recon.desk.endorsement import key_id
 from recon.desk.key_files import private_key, public_key
-from recon.errors import ConfigurationError
-from recon.keys import given
+from recon.model.errors import ConfigurationError
 
 PRIVATE = "RECON_DESK_KEY_FILE"
 PUBLIC = "RECON_DESK_PUBLIC_KEY_FILE"

@@ -7,9 +7,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from recon.durable import flush_folder
-from recon.errors import ConfigurationError
-from recon.keys import KEY_FILE_BYTES_MAX, key_of_file
+from recon.config.keys import KEY_FILE_BYTES_MAX, key_of_file
+from recon.model.durable import flush_folder
+from recon.model.errors import ConfigurationError
 
 PRIVATE_MODE = 0o600
 PUBLIC_MODE = 0o644

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from recon.errors import ConfigurationError, ReconError
+from recon.model.errors import ConfigurationError, ReconError
 
 SOCKET_MODE = 0o660
 """Its owner, and the group of those who may speak to it."""

@@ -16,21 +16,11 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from recon.gateway_client.batch_reply import read_batch_reply, without_reply
-from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
-from recon.gateway_client.outcomes import BatchReply
-from recon.gateway_client.pace import AccountPace
-from recon.gateway_client.payment import Payment
-from recon.gateway_client.payment_outcome import PaymentReply
-from recon.gateway_client.payment_reply import payment_without_reply, read_payment_reply
-from recon.gateway_client.payout import PayoutRow
-from recon.gateway_client.prepare import prepare
-from recon.gateway_client.prepare_payment import prepare_payment
-from recon.gateway_client.query import QueryAnswers, QueryClient, RefundAnswers
-from recon.gateway_client.query_bounds import QueryLimits
-from recon.gateway_client.route import DIRECT, Route
-from recon.gateway_client.rows import (
+from recon.gateway_client.interface.described import GatewayInterface, ReplyPolicy
+from recon.gateway_client.interface.outcomes import BatchReply
+from recon.gateway_client.interface.payout import PayoutRow
+from recon.gateway_client.interface.prepare import prepare
+from recon.gateway_client.interface.rows import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
@@ -40,14 +30,24 @@ from recon.gateway_client.rows import (
     ReviewRow,
     Row,
 )
-from recon.gateway_client.signer import Signer
-from recon.gateway_client.signing import beside
-from recon.gateway_client.transport import (
+from recon.gateway_client.interface.signing import beside
+from recon.gateway_client.interface.transport import (
     CONNECT_SECONDS,
     DEADLINE_SECONDS,
     Clock,
     MoneyTransport,
 )
+from recon.gateway_client.money.batch_reply import read_batch_reply, without_reply
+from recon.gateway_client.payments.payment import Payment
+from recon.gateway_client.payments.payment_outcome import PaymentReply
+from recon.gateway_client.payments.payment_reply import payment_without_reply, read_payment_reply
+from recon.gateway_client.payments.prepare_payment import prepare_payment
+from recon.gateway_client.query.asking import QueryAnswers, QueryClient, RefundAnswers
+from recon.gateway_client.query.pace import AccountPace
+from recon.gateway_client.query.query_bounds import QueryLimits
+from recon.gateway_client.wire.errors import NotSentError, UnknownOutcomeError
+from recon.gateway_client.wire.route import DIRECT, Route
+from recon.gateway_client.wire.signer import Signer
 
 Answer = TypeVar("Answer")
 

@@ -6,30 +6,14 @@ from datetime import datetime
 
 import pandas as pd
 
-from recon.cluster import IN_PROCESS, Workers
-from recon.matching.arrays import Arrays
-from recon.matching.breaks import breaks_of, business_date
-from recon.matching.cause_evidence import Evidence
-from recon.matching.causes import with_causes
-from recon.matching.control_totals import Proof, control_totals
-from recon.matching.digest import digest_of
-from recon.matching.exact import Exact, nothing_aside, set_aside
-from recon.matching.exact_rows import exact_matches, exact_tallies
-from recon.matching.grace import microseconds
-from recon.matching.instruction_versions import with_each_instruction_once
-from recon.matching.joined_sets import Joined, join_sides
-from recon.matching.journal_parts import parts_of
-from recon.matching.journals import propose
-from recon.matching.ledger_side import JUDGED
-from recon.matching.marks import set_flags
-from recon.matching.movements import fates_of, movements
-from recon.matching.outcomes import Outcomes, judge_sets
-from recon.matching.payouts import judged_entries
-from recon.matching.places import place_items, sides_of, stands_of, with_exact
-from recon.matching.reasons import with_reasons
-from recon.matching.reopened import Ids, sequenced
-from recon.matching.result import Deferred, Reconciliation
-from recon.matching.result_frames import (
+from recon.config.cluster import IN_PROCESS, Workers
+from recon.config.rules import Rules
+from recon.matching.breaks.broken_sets import breaks_of, business_date
+from recon.matching.breaks.movements import fates_of, movements
+from recon.matching.breaks.places import place_items, sides_of, stands_of, with_exact
+from recon.matching.breaks.reopened import Ids, sequenced
+from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.breaks.result_frames import (
     OPEN_SORTED_BY,
     Frames,
     effects_of,
@@ -37,15 +21,31 @@ from recon.matching.result_frames import (
     pending_of,
     unverified_of,
 )
-from recon.matching.result_rows import entry_ids, identities, not_compared_rows, shown_rows
-from recon.matching.scope import not_covered, scope_of_assurance, unmapped_codes
-from recon.matching.sorting import in_order
-from recon.matching.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.suggestions import with_suggestions
-from recon.matching.sum_bounds import refuse_beyond_sums
-from recon.matching.verdict import verdict_of
-from recon.model import SetState
-from recon.rules import Rules
+from recon.matching.breaks.result_rows import entry_ids, identities, not_compared_rows, shown_rows
+from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.causes.cause_evidence import Evidence
+from recon.matching.causes.journal_parts import parts_of
+from recon.matching.causes.journals import propose
+from recon.matching.causes.reasons import with_reasons
+from recon.matching.causes.shared_causes import with_causes
+from recon.matching.causes.suggestions import with_suggestions
+from recon.matching.exact.aside import Exact, nothing_aside, set_aside
+from recon.matching.exact.exact_rows import exact_matches, exact_tallies
+from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sorting import in_order
+from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.judging.grace import microseconds
+from recon.matching.judging.marks import set_flags
+from recon.matching.judging.outcomes import Outcomes, judge_sets
+from recon.matching.sets.joined_sets import Joined, join_sides
+from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.matching.sides.ledger_side import JUDGED
+from recon.matching.sides.payouts import judged_entries
+from recon.model.words import SetState
+from recon.proof.control_totals import Proof, control_totals
+from recon.proof.scope import not_covered, scope_of_assurance, unmapped_codes
+from recon.proof.verdict import verdict_of
 
 
 def reconcile(

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from recon.foreign_bytes.form_pairs import FORM_BYTES_MAX
+from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.notifications.receiver import Receiver
 
 PATH = "/notifications/{merchant_id}/{account_id}"

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from recon.errors import AmountError
-from recon.gateway_adapter.account import MESSAGES
-from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.rows import Credentials
-from recon.gateway_client.signing import is_signed
-from recon.money import parse_minor_units
+from recon.gateway.account import MESSAGES
+from recon.gateway_client.interface.described import GatewayInterface
+from recon.gateway_client.interface.rows import Credentials
+from recon.gateway_client.interface.signing import is_signed
+from recon.model.errors import AmountError
+from recon.model.money import parse_minor_units
 from recon.privacy.card_numbers import holds_card
 
 CODE = r"[A-Za-z0-9._ -]{1,40}"

@@ -9,15 +9,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from recon.errors import SourceUnreadableError, StoreError
-from recon.foreign_bytes.form_pairs import form_pairs
-from recon.gateway_adapter.account import GatewayAccount, gateway_account
+from recon.config.settings import Settings
+from recon.files.formats.form_pairs import form_pairs
+from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway_client import UnsignedError
-from recon.model import Clock
+from recon.model.errors import SourceUnreadableError, StoreError
+from recon.model.words import Clock
 from recon.notifications.message import Message, Refusal, read_message
-from recon.settings import Settings
-from recon.store.engine import Store
-from recon.store.notification_rows import Kept, Told, keep, keep_case
+from recon.store.database.engine import Store
+from recon.store.nights.notification_rows import Kept, Told, keep, keep_case
 
 ACKNOWLEDGED = 200
 STATUS_OF: Mapping[str, int] = {

@@ -8,13 +8,13 @@ from contextlib import closing
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from recon.errors import ConfigurationError
-from recon.model import Clock
+from recon.config.settings import Settings
+from recon.model.errors import ConfigurationError
+from recon.model.words import Clock
 from recon.notifications.app import create_app
 from recon.notifications.receiver import Receiver
-from recon.settings import Settings
-from recon.store.engine import open_store
-from recon.store.migrate import check_revision
+from recon.store.database.engine import open_store
+from recon.store.database.migrate import check_revision
 
 LOOPBACK = "127.0.0.1"
 CONNECTIONS_MAX = 512

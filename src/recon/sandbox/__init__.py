@@ -4,9 +4,9 @@ For the command line, the demo and tests only. What it does where the gateway's 
 is its own choice, written in `sandbox.toml`.
 """
 
-from recon.sandbox.app import create_app
-from recon.sandbox.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
-from recon.sandbox.server import RunningSandbox, serve, serving
+from recon.sandbox.ground.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
+from recon.sandbox.server.app import create_app
+from recon.sandbox.server.serving import RunningSandbox, serve, serving
 
 __all__ = [
     "CLOCK_START",

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 
-from recon.limits import CurrencyLimits
-from recon.model import InstructionKind
-from recon.money import Money
+from recon.config.limits import CurrencyLimits
+from recon.model.money import Money
+from recon.model.words import InstructionKind
 from recon.settlement.instruction import MOVES_MONEY, Instruction
 
 TWO_PEOPLE = "needs approval by two people"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from recon.approvers import Approver
-from recon.money import exponent
+from recon.config.approvers import Approver
+from recon.model.money import exponent
 from recon.settlement.allowance import FIRST_PAYEE
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import REPEAT

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recon.model import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
+from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import ANSWERS_APART_MIN, Seen
 

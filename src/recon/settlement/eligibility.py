@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recon.model import Answer, GatewayState, InstructionKind, InstructionState
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
+from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
 from recon.settlement.intention import told_repeats, unagreed
 

@@ -9,7 +9,7 @@ while captures and cancels go on (authorisations lapse).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recon.model import ControlTotal, InstructionKind
+from recon.model.words import ControlTotal, InstructionKind
 
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
 

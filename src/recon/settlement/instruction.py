@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 
 ROWS_PER_BATCH_MAX = 50
 NOT_SENT_TRIES_MAX = 3

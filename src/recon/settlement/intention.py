@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from recon.model import InstructionKind
+from recon.model.words import InstructionKind
 from recon.settlement.instruction import MOVES_MONEY, Instruction
 
 REPEAT = "looks like a repeat"

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from recon.model import InstructionState
+from recon.model.words import InstructionState
 from recon.settlement.intention import Intention, plain_id
 
 

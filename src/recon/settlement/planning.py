@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import REPEAT, Intention, ids_differ, named, plain_id

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from recon.model import CONFIRMED_STATES
+from recon.model.words import CONFIRMED_STATES
 from recon.settlement.instruction import Instruction
 
 _NUMBER = re.compile(r"-(\d{2})")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 
 QUARANTINE_MIN = timedelta(minutes=15)

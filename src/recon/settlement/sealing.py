@@ -10,7 +10,7 @@ import hmac
 from cryptography.fernet import Fernet, InvalidToken
 from pydantic import SecretStr
 
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 
 SHOWN_FIRST = 2
 SHOWN_LAST = 4

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from recon.errors import Defect, ReconError
-from recon.model import Clock, InstructionKind, Outcome
+from recon.model.errors import Defect, ReconError
+from recon.model.words import Clock, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import NOT_SENT_TRIES_MAX
 from recon.settlement.sending_order import batches

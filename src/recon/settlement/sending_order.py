@@ -7,8 +7,8 @@ touched once in a pass; what comes second waits for a later night and says for w
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from recon.model import InstructionKind
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
+from recon.model.words import InstructionKind
 from recon.settlement.eligibility import Cleared, Refused
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 

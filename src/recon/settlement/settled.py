@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from recon.model import EntryType, InstructionKind, InstructionState
+from recon.model.words import EntryType, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Resolution
 

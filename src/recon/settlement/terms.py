@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from recon.model import InstructionKind
+from recon.model.words import InstructionKind
 from recon.settlement.approval import told
 from recon.settlement.instruction import FOLLOWS, Instruction
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
-from recon.errors import AmountError
-from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.rows import Operation, text_problem
-from recon.model import InstructionKind
-from recon.money import Money
+from recon.gateway_client.interface.described import GatewayInterface
+from recon.gateway_client.interface.rows import Operation, text_problem
+from recon.model.errors import AmountError
+from recon.model.money import Money
+from recon.model.words import InstructionKind
 
 Terms = Mapping[str, str | int]
 Wire = Mapping[str, str]

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from recon.errors import UsageError
-from recon.gateway_client.signer_socket import (
+from recon.gateway_client.wire.signer_socket import (
     HEALTH_PATH,
     MATCHES_PATH,
     REQUEST_BYTES_MAX,
     SIGN_PATH,
 )
+from recon.model.errors import UsageError
 from recon.signer.asked_log import AskedLog, shown
 from recon.signer.judging import Judge
 from recon.signer.request import Asked, asked_of

@@ -16,15 +16,15 @@ from typing import Any, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from recon.config.keys import key_of_file
+from recon.config.mistakes import problems_of
+from recon.config.rules import CurrencyCode
+from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.desk.key_files import public_key
-from recon.errors import ConfigurationError
-from recon.gateway_client.errors import InterfaceError
-from recon.gateway_client.interface import GatewayInterface
-from recon.keys import key_of_file
-from recon.mistakes import problems_of
-from recon.model import InstructionKind
-from recon.rules import CurrencyCode
-from recon.settings import GATEWAY_FILES, load_tables
+from recon.gateway_client.interface.described import GatewayInterface
+from recon.gateway_client.wire.errors import InterfaceError
+from recon.model.errors import ConfigurationError
+from recon.model.words import InstructionKind
 
 FILE_BYTES_MAX = 1024 * 1024
 ANY = "any"

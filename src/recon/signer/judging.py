@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recon.desk.endorsement import Endorsement, is_filled_in, opened, row_problem
-from recon.errors import EndorsementError
-from recon.gateway_client.operation_formats import BatchOperation
-from recon.gateway_client.signer import Wanted
-from recon.gateway_client.signing import same_signature, signed_with
-from recon.model import InstructionKind
+from recon.gateway_client.interface.operation_formats import BatchOperation
+from recon.gateway_client.interface.signing import same_signature, signed_with
+from recon.gateway_client.wire.signer import Wanted
+from recon.model.errors import EndorsementError
+from recon.model.words import InstructionKind
 from recon.signer.agreement import (
     KINDS,
     grammar_problem,

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from recon.model import InstructionKind
-from recon.money import Money, exponent
+from recon.model.money import Money, exponent
+from recon.model.words import InstructionKind
 from recon.signer.configured import RuleBounds, SignerFile
 from recon.signer.signed_book import SignedBook, SignedRow
 

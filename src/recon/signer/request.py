@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from recon.desk.endorsement import Signed
-from recon.errors import UsageError
+from recon.model.errors import UsageError
 
 ROWS_MAX = 100
 FIELDS_MAX = 200

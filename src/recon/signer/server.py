@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 from recon.signer.app import SignerApp
 from recon.signer.asked_log import AskedLog
 from recon.signer.configured import SignerFile, signer_settings

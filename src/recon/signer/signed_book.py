@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 from recon.privacy.own_files import for_owner
 
 DAY = timedelta(hours=24)

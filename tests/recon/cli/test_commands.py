@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.errors import GateClosedError, NightHeldError, StoreLockedError
+from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
@@ -34,7 +34,7 @@ def raise_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) ->
     def environment_of(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("recon.steps.environment.environment_of", environment_of)
+    monkeypatch.setattr("recon.steps.ground.environment.environment_of", environment_of)
 
 
 def test_help_imports_nothing_heavy() -> None:

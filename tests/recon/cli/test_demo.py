@@ -19,11 +19,11 @@ from recon.cli.demo_folder import (
 from recon.cli.demo_gateway import demo_gateway, effects, health
 from recon.cli.demo_settings import env_text, rules_toml, variables_of
 from recon.cli.demo_work import ACCOUNT, prepared
-from recon.errors import ConfigurationError, UsageError
-from recon.model import Answer, GatewayState
+from recon.config.settings import load_settings
+from recon.model.errors import ConfigurationError, UsageError
+from recon.model.words import Answer, GatewayState
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.sample_night import Account
-from recon.settings import load_settings
 
 FEW = Memory(orders=40, seed=7)
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from recon import cli
+from recon.config.settings import load_settings
 from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions, serving
-from recon.settings import load_settings
-from recon.steps.environment import system_clock
-from recon.store.engine import open_store
-from recon.store.migrate import upgrade
+from recon.steps.ground.environment import system_clock
+from recon.store.database.engine import open_store
+from recon.store.database.migrate import upgrade
 from tests.recon.cli.played_gateway import played_gateway
-from tests.recon.gateway_client.payouts import PAYOUT
+from tests.recon.gateway_client.sample_payouts import PAYOUT
 from tests.recon.notifications.told import PAYMENT, PERSONAL, form
 
 CARD = {
@@ -256,7 +256,7 @@ def test_no_secret_reaches_any_place(
     cli.main(["gateway", "payout", payee, "--json"])
     cli.main(["gateway", "payout", bad_payee])
     _notify(desk)
-    monkeypatch.setattr("recon.gateway_adapter.one_call.read_payment_reply", _crash)
+    monkeypatch.setattr("recon.gateway.one_call.read_payment_reply", _crash)
     cli.main(["--debug", "gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     monkeypatch.setenv("RECON_SIGN_KEY", SIGN_KEY)

@@ -6,7 +6,7 @@ import pytest
 
 from recon import cli
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 from tests.recon.sandbox.conftest import Caller
 
 WHO = ["--shopper-id", "s1", "--shopper-email", "ana@example.test", "--shopper-country", "DE"]

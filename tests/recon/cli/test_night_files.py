@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from recon.model import Mode, NightRequest
-from recon.steps.environment import environment_of, system_clock
-from recon.steps.ingest import ingest
-from recon.store import runs
+from recon.model.words import Mode, NightRequest
+from recon.steps.files.ingest import ingest
+from recon.steps.ground.environment import environment_of, system_clock
+from recon.store.nights import runs
 
 PLACE = ["--merchant", "100042", "--account", "100042001"]
 WHY = ["--as", "Ann", "--reason", "a colleague's note"]

@@ -5,8 +5,8 @@ import pytest
 
 from recon.cli import main, nights
 from recon.cli.nights import tell_missed
-from recon.steps import lookout
-from recon.steps.lookout import Watched
+from recon.steps.night import lookout
+from recon.steps.night.lookout import Watched
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recon import night_log
 from recon.cli import main
 from recon.cli.endings import ending_of
 from recon.cli.speaking import complain, telling
-from recon.errors import OutputError
+from recon.model.errors import OutputError
+from recon.telling import night_log
 
 CARD = "4929-7801-6452-3877"
 SHOWN = "4929-78**-****-3877"

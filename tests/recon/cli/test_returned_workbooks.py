@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from recon.cli.returned_workbooks import returned_answers, returned_differences, returned_run
-from recon.errors import OutputError, ReaderBrokenError, SourceUnreadableError
-from recon.file_reader import FileReader, bounds_of
+from recon.files.reader import FileReader, bounds_of
+from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 
 
 @pytest.fixture

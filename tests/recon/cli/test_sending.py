@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ ECHO = """
 import sys
 from pathlib import Path
 from recon.desk.server import serve_until_ended
-from recon.errors import GateClosedError
+from recon.model.errors import GateClosedError
 
 def hear(act, body, origin):
     if act == "closed":

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recon.desk.asking import ask_desk
-from recon.errors import GateClosedError, UsageError
+from recon.model.errors import GateClosedError, UsageError
 
 
 def test_the_desk_replies(echo: Path) -> None:

@@ -21,7 +21,7 @@ from recon.desk.endorsement import (
     terms_digest,
     words_problem,
 )
-from recon.errors import EndorsementError
+from recon.model.errors import EndorsementError
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from recon.desk.held_keys import NO_KEYS, PRIVATE, PUBLIC, SANDBOX_KEYS, held_keys
 from recon.desk.key_files import make_keys
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 
 
 def made(folder: Path, name: str = "desk") -> dict[str, str]:

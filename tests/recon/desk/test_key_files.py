@@ -8,7 +8,7 @@ import pytest
 
 from recon.desk.endorsement import key_id
 from recon.desk.key_files import make_keys, private_key, public_key
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 
 
 def made(folder: Path) -> tuple[Path, Path]:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from recon.desk.server import UNEXPECTED, listening
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 
 
 def post(path: Path, act: str, content: bytes) -> httpx.Response:

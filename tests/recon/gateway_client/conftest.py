@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
     CancelRow,
     CaptureRow,
@@ -15,7 +16,6 @@ from recon.gateway_client import (
     RefundRow,
     prepare,
 )
-from recon.settings import GATEWAY_FILES, load_tables
 from tests.recon.gateway_client.played import Player
 
 

@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from recon.settings import bundled_config_dir
+from recon.config.settings import bundled_config_dir
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 NUMBER = re.compile(r"\bA-[0-9]{2}\b")

@@ -25,7 +25,8 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from tests.recon.gateway_client import payments, payouts
+from tests.recon.gateway_client import sample_payments as payments
+from tests.recon.gateway_client import sample_payouts as payouts
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
 
 KEY = SecretStr("the-sign-key-canary")

@@ -31,12 +31,16 @@ from recon.gateway_client import (
     read_methods_reply,
     read_payment_reply,
 )
-from recon.gateway_client.query_reading import QUERY, REFUND_QUERY, KeyKind, QueryReading
-from recon.gateway_client.query_refusal import AgainError, asked_to_wait, judged_by_status
-from recon.gateway_client.query_reply import read_query_reply
-from recon.gateway_client.refund_reply import read_refund_reply
+from recon.gateway_client.query.query_reading import QUERY, REFUND_QUERY, KeyKind, QueryReading
+from recon.gateway_client.query.query_refusal import AgainError, asked_to_wait, judged_by_status
+from recon.gateway_client.query.query_reply import read_query_reply
+from recon.gateway_client.query.refund_reply import read_refund_reply
 from tests.recon.gateway_client.fuzzed import TOKENS, replies
-from tests.recon.gateway_client.payments import (
+from tests.recon.gateway_client.payments.test_payment_methods import request_of
+from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
+from tests.recon.gateway_client.query.test_asking import reply_of, row_of
+from tests.recon.gateway_client.query.test_refund_reply import ROW as REFUND_ROW
+from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
     card_payment,
@@ -44,11 +48,7 @@ from tests.recon.gateway_client.payments import (
     page_of,
     result_of,
 )
-from tests.recon.gateway_client.payouts import payout_with, record_of
-from tests.recon.gateway_client.played import NOW, Player, pieces, success_of
-from tests.recon.gateway_client.test_payment_methods import request_of
-from tests.recon.gateway_client.test_query import reply_of, row_of
-from tests.recon.gateway_client.test_refund_reply import ROW as REFUND_ROW
+from tests.recon.gateway_client.sample_payouts import payout_with, record_of
 
 CASES_DEFAULT = 600
 CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))

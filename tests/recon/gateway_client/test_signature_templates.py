@@ -19,17 +19,17 @@ from recon.gateway_client import (
     prepare_methods,
     prepare_payment,
 )
-from recon.gateway_client.signing import sign
+from recon.gateway_client.interface.signing import sign
 from recon.gateway_client.wire.xml_reply import element_texts, xml_root
-from tests.recon.gateway_client.payments import (
+from tests.recon.gateway_client.payments.test_payment_methods import request_of
+from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
     card_payment,
     hosted_payment,
     result_of,
 )
-from tests.recon.gateway_client.payouts import payout_with
-from tests.recon.gateway_client.test_payment_methods import request_of
+from tests.recon.gateway_client.sample_payouts import payout_with
 
 IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}
 TWO = ("1379868618653958144", "1379868618653958145")

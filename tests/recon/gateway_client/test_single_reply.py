@@ -18,8 +18,8 @@ from recon.gateway_client import (
     prepare,
     read_batch_reply,
 )
-from tests.recon.gateway_client.payouts import PRIVATE, payout_with, record_of
 from tests.recon.gateway_client.played import raw_of
+from tests.recon.gateway_client.sample_payouts import PRIVATE, payout_with, record_of
 
 SUBSCRIPTION = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold plan")
 

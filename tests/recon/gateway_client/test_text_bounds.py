@@ -12,8 +12,13 @@ from recon.gateway_client import (
     prepare,
     prepare_payment,
 )
-from tests.recon.gateway_client.payments import TODAY, apm_payment, card_payment, hosted_payment
-from tests.recon.gateway_client.payouts import payout_with
+from tests.recon.gateway_client.sample_payments import (
+    TODAY,
+    apm_payment,
+    card_payment,
+    hosted_payment,
+)
+from tests.recon.gateway_client.sample_payouts import payout_with
 
 CANCEL_URL = {"cancel_url": "https://shop.example.test/cancelled"}
 

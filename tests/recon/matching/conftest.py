@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import reconcile
-from recon.matching.result import Reconciliation
-from recon.matching.sources import (
+from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
     KEY_COLUMNS,
@@ -21,8 +22,7 @@ from recon.matching.sources import (
     Sources,
     frame_of,
 )
-from recon.model import Reject
-from recon.rules import Rules
+from recon.model.words import Reject
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 """Every grace has ended."""

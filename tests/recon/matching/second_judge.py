@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.recon.matching.test_state_table import CONTRACT, GATEWAY, ORDERS
+from tests.recon.matching.judging.test_state_table import CONTRACT, GATEWAY, ORDERS
 
 Row = Mapping[str, Any]
 MONEY = ("paid", "partially_refunded", "refunded")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recon.model import BreakCode, Flag
+from recon.model.words import BreakCode, Flag
 
 pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""

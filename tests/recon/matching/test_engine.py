@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from recon.matching.judgement import PRECEDENCE
-from recon.matching.tolerance import tolerance_of
-from recon.model import BreakCode, Verdict
-from recon.rules import Rules
+from recon.config.rules import Rules
+from recon.matching.frames.tolerance import tolerance_of
+from recon.matching.judging.judgement import PRECEDENCE
+from recon.model.words import BreakCode, Verdict
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 

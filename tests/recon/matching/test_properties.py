@@ -9,9 +9,10 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import concluded, prove_all_classified, reconcile
-from recon.matching.result import Reconciliation
-from recon.matching.sources import (
+from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
     LEDGER_COLUMNS,
@@ -19,7 +20,6 @@ from recon.matching.sources import (
     Sources,
     frame_of,
 )
-from recon.rules import Rules
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 STATES = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import reconcile
-from recon.matching.result import Reconciliation
-from recon.matching.sources import SettledDays
+from recon.matching.frames.sources import SettledDays
 
 PAID_AT = datetime(2026, 11, 11, 12, tzinfo=UTC)
 """A Wednesday: settled by Monday the 16th at noon."""

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import Credentials, GatewayInterface
 from recon.notifications.message import Message, Refusal, kept_fields, read_message
-from recon.settings import GATEWAY_FILES, load_tables
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from sqlalchemy import select
 
+from recon.config.settings import load_settings
 from recon.notifications.receiver import Receiver
-from recon.settings import load_settings
-from recon.store.engine import Store, open_store
-from recon.store.notification_rows import VARIANTS_MAX
+from recon.store.database.engine import Store, open_store
+from recon.store.nights.notification_rows import VARIANTS_MAX
 from recon.store.schema import notification
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
 

@@ -13,12 +13,12 @@ from recon.notifications.app import create_app
 from recon.notifications.receiver import Receiver
 from recon.notifications.server import listening
 from recon.sandbox import SandboxOptions, serving
-from recon.store.engine import Store
+from recon.store.database.engine import Store
 from tests.recon.notifications.test_receiver import receiver as declared_receiver
 from tests.recon.notifications.test_receiver import rows
 from tests.recon.notifications.test_receiver import store as empty_store
 from tests.recon.sandbox.conftest import Caller
-from tests.recon.sandbox.test_courier import told
+from tests.recon.sandbox.notify.test_courier import told
 
 store, receiver = empty_store, declared_receiver
 

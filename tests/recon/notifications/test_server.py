@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from recon.errors import ConfigurationError
-from recon.foreign_bytes.form_pairs import FORM_BYTES_MAX
+from recon.files.formats.form_pairs import FORM_BYTES_MAX
+from recon.model.errors import ConfigurationError
 from recon.notifications.server import listening
-from recon.store.migrate import upgrade
+from recon.store.database.migrate import upgrade
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"

@@ -12,20 +12,20 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from recon.sandbox.app import fill
-from recon.sandbox.book import Book
-from recon.sandbox.by_hand import KINDS_BY_HAND, act_by_hand
-from recon.sandbox.clock import VirtualClock
-from recon.sandbox.exchange import exchange
-from recon.sandbox.fault_kinds import KINDS
-from recon.sandbox.fault_plan import install, rules_in
-from recon.sandbox.options import SandboxOptions
-from recon.sandbox.request import Sandbox
-from recon.sandbox.signing import sign
-from recon.sandbox.terms import load_terms
-from recon.sandbox.truth import invariants
+from recon.sandbox.faults.fault_kinds import KINDS
+from recon.sandbox.faults.fault_plan import install, rules_in
+from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.clock import VirtualClock
+from recon.sandbox.ground.options import SandboxOptions
+from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.signing import sign
+from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.truth import invariants
+from recon.sandbox.operations.by_hand import KINDS_BY_HAND, act_by_hand
+from recon.sandbox.server.app import fill
+from recon.sandbox.server.exchange import exchange
 from tests.recon.sandbox.conftest import CARD_PAYMENT
-from tests.recon.sandbox.test_payout import PAYOUT
+from tests.recon.sandbox.operations.test_payout import PAYOUT
 
 OPTIONS = SandboxOptions(orders=12)
 TERMS = load_terms()

@@ -1,6 +1,6 @@
 """One plain instruction that tests change in what they are about."""
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 
 INSTRUCTION = Instruction(

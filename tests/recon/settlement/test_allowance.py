@@ -3,8 +3,8 @@ from decimal import Decimal
 
 import pytest
 
-from recon.limits import CurrencyLimits
-from recon.model import InstructionKind
+from recon.config.limits import CurrencyLimits
+from recon.model.words import InstructionKind
 from recon.settlement.allowance import RuleAllowance, SendingAllowance
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION

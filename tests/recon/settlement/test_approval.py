@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.approvers import Approver, person_key
-from recon.limits import CurrencyLimits
-from recon.model import InstructionState
+from recon.config.approvers import Approver, person_key
+from recon.config.limits import CurrencyLimits
+from recon.model.words import InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.approval import list_of, problem_of_second, requesters_of, told, told_beside
 from recon.settlement.instruction import Instruction

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.contradiction import (
     Ended,
     number_unexplained,

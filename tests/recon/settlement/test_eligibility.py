@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.model import Answer, GatewayState, InstructionKind, InstructionState
+from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import Instruction
 from tests.recon.settlement.instructions import INSTRUCTION

@@ -1,6 +1,6 @@
 import pytest
 
-from recon.model import ControlTotal, InstructionKind
+from recon.model.words import ControlTotal, InstructionKind
 from recon.settlement.gate import judge
 
 TIES = ControlTotal("T1", "rows read", "100042", "100042001", "", "count", 10, 10)

@@ -1,4 +1,4 @@
-from recon.model import InstructionState
+from recon.model.words import InstructionState
 from recon.settlement.instruction import FOLLOWS
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.intention import Intention, ids_differ, told_repeats, unagreed
 from tests.recon.settlement.instructions import INSTRUCTION
 

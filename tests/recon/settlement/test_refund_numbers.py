@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.refund_numbers import Numbered, contradicted
 from tests.recon.settlement.instructions import INSTRUCTION
 

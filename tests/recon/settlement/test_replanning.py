@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recon.limits import CurrencyLimits
-from recon.model import InstructionKind, InstructionState
+from recon.config.limits import CurrencyLimits
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.allowance import RuleAllowance
 from recon.settlement.instruction import Instruction
 from recon.settlement.planning import RULE_APPROVER

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recon.model import GatewayState, InstructionKind, InstructionState
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.resolution import Evidence, SearchedRefund, Seen, quarantine, resolve
 from tests.recon.settlement.instructions import INSTRUCTION

@@ -2,7 +2,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.errors import ConfigurationError
+from recon.model.errors import ConfigurationError
 from recon.settlement.sealing import Seal, masked_account
 
 

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from recon.errors import Defect, OutputError
-from recon.model import GatewayState, InstructionKind, Outcome
+from recon.model.errors import Defect, OutputError
+from recon.model.words import GatewayState, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.sender import (
     BatchResult,

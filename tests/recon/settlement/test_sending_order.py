@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.model import Answer, GatewayState, InstructionKind, InstructionState
+from recon.model.words import Answer, GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
 from recon.settlement.instruction import ROWS_PER_BATCH_MAX, Instruction
 from recon.settlement.sending_order import batches, planned_batches, queue

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.settled import SettledLine, by_settlement
 from tests.recon.settlement.instructions import INSTRUCTION
 

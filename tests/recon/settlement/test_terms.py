@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.model import InstructionKind, InstructionState
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import BOUND, NOT_SENT, changed, filled_in, folded, terms_of
 from tests.recon.settlement.instructions import INSTRUCTION

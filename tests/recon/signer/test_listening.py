@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.errors import ConfigurationError, UsageError
+from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.asked_log import AskedLog, shown
 from recon.signer.configured import signer_settings
 from recon.signer.request import asked_of

@@ -21,16 +21,16 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import Executable, create_engine, make_url, text
 
-from recon.figures import NightFigures
-from recon.matching.result import MATCH_COLUMNS
-from recon.model import Mode, NightRequest, StepSummary, Verdict
+from recon.config.settings import load_tables
+from recon.matching.breaks.result import MATCH_COLUMNS
+from recon.model.figures import NightFigures
+from recon.model.words import Mode, NightRequest, StepSummary, Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.sandbox.options import Profile
-from recon.settings import load_tables
-from recon.steps import night
-from recon.steps.environment import Environment, environment_of
-from recon.steps.report import SheetTotals, Workbooks
-from recon.store.roles import Roles, statements
+from recon.sandbox.ground.options import Profile
+from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.night import whole_night as night
+from recon.steps.night.report import SheetTotals, Workbooks
+from recon.store.database.roles import Roles, statements
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""

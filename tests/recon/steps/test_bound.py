@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from recon.errors import GateClosedError
-from recon.steps import night
-from recon.steps.approve import approve, waiting
-from recon.steps.environment import Environment
-from recon.steps.identity import identify
-from recon.steps.verify import Reading, verify
+from recon.model.errors import GateClosedError
+from recon.steps.care.verify import Reading, verify
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, waiting
+from recon.steps.night import whole_night as night
 
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 PEOPLE = """

@@ -9,9 +9,9 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.cli.workbooks import workbooks
-from recon.steps.identity import identify
-from recon.steps.sign_off import sign
-from recon.store import results, runs
+from recon.steps.ground.identity import identify
+from recon.steps.people.sign_off import sign
+from recon.store.nights import results, runs
 
 pytestmark = pytest.mark.xdist_group("chains")
 """They share what takes longer to make than to look at."""

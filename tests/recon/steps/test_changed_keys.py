@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from recon.errors import ConfigurationError
-from recon.store.journal import StoredJournal
+from recon.model.errors import ConfigurationError
+from recon.store.money.journal import StoredJournal
 
 
 def test_a_key_that_changes_while_a_night_runs_is_the_next_nights(

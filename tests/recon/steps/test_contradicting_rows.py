@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from recon.model import Verdict
-from tests.recon.steps.test_settlement_files import broken
+from recon.model.words import Verdict
+from tests.recon.steps.files.test_settlement_files import broken
 
 QUERY = {"operation": "retrievalTrans"}
 

@@ -12,9 +12,9 @@ from zipfile import ZipFile, is_zipfile
 import pytest
 
 from recon.cli.workbooks import workbooks
-from recon.model import Verdict
-from recon.steps.files import dismiss, files_of
-from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+from recon.model.words import Verdict
+from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.files.files import dismiss, files_of
 
 from .conftest import ACCOUNT, MERCHANT, Merchant
 

@@ -12,11 +12,13 @@ from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
-from recon.steps.gate import gate_of
-from recon.steps.verify import verify
-from recon.store import agreement_rows, approval_rows, case_rows, runs, sending_rows
-from recon.store.approval_rows import Word
-from recon.store.instruction_reading import instructions_where
+from recon.steps.care.verify import verify
+from recon.steps.money.gate import gate_of
+from recon.store.money import case_rows, sending_rows
+from recon.store.money.instruction_reading import instructions_where
+from recon.store.nights import runs
+from recon.store.people import agreement_rows, approval_rows
+from recon.store.people.approval_rows import Word
 
 from .test_bound import UNREAD, approve_it
 

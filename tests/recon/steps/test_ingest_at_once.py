@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from recon.model import Mode, NightRequest
-from recon.steps.ingest import ingest
-from recon.store import order_rows, runs
+from recon.model.words import Mode, NightRequest
+from recon.steps.files.ingest import ingest
+from recon.store.nights import order_rows, runs
 from recon.store.schema import order_row
 
 ACCOUNTS = ("100042001", "100042002")

@@ -12,17 +12,17 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.model import InstructionState, Part
+from recon.model.words import InstructionState, Part
 from recon.settlement.planning import RULE_APPROVER
-from recon.steps.approve import approve, waiting
-from recon.steps.identity import identify
-from recon.steps.part import run_part
-from recon.steps.report import Workbooks
-from recon.store import instruction_rows
-from recon.store.history import append
-from recon.store.journal import StoredJournal, move
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, waiting
+from recon.steps.night.part import run_part
+from recon.steps.night.report import Workbooks
+from recon.store.database.history import append
+from recon.store.money import instruction_rows
+from recon.store.money.journal import StoredJournal, move
+from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
-from reports.workbook_check import sheet_totals
 from tests.recon.steps.conftest import SECRETS
 
 IBAN = "DE89370400440532013000"

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from recon.errors import UsageError
-from recon.model import Mode, StepSummary
-from recon.steps import night, people
-from recon.steps.approve import approve, waiting
-from recon.steps.environment import Environment
-from recon.steps.identity import identify
+from recon.model.errors import UsageError
+from recon.model.words import Mode, StepSummary
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, waiting
+from recon.steps.night import whole_night as night
+from recon.steps.people import people
 from tests.recon.steps.conftest import Payment
 from tests.recon.steps.test_instruction_files import drop_instructions
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recon.steps.verify import Reading, verify
+from recon.steps.care.verify import Reading, verify
 
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""

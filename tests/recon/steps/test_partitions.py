@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from recon.cluster import ClusterSettings, InProcess, Workers
-from recon.dask_workers import workers_of
-from recon.model import Mode
-from recon.order_file import spooled_file
-from recon.steps.environment import Environment
-from recon.steps.reconcile import reconcile
+from recon.config.cluster import ClusterSettings, InProcess, Workers
+from recon.files.kinds.spooled_file import spooled_file
+from recon.model.words import Mode
+from recon.steps.compare.reconcile import reconcile
+from recon.steps.ground.environment import Environment
+from recon.workers.dask_workers import workers_of
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
 
@@ -50,7 +50,7 @@ def test_partitions_databases_and_dask_change_no_digest(
 
     The file is read by the night itself for one database, and on Dask for the other.
     """
-    monkeypatch.setattr("recon.foreign_bytes.raw_reader.PART_BYTES", 500)
+    monkeypatch.setattr("recon.files.formats.raw_reader.PART_BYTES", 500)
     assert merchant.sqlite_path.is_file()
     orders = [merchant.order(payment) for payment in merchant.payments("captured")[:20]]
     orders[3]["amount"] = "1"
@@ -63,7 +63,7 @@ def test_partitions_databases_and_dask_change_no_digest(
         with workers_of(dask_cluster, variables={}) as elsewhere:
             # The rest of the night would need workers that know its gateway.
             read_by = {"workers": elsewhere} if url == migrated_postgresql_url else {}
-            monkeypatch.setattr("recon.steps.ingest.order_file", reader(handed, **read_by))
+            monkeypatch.setattr("recon.steps.files.ingest.order_file", reader(handed, **read_by))
             merchant.night(mode=Mode.DRY_RUN)
             with merchant.environment() as environment:
                 digests |= {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recon.model import InstructionKind, InstructionState
-from recon.steps.by_hand import HandRequest, carry_out
+from recon.model.words import InstructionKind, InstructionState
+from recon.steps.money.by_hand import HandRequest, carry_out
 from tests.recon.steps.conftest import Payment
 from tests.recon.steps.test_instruction_files import drop_instructions
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from tests.recon.steps.test_settlement_files import declare, line, place, send
+from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 
 
 def test_a_settlement_file_ends_the_doubts_that_it_decides(merchant: Any) -> None:

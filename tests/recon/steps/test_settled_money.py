@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from tests.recon.steps.files.test_settlement_files import broken, declare, line, passed, place, send
 from tests.recon.steps.test_instruction_files import PAYOUT, drop_instructions, two_approve
 from tests.recon.steps.test_settled_doubts import instructions
 from tests.recon.steps.test_settled_nights import settle
-from tests.recon.steps.test_settlement_files import broken, declare, line, passed, place, send
 
 DAYS = ("2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from recon.sandbox.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from tests.recon.steps.test_settlement_files import broken, declare, passed, place, stored
+from recon.sandbox.pages.settlement_file import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from tests.recon.steps.files.test_settlement_files import broken, declare, passed, place, stored
 
 FIRST, SECOND = "2026-11-20", "2026-11-23"
 CURRENCIES = ("EUR", "GBP", "JPY", "KWD", "USD")

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from recon.notifications.receiver import Receiver
-from recon.steps import people
-from recon.steps import query as asking
+from recon.steps.night import query as asking
+from recon.steps.people import people
 from tests.recon.notifications.told import PAYMENT, form
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recon.errors import HistoryBrokenError
-from recon.steps import night
-from recon.steps.environment import Environment
+from recon.model.errors import HistoryBrokenError
+from recon.steps.ground.environment import Environment
+from recon.steps.night import whole_night as night
 
 
 def copied(merchant: Any) -> Any:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from recon.model import End, Mode, NightRequest, Verdict
-from recon.steps.night_end import NightEnd, end_of
-from recon.store import results, runs
+from recon.model.words import End, Mode, NightRequest, Verdict
+from recon.steps.ground.night_end import NightEnd, end_of
+from recon.store.nights import results, runs
 
 UNREACHABLE = '{ url = "postgresql+psycopg://books@127.0.0.1:9/books", query = "select 1" }'
 

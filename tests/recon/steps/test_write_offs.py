@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from recon.model import Verdict
-from recon.steps.inputs import frozen_inputs
-from recon.store import results, runs
+from recon.model.words import Verdict
+from recon.steps.compare.inputs import frozen_inputs
+from recon.store.nights import results, runs
 
 HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 

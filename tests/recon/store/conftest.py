@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recon.model import Mode, NightRequest
-from recon.store import runs
-from recon.store.engine import Store, open_store
-from recon.store.night_lock import account_lock
-from recon.store.runs import Run
+from recon.model.words import Mode, NightRequest
+from recon.store.database.engine import Store, open_store
+from recon.store.database.night_lock import account_lock
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
 
 NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)

@@ -7,13 +7,13 @@ from itertools import count
 
 from sqlalchemy import select
 
-from recon.model import GatewayState, InstructionKind, Outcome
+from recon.model.words import GatewayState, InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, RowResult, SurelyNotSent
-from recon.store import instruction_rows
-from recon.store.engine import Store
-from recon.store.runs import Run
+from recon.store.database.engine import Store
+from recon.store.money import instruction_rows
+from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)

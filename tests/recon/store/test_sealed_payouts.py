@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from recon.model import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.model.words import GatewayState, InstructionKind, InstructionState, Outcome
 from recon.settlement.eligibility import Cleared, Payment
 from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
-from recon.store import instruction_rows
-from recon.store.engine import Store
-from recon.store.journal import StoredJournal, move
-from recon.store.runs import Run
+from recon.store.database.engine import Store
+from recon.store.money import instruction_rows
+from recon.store.money.journal import StoredJournal, move
+from recon.store.money.sending_rows import paid_payees
+from recon.store.nights.runs import Run
 from recon.store.schema import batch, instruction
-from recon.store.sending_rows import paid_payees
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 PAYOUT = Action(

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recon.matching.sources import (
+from recon.config.rules import Rules
+from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
     LEDGER_COLUMNS,
@@ -21,8 +22,7 @@ from recon.matching.sources import (
     Sources,
     frame_of,
 )
-from recon.model import BreakCode
-from recon.rules import Rules
+from recon.model.words import BreakCode
 from recon.sandbox.planted.recipes import LONG_AGO, RECIPES, RULES, SETTLED_FROM, Scene
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)

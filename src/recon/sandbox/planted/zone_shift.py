@@ -12,9 +12,15 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.sources import GATEWAY_COLUMNS, LEDGER_COLUMNS, ORDER_COLUMNS, Sources, frame_of
-from recon.model import BreakCode
-from recon.rules import Rules
+from recon.config.rules import Rules
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    Sources,
+    frame_of,
+)
+from recon.model.words import BreakCode
 from recon.sandbox.planted.files import AS_OF, MERCHANT, Planted
 from recon.sandbox.planted.recipes import AMOUNT, RULES, Scene
 

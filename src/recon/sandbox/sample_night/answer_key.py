@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from recon.model import BreakCode
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
+from recon.model.words import BreakCode
 from recon.sandbox.sample_night.night import SampleNight
 from recon.sandbox.sample_night.records import Effect, Expectation
 

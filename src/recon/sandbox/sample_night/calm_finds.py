@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from recon.model import EntryType, Flag, OrderStatus, UnverifiedReason
+from recon.model.words import EntryType, Flag, OrderStatus, UnverifiedReason
 from recon.sandbox.sample_night.expecting import flagged, pending, unverified
 from recon.sandbox.sample_night.order_breaks import step
 from recon.sandbox.sample_night.plain_orders import (

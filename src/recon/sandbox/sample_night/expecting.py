@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from recon.model import BreakCode, Flag, UnverifiedReason
+from recon.model.words import BreakCode, Flag, UnverifiedReason
 from recon.sandbox.sample_night.records import Effect, Expectation, OrderLine
 from recon.sandbox.sample_night.truth import Payment
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from recon.business_date import BusinessCalendar, Grace
-from recon.model import GatewayState
+from recon.model.business_date import BusinessCalendar, Grace
+from recon.model.words import GatewayState
 from recon.sandbox.sample_night.truth import Payment
 
 BOOKING_GRACE = Grace(2, "bd")

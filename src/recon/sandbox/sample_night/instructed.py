@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from recon.model import InstructionKind, OrderStatus
+from recon.model.words import InstructionKind, OrderStatus
 from recon.sandbox.sample_night.expecting import pending
 from recon.sandbox.sample_night.plain_orders import entries_of, order_of, plain_story
 from recon.sandbox.sample_night.records import Story

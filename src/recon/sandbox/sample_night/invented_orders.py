@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
-from recon.model import BreakCode, EntryType, Flag, OrderStatus
+from recon.model.words import BreakCode, EntryType, Flag, OrderStatus
 from recon.sandbox.sample_night.expecting import breaks, effects_of, flagged, pending
 from recon.sandbox.sample_night.plain_orders import BOOKING_TIME, CHECKOUT_TIME
 from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story

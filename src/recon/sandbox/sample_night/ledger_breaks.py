@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from recon.model import BreakCode, EntryType
+from recon.model.words import BreakCode, EntryType
 from recon.sandbox.sample_night.expecting import breaks, effects_of
 from recon.sandbox.sample_night.order_breaks import order_net, step
 from recon.sandbox.sample_night.plain_orders import capture_entry, entry_of, order_of

@@ -10,8 +10,8 @@ from datetime import date, datetime, timedelta
 from itertools import islice
 from random import Random
 
-from recon.business_date import BusinessCalendar
-from recon.model import EntryType, GatewayState, OrderStatus, UnverifiedReason
+from recon.model.business_date import BusinessCalendar
+from recon.model.words import EntryType, GatewayState, OrderStatus, UnverifiedReason
 from recon.sandbox.sample_night.bad_rows import BadRow, bad_rows, rows_needed
 from recon.sandbox.sample_night.calm_finds import refunded_amount_unknown
 from recon.sandbox.sample_night.expecting import unverified

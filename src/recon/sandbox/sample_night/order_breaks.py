@@ -6,7 +6,7 @@ Each function takes a payment and tells what the files say of it, with the break
 from dataclasses import replace
 from random import Random
 
-from recon.model import BreakCode, OrderStatus
+from recon.model.words import BreakCode, OrderStatus
 from recon.sandbox.sample_night.expecting import LEG_ORDERS, breaks, effects_of
 from recon.sandbox.sample_night.plain_orders import capture_entry, entries_of, order_of, plain_story
 from recon.sandbox.sample_night.records import Alone, Effect, OrderLine, Story

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from recon.model import EntryType, GatewayState, OrderStatus
+from recon.model.words import EntryType, GatewayState, OrderStatus
 from recon.sandbox.sample_night.records import LedgerLine, OrderLine, Story
 from recon.sandbox.sample_night.truth import Payment
 

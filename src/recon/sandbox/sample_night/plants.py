@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from random import Random
 
-from recon.model import GatewayState
+from recon.model.words import GatewayState
 from recon.sandbox.sample_night import calm_finds as calm
 from recon.sandbox.sample_night import instructed
 from recon.sandbox.sample_night import ledger_breaks as ledger

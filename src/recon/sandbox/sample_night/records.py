@@ -7,8 +7,8 @@ must find, written down beside it.
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from recon.model import BreakCode, Flag, UnverifiedReason
-from recon.money import format_minor_units
+from recon.model.money import format_minor_units
+from recon.model.words import BreakCode, Flag, UnverifiedReason
 
 
 @dataclass(frozen=True, slots=True)

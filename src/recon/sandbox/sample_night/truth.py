@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from recon.model import GatewayState
-from recon.money import parse_minor_units
+from recon.model.money import parse_minor_units
+from recon.model.words import GatewayState
 
 SEEDED = "seed"
 AUTHORISATION_LIVES = timedelta(days=7)

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Integer, Table
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     REASON_CHARACTERS,
     at_column,

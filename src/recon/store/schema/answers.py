@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, Integer, String, Table, Text
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     REASON_CHARACTERS,
     account_columns,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, Integer, Table, Text
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     REASON_CHARACTERS,
     at_column,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table
 
-from recon.store.columns import ID_CHARACTERS, at_column, id_column, metadata, text_column
+from recon.store.schema.columns import ID_CHARACTERS, at_column, id_column, metadata, text_column
 
 # One row per doubt: a clock that nobody can set, as it stood when the doubt was first looked at.
 doubt_clock = Table(

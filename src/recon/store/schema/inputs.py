@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Integer, String, Table, Text
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     account_columns,
     amount_column,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Integer, Table
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     account_columns,
     at_column,

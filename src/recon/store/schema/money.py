@@ -13,7 +13,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     ID_CHARACTERS,
     REASON_CHARACTERS,
     account_columns,

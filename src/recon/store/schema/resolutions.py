@@ -2,8 +2,8 @@
 
 from sqlalchemy import Boolean, Column, Integer, String, Table, UniqueConstraint
 
-from recon.resolutions import COMMENT_CHARACTERS_MAX
-from recon.store.columns import account_columns, at_column, id_column, metadata, text_column
+from recon.model.resolutions import COMMENT_CHARACTERS_MAX
+from recon.store.schema.columns import account_columns, at_column, id_column, metadata, text_column
 
 # One row per answer to a break, never changed but for the second person of a write-off.
 break_answer = Table(

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, String, Table, text
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     REASON_CHARACTERS,
     account_columns,
     at_column,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, String, Table
 
-from recon.store.columns import (
+from recon.store.schema.columns import (
     REASON_CHARACTERS,
     amount_column,
     at_column,

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, String, Table
 
-from recon.store.columns import at_column, id_column, metadata, text_column
+from recon.store.schema.columns import at_column, id_column, metadata, text_column
 
 # One row per run and role. A later run of the night, or of an earlier one, makes it void.
 sign_off = Table(

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.engine import reconcile
-from recon.matching.result import Reconciliation
-from recon.model import BreakCode, Verdict
+from recon.model.words import BreakCode, Verdict
 from recon.sandbox.planted import RECIPES, Planted, planted
 
 SIZE, EACH = 1_500, 3

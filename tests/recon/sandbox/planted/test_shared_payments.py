@@ -3,7 +3,7 @@
 import pytest
 
 from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
-from recon.matching.exact import set_aside
+from recon.matching.exact.aside import set_aside
 from recon.sandbox.planted import shared_payments
 
 

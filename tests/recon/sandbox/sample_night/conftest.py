@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from recon.sandbox.options import CLOCK_START, SandboxOptions
-from recon.sandbox.population import populate
-from recon.sandbox.terms import load_terms
-from recon.sandbox.truth import effect_line
+from recon.sandbox.ground.options import CLOCK_START, SandboxOptions
+from recon.sandbox.ground.population import populate
+from recon.sandbox.ground.terms import load_terms
+from recon.sandbox.ground.truth import effect_line
 
 ORDERS = 2_000
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from recon.cli.demo_settings import rules_toml
-from recon.figures import NightFigures
-from recon.model import GatewayState, Verdict
-from recon.money import format_minor_units
+from recon.model.figures import NightFigures
+from recon.model.money import format_minor_units
+from recon.model.words import GatewayState, Verdict
+from recon.sandbox.ground.terms import load_terms
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.files import write_answer_key, write_inbox, write_ledger_csv
 from recon.sandbox.sample_night.records import OrderLine
 from recon.sandbox.sample_night.truth import Payment, payments_of
-from recon.sandbox.terms import load_terms
-from recon.steps.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
 Effects = tuple[dict[str, str], ...]
 ACCOUNT = Account("100042", "100042001", "100042002")

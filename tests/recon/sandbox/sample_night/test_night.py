@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.model import BreakCode, GatewayState, UnverifiedReason
+from recon.model.words import BreakCode, GatewayState, UnverifiedReason
 from recon.sandbox.sample_night import Account, SampleNight, sample_night
 from recon.sandbox.sample_night.answer_key import NOT_SHOWN, answer_key
 from recon.sandbox.sample_night.files import (

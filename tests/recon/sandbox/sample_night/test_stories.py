@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from recon.model import BreakCode, GatewayState, OrderStatus
+from recon.model.words import BreakCode, GatewayState, OrderStatus
 from recon.sandbox.sample_night import calm_finds, instructed, ledger_breaks, order_breaks
 from recon.sandbox.sample_night.bad_rows import bad_rows, rows_needed
 from recon.sandbox.sample_night.expecting import effects_of

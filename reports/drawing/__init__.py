@@ -1,0 +1,1 @@
+"""How sheets are drawn: the package, looks, pages, lists, plain text."""

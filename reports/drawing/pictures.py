@@ -1,0 +1,129 @@
+"""Pictures of a workbook's sheets, as LibreOffice prints them: for the documents and for checks."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from recon.model.errors import ConfigurationError, OutputError
+from recon.privacy.own_files import make_folder
+
+PROGRAMS = ("soffice", "pdftoppm", "pdftotext")
+CONVERT_SECONDS_MAX = 120
+DOTS_PER_INCH = 110
+
+
+def missing_programs() -> list[str]:
+    """Which of the programs are not installed."""
+    return [name for name in PROGRAMS if shutil.which(name) is None]
+
+
+def draw_pictures(workbook: Path, *, folder: Path) -> dict[str, list[Path]]:
+    """PNG pictures of every printed page: sheet -> its pages in order.
+
+    Raises:
+        ConfigurationError: LibreOffice or poppler is not installed.
+        OutputError: the workbook cannot be converted.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        pdf = convert(workbook, kind="pdf", folder=Path(scratch))
+        return pictures_of(pdf, folder=folder)
+
+
+def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
+    """PNG pictures of a printed workbook's pages, named after their sheets."""
+    found: dict[str, list[Path]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        prefix = Path(scratch) / "page"
+        _run("pdftoppm", "-r", str(DOTS_PER_INCH), "-png", str(pdf), str(prefix))
+        pictures = sorted(Path(scratch).glob("page-*.png"))
+        for text, picture in zip(page_texts(pdf), pictures, strict=True):
+            sheet = sheet_of(text)
+            number = len(found.setdefault(sheet, [])) + 1
+            name = f"{sheet.lower().replace(' ', '-')}-{number}.png"
+            found[sheet].append(Path(shutil.copy(picture, folder / name)))
+    return found
+
+
+def convert(workbook: Path, *, kind: str, folder: Path, profile: Path | None = None) -> Path:
+    """The workbook converted by LibreOffice in a profile of its own; the file written.
+
+    Raises:
+        ConfigurationError: LibreOffice is not installed.
+        OutputError: nothing came out.
+    """
+    if missing := missing_programs():
+        msg = f"{', '.join(missing)} not found: install LibreOffice Calc and poppler-utils"
+        raise ConfigurationError(msg)
+    with tempfile.TemporaryDirectory() as own:
+        place = (profile or Path(own)).as_uri()
+        _run(
+            "soffice",
+            f"-env:UserInstallation={place}",
+            "--headless",
+            "--convert-to",
+            kind,
+            "--outdir",
+            str(folder),
+            str(workbook),
+        )
+    written = folder / f"{workbook.stem}.{kind.partition(':')[0]}"
+    if not written.exists():
+        msg = f"LibreOffice made no {kind} of {workbook}; the workbook itself is unchanged"
+        raise OutputError(msg)
+    return written
+
+
+def page_texts(pdf: Path) -> list[str]:
+    """The text of each page."""
+    text = _run("pdftotext", "-layout", str(pdf), "-")
+    return text.split("\f")[:-1]
+
+
+def sheet_of(page: str) -> str:
+    """The sheet a printed page belongs to, by its footer."""
+    found = re.findall(r"^\s*Run .*?\s{2,}(\S.*?)\s{2,}Page [0-9]+ of [0-9]+", page, re.MULTILINE)
+    return str(found[-1]) if found else "unknown"
+
+
+def _run(*command: str) -> str:
+    program = shutil.which(command[0]) or command[0]
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
+            [program, *command[1:]],
+            capture_output=True,
+            check=True,
+            timeout=CONVERT_SECONDS_MAX,
+            text=True,
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
+        msg = f"{command[0]} failed ({error}); the workbook itself is unchanged"
+        raise OutputError(msg) from error
+    return done.stdout
+
+
+def picture_the_documents(reports: Path, *, folder: Path) -> list[Path]:
+    """One picture per sheet of the newest workbook: its first page as sheet-<name>.png.
+
+    Raises:
+        ConfigurationError: no workbook stands there, or a program is not installed.
+        OutputError: the workbook cannot be converted.
+    """
+    workbooks = sorted(reports.glob("reconciliation-*.xlsx"), key=lambda path: path.stat().st_mtime)
+    if not workbooks:
+        msg = f"no workbook in {reports}: run `make demo` first"
+        raise ConfigurationError(msg)
+    with tempfile.TemporaryDirectory() as scratch:
+        drawn = draw_pictures(workbooks[-1], folder=Path(scratch))
+        make_folder(folder)
+        return [
+            Path(shutil.copy(pages[0], folder / f"sheet-{sheet.lower().replace(' ', '-')}.png"))
+            for sheet, pages in drawn.items()
+        ]
+
+
+if __name__ == "__main__":
+    for written in picture_the_documents(Path(sys.argv[1]), folder=Path(sys.argv[2])):
+        sys.stdout.write(f"{written}\n")

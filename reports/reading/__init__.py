@@ -1,0 +1,1 @@
+"""Workbooks read back: what people changed, what is signed, what is compared."""

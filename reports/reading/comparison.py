@@ -1,0 +1,202 @@
+"""A workbook held against its night, cell by cell: which cell says something else?
+
+What it should say is the file that the run wrote, as long as it is there with the SHA-256 that the
+database has; else the night drawn again from the tables. Both are read by another library than the
+one that wrote them. Left out are the cells that people fill in and the lines of the sign-off.
+"""
+
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import IO, Any
+
+from openpyxl.utils import get_column_letter
+from python_calamine import CalamineError, CalamineWorkbook
+
+from recon.files.formats.form_book import refuse_unfit_form
+from recon.model.errors import OutputError, SourceUnreadableError
+from recon.model.figures import MatchedFile, NightFigures
+from reports.reading.signed_copy import NAMES
+from reports.reading.workbook_check import workbook_facts
+from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, HEADER_ROW, VERSION
+from reports.sheets.matched_files import described
+from reports.sheets.run_sheet import TITLE as RUN_TITLE
+from reports.sheets.run_sheet import beside_of
+from reports.summary.summary_tonight import SIGNED_FILE, SIGNED_NAMES
+from reports.workbook import SHEETS, drawn
+
+SUMMARY, BREAKS, GUIDE = "Summary", "Breaks", "Guide"
+CELL_CHARACTERS_MAX = 60
+"""Of a cell, in a message."""
+NEWER_LATER = frozenset({"history_head", "History"})
+"""Facts of the hidden sheet and the Guide that go on after the night."""
+LEFT_OUT = frozenset({*ANSWERS, VERSION, "Answered by"})
+"""Columns of Breaks that people fill in, or that an import fills in later."""
+_EQUAL = Decimal("1e-15")
+"""Another program may write the last digit of a quotient otherwise."""
+
+Rows = list[list[Any]]
+
+
+def run_of(path: Path) -> str:
+    """The run that a workbook says it is of; "" when it is not a workbook of ours."""
+    try:
+        refuse_unfit_form(path)
+        return workbook_facts(CalamineWorkbook.from_path(str(path))).get("run_id", "")
+    except (SourceUnreadableError, CalamineError, OSError):
+        return ""
+
+
+def facts_of(path: Path) -> dict[str, str]:
+    """What a workbook says of itself on its hidden sheet.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        return dict(workbook_facts(CalamineWorkbook.from_path(str(path))))
+    except (CalamineError, OSError) as error:
+        raise _not_ours(path, error) from error
+
+
+def draw_again(night: NightFigures, file: Any, *, facts: Mapping[str, str], path: Path) -> None:
+    """The workbook of a night, beside the same files as the one at `path` that states `facts`."""
+    drawn(night, beside=_beside(facts, path=path)).write(file)
+
+
+def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
+    """Every cell that does not say what the night says, named with its sheet.
+
+    `night` is the file that was written, or the figures to draw it from again.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        told = CalamineWorkbook.from_path(str(path))
+        with _true_file(night, beside=_beside(workbook_facts(told), path=path)) as file:
+            signed = _sign_off_rows(file)
+            file.seek(0)
+            true = CalamineWorkbook.from_filelike(file)
+            for title in SHEETS:
+                if title not in told.sheet_names:
+                    yield f"the sheet {title} is missing"
+                    continue
+                rows = (_rows(told, title), _rows(true, title))
+                yield from _sheet(title, rows=rows, signed=signed)
+    except (CalamineError, OSError) as error:
+        raise _not_ours(path, error) from error
+
+
+def _not_ours(path: Path, error: Exception) -> OutputError:
+    return OutputError(f"{path} cannot be read ({error}): it is not a workbook of ours")
+
+
+def _beside(facts: Mapping[str, str], *, path: Path) -> tuple[MatchedFile, ...]:
+    """The files that the workbook names, as they stand there now."""
+    named = [(rows, path.with_name(name)) for rows, _, name in beside_of(facts)]
+    return tuple(described(file, rows=rows) for rows, file in named if file.is_file())
+
+
+def _rows(workbook: Any, title: str) -> Rows:
+    """The values from A1 on: the reader begins at the first cell that holds something."""
+    sheet = workbook.get_sheet_by_name(title)
+    above, before = sheet.start or (0, 0)
+    return [[]] * above + [[""] * before + row for row in sheet.iter_rows()]
+
+
+@contextmanager
+def _true_file(night: NightFigures | Path, *, beside: Sequence[MatchedFile]) -> Iterator[IO[bytes]]:
+    """The file that the night's workbook should equal."""
+    if isinstance(night, Path):
+        with night.open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        drawn(night, beside=beside).write(file)
+        file.seek(0)
+        yield file
+
+
+def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
+    """Rows of page one that a signed copy fills in."""
+    with zipfile.ZipFile(file) as book:
+        names = book.read(NAMES).decode()
+    wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
+    places = [re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted]
+    return frozenset(int(place[1]) for place in places if place)
+
+
+def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[str]:
+    told, true = rows
+    if title == BREAKS:
+        yield from _breaks(told, true=true)
+        return
+    left_out = (
+        signed if title == SUMMARY else _facts_left_out(true) if title in {RUN_TITLE, GUIDE} else ()
+    )
+    for number in range(1, max(len(told), len(true)) + 1):
+        if number not in left_out:
+            sides = tuple(side[number - 1] if number <= len(side) else [] for side in rows)
+            yield from _row(title, number=number, sides=(sides[0], sides[1]))
+
+
+def _facts_left_out(true: Rows) -> frozenset[int]:
+    return frozenset(number for number, row in enumerate(true, 1) if row[0] in NEWER_LATER)
+
+
+def _breaks(told: Rows, *, true: Rows) -> Iterator[str]:
+    """Breaks by their key: people may sort them."""
+    for number, sides in enumerate(zip(told[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
+        # "Shown" counts what a filter leaves.
+        yield from () if number == HEADER_ROW - 2 else _row(BREAKS, number=number, sides=sides)
+    stored = {row[0]: row for row in true[HEADER_ROW:] if row[0] != ""}
+    for number, row in enumerate(told[HEADER_ROW:], HEADER_ROW + 1):
+        if not row or all(cell == "" for cell in row):
+            continue
+        expected = stored.pop(row[0], None)
+        if expected is None:
+            yield f"{BREAKS}!A{number} says {_shown(row[0])}: no such break, or a second time"
+        else:
+            yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
+    for key in stored:
+        yield f"{BREAKS} lacks the row of the break {key}"
+
+
+_ANSWERED = frozenset(
+    number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
+)
+
+
+def _row(
+    title: str,
+    *,
+    number: int,
+    sides: tuple[list[Any], list[Any]],
+    left_out: frozenset[int] = frozenset(),
+) -> Iterator[str]:
+    told, true = sides
+    for column in range(1, max(len(told), len(true)) + 1):
+        said, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
+        if column not in left_out and not _is_same(said, stored):
+            cell = f"{title}!{get_column_letter(column)}{number}"
+            yield f"{cell} says {_shown(said)}, the database says {_shown(stored)}"
+
+
+def _is_same(said: object, stored: object) -> bool:
+    if type(said) is not type(stored) or said == stored:
+        return said == stored
+    try:
+        one, other = Decimal(repr(said)), Decimal(repr(stored))
+    except InvalidOperation:
+        return False
+    return abs(one - other) <= _EQUAL * abs(other)
+
+
+def _shown(cell: object) -> str:
+    text = "nothing" if cell == "" else repr(cell) if isinstance(cell, str) else str(cell)
+    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

@@ -1,0 +1,153 @@
+"""Reading a workbook of ours back: what do its sheets really say? For T13, sheets = database.
+
+Reads the values that stand in the file, row by row, with another library than the one that wrote
+them, and adds them up in minor units.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from recon.model.errors import OutputError
+from recon.steps.compare.sheets_proven import CHECKS
+from reports.drawing.highlight import CHECK
+from reports.drawing.look import decimals_of
+from reports.sheets.matched_files import described, totals_in
+from reports.sheets.run_sheet import TITLE as RUN_TITLE
+from reports.sheets.run_sheet import beside_of
+from reports.sheets.totals import NOT_VERIFIED, WAITING
+
+SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
+"""Section -> rows, and the sum of its effect (instructions: amount) by currency, minor units."""
+
+EFFECT = "Gateway − orders"  # noqa: RUF001 - the column's title has a minus
+SECTIONS: Mapping[str, tuple[str, str, str]] = {
+    "break": ("Breaks", "Break key", EFFECT),
+    "match": ("Matched", "Match key", EFFECT),
+    "pending": ("Pending", "Result", EFFECT),
+    "unverified": ("Pending", "Result", EFFECT),
+    "instruction": ("Instructions", "Instruction", "Amount"),
+}
+"""Section -> sheet, the column that every row fills, the column that is added up."""
+TOTALS_TITLE = "Control totals"
+PIVOT_ROWS = "Matched rows"
+RESULTS = {"pending": WAITING, "unverified": NOT_VERIFIED}
+
+
+def sheet_totals(path: Path) -> SheetTotals:
+    """Rows and sums of each list as they stand in the file.
+
+    Raises:
+        OutputError: the file cannot be read, or a list is not where it should be.
+    """
+    try:
+        workbook = CalamineWorkbook.from_path(str(path))
+        found = {section: _totals(workbook, section, path=path) for section in SECTIONS}
+        return {**found, CHECKS: (_failing_checks(workbook), {})}
+    except (CalamineError, OSError, ValueError) as error:
+        msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
+        raise OutputError(msg) from error
+
+
+def _failing_checks(workbook: Any) -> int:
+    """How many cells of Control totals say CHECK: what page one calls NOT PROVEN."""
+    rows = workbook.get_sheet_by_name(TOTALS_TITLE).iter_rows()
+    return sum(cell == CHECK for cells in rows for cell in cells)
+
+
+def list_rows(workbook: Any, *, title: str, key: str) -> Iterator[dict[str, Any]]:
+    """The rows of a list: from its header to the first row without a key."""
+    header: list[str] | None = None
+    for cells in workbook.get_sheet_by_name(title).iter_rows():
+        if header is None:
+            if key in cells and "Ccy" in cells:
+                header = [str(cell) for cell in cells]
+            continue
+        row = dict(zip(header, cells, strict=False))
+        if row[key] == "":
+            return
+        yield row
+    if header is None:
+        msg = f"the sheet {title} has no list with a column {key!r}; write the report again"
+        raise OutputError(msg)
+
+
+def _totals(workbook: Any, section: str, *, path: Path) -> tuple[int, Mapping[str, int]]:
+    facts = workbook_facts(workbook)
+    if section == "match" and beside_of(facts):
+        return _totals_beside(workbook, facts=facts, path=path)
+    title, key, summed = SECTIONS[section]
+    count, sums = 0, Counter[str]()
+    for row in list_rows(workbook, title=title, key=key):
+        if section in RESULTS and row[key] != RESULTS[section]:
+            continue
+        count += 1
+        sums[str(row["Ccy"])] += minor_units_of(row[summed], currency=str(row["Ccy"]))
+    return count, dict(sums)
+
+
+def _totals_beside(
+    workbook: Any, *, facts: Mapping[str, str], path: Path
+) -> tuple[int, Mapping[str, int]]:
+    """The pivot's totals; those of the first file beside it when they are not the same."""
+    count, sums = 0, Counter[str]()
+    for row in list_rows(workbook, title="Matched", key=PIVOT_ROWS):
+        count += int(row[PIVOT_ROWS])
+        sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
+    for _, _, name in beside_of(facts):
+        rows, majors = totals_in(path.with_name(name))
+        found = {one: int(sum_.scaleb(decimals_of(one))) for one, sum_ in majors.items()}
+        if (rows, found) != (count, dict(sums)):
+            return rows, found
+    return count, dict(sums)
+
+
+def beside_problems(path: Path) -> Iterator[str]:
+    """What is the matter with the files that a workbook names beside itself, in words.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        facts = workbook_facts(CalamineWorkbook.from_path(str(path)))
+    except (CalamineError, OSError) as error:
+        msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
+        raise OutputError(msg) from error
+    for rows, digest, name in beside_of(facts):
+        file = path.with_name(name)
+        again = "`recon report` writes it again"
+        if not file.is_file():
+            yield f"{file}, which holds the {rows} matched rows of {path.name}, is gone; {again}"
+        elif described(file, rows=rows).sha256 != digest:
+            yield f"{file} is not the file that {path.name} names: it was changed since; {again}"
+
+
+def workbook_facts(workbook: Any) -> dict[str, str]:
+    """What the hidden sheet says of the run."""
+    rows = workbook.get_sheet_by_name(RUN_TITLE).iter_rows()
+    return {str(cells[0]): str(cells[1]) for cells in rows if len(cells) > 1 and cells[0]}
+
+
+def minor_units_of(cell: Any, *, currency: str) -> int:
+    """A cell's amount in minor units; blank is 0. Exact: a sheet's 15 digits are decimal digits.
+
+    Raises:
+        OutputError: the cell holds no amount of the currency.
+    """
+    if cell == "":
+        return 0
+    try:
+        # repr of the number read is the shortest text that means it: the digits that were written.
+        amount = Decimal(repr(cell) if not isinstance(cell, str) else cell)
+    except InvalidOperation:
+        msg = f"{cell!r} is not an amount; the workbook was changed: write the report again"
+        raise OutputError(msg) from None
+    minor_units = amount.scaleb(decimals_of(currency))
+    if minor_units != minor_units.to_integral_value():
+        msg = f"{cell!r} is not an amount of {currency}; the workbook was changed"
+        raise OutputError(msg)
+    return int(minor_units)

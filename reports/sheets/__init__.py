@@ -1,0 +1,1 @@
+"""Each sheet of the workbook but the first."""

@@ -1,0 +1,175 @@
+"""The Matched sheet: every set whose sides agree, or, on a large night, what they come to.
+
+Only this list grows with the business. Up to MATCHED_ROWS_MAX rows stand in the workbook, written
+straight as XML; above that the sheet is a pivot of them and the rows stand in files beside it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openpyxl.utils import get_column_letter
+
+from recon.model.figures import MatchedFile, NightFigures
+from reports.drawing.draft import Draft
+from reports.drawing.listing import Column, field, name_columns, put_list, values_of
+from reports.drawing.package import RowStream
+from reports.drawing.page import print_first_rows, print_on, protect, put_heading
+from reports.drawing.row_xml import Kind, cells_of, not_covered, rows_as_xml
+from reports.sheets.state_words import flag_words, in_words, rule_words, state_words
+from reports.sheets.totals import Rows
+
+HEADER_ROW = 4
+PAPER_COLUMNS = 12
+"""One page wide, with rows and as a pivot: up to the flags, up to the differences."""
+MATCHED_ROWS_MAX = 200_000
+"""More rows than this nobody scrolls, and the file would be slow to open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A column of the matches: its head, and the field of the frame that fills it."""
+
+    column: Column
+    name: str
+    words: Callable[[str], str] | None = None
+    """How a text of the frame is said on the sheet; None: as it stands."""
+
+
+def _amount(title: str, name: str, range_name: str = "") -> Streamed:
+    of_ledger = "ledger" in name
+    return Streamed(Column(title, 15, "amount", field(name), range_name, of_ledger=of_ledger), name)
+
+
+def _text(title: str, width: int, name: str, range_name: str = "") -> Streamed:
+    return Streamed(Column(title, width, "text", field(name), range_name), name)
+
+
+def _said(title: str, width: int, name: str, words: Callable[[str], str]) -> Streamed:
+    return Streamed(Column(title, width, "text", in_words(name, words)), name, words)
+
+
+AMOUNTS = (
+    _amount("Orders", "order_amount"),
+    _amount("Gateway", "gateway_amount"),
+    _amount("Ledger", "ledger_amount"),
+    _amount("Gateway − orders", "effect_orders", "matEffectOrders"),  # noqa: RUF001 - a minus
+    _amount("Gateway − ledger", "effect_ledger", "matEffectLedger"),  # noqa: RUF001 - a minus
+)
+STREAMED = (
+    _text("Order no", 22, "order_no"),
+    _text("Payment", 22, "transaction_id"),
+    _text("Ledger entry", 27, "entry_id"),
+    _said("Order says", 17, "state_orders", state_words),
+    _said("Gateway says", 17, "state_gateway", state_words),
+    _text("Ccy", 6, "currency", "matCcy"),
+    *AMOUNTS,
+    _said("What explains it", 28, "flags", flag_words),
+    _said("How it was matched", 18, "rule", rule_words),
+    _text("Account", 14, "account_id"),
+    _text("Match key", 20, "match_id", "matKey"),
+)
+COLUMNS = tuple(one.column for one in STREAMED)
+_COUNT: Kind = "count"
+PIVOT_COLUMNS = (
+    Column("Order says", 20, "text", in_words("state_orders", state_words)),
+    Column("Gateway says", 20, "text", in_words("state_gateway", state_words)),
+    Column("What explains it", 28, "text", in_words("flags", flag_words)),
+    Column("How it was matched", 20, "text", in_words("rule", rule_words)),
+    Column("Account", 16, "text", field("account_id")),
+    Column("Ccy", 6, "text", field("currency"), "matCcy"),
+    Column("Matched rows", 14, _COUNT, field("rows"), "matRows"),
+    *(one.column for one in AMOUNTS),
+)
+
+
+def is_pivot(count: int) -> bool:
+    """Whether so many matches stand beside the workbook rather than in it."""
+    return count > MATCHED_ROWS_MAX
+
+
+def draw_matched(
+    draft: Draft,
+    sheet: Any,
+    *,
+    figures: NightFigures,
+    rows: Rows,
+    beside: Sequence[MatchedFile] = (),
+) -> None:
+    """All matches, or their pivot when files beside the workbook hold them."""
+    draft.replaced_characters += rows.matched.replaced_characters
+    if beside:
+        last = _put_pivot(draft, sheet, figures=figures, rows=rows, beside=beside)
+    else:
+        last = _put_rows(draft, sheet, figures=figures)
+    print_on(sheet, run_id=figures.run_id, title_rows=f"{HEADER_ROW}:{HEADER_ROW}")
+    print_first_rows(draft, sheet, columns=PAPER_COLUMNS, rows=(HEADER_ROW + 1, last))
+    protect(sheet)
+
+
+def _put_rows(draft: Draft, sheet: Any, *, figures: NightFigures) -> int:
+    put_heading(
+        draft,
+        sheet,
+        title="Matched",
+        sentence="Every set whose sides agree, or whose difference a flag explains.",
+    )
+    covered = figures.ledger_covered
+    put_list(draft, sheet, columns=COLUMNS, rows=[], top=HEADER_ROW, ledger_covered=covered)
+    extent = (HEADER_ROW + 1, HEADER_ROW + max(1, figures.matches.count))
+    name_columns(draft, sheet, columns=COLUMNS, extent=extent)
+    if figures.matches.count:
+        parts = _parts(draft, figures=figures)
+        draft.stream(sheet, RowStream(*extent, len(COLUMNS), parts))
+    sheet.auto_filter.ref = f"A{HEADER_ROW}:{get_column_letter(len(COLUMNS))}{extent[1]}"
+    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=2)
+    return extent[1]
+
+
+def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
+    """The rows as XML, a batch of the matches at a time."""
+    makers = [
+        not_covered(draft)
+        if one.column.of_ledger and not figures.ledger_covered
+        else cells_of(draft, one.column.kind, words=one.words)
+        for one in STREAMED
+    ]
+    row = HEADER_ROW + 1
+    for batch in figures.matches.batches():
+        currencies = values_of(batch["currency"], blank="")
+        cells = [
+            make(values_of(batch[one.name]), currencies)
+            for make, one in zip(makers, STREAMED, strict=True)
+        ]
+        yield rows_as_xml(cells, first_row=row)
+        row += len(batch)
+
+
+def _put_pivot(
+    draft: Draft,
+    sheet: Any,
+    *,
+    figures: NightFigures,
+    rows: Rows,
+    beside: Sequence[MatchedFile],
+) -> int:
+    names = " and ".join(one.name for one in beside)
+    put_heading(
+        draft,
+        sheet,
+        title="Matched",
+        sentence=f"{rows.matched.count:,} sets whose sides agree, added up; each row stands in "
+        f"{names} beside this workbook (Sources has their SHA-256).",
+    )
+    extent = put_list(
+        draft,
+        sheet,
+        columns=PIVOT_COLUMNS,
+        rows=rows.matched.groups,
+        top=HEADER_ROW,
+        ledger_covered=figures.ledger_covered,
+    )
+    last = get_column_letter(len(PIVOT_COLUMNS))
+    sheet.auto_filter.ref = f"A{HEADER_ROW}:{last}{extent[1]}"
+    sheet.freeze_panes = sheet.cell(row=HEADER_ROW + 1, column=1)
+    return extent[1]

@@ -1,0 +1,89 @@
+"""What the matches of a night come to, found in one pass over them: by group, exactly.
+
+The groups are the pivot of a night whose matches do not fit into the workbook; summed up further
+they are the totals of every night.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.coding import placed, sums_of
+from recon.matching.frames.grouping import Rows, amounts_of
+from recon.model.figures import MatchedRows
+from reports.drawing.plain_text import odd_of, replaced_in
+
+GROUP_NAMES = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
+AMOUNT_NAMES = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
+TEXT_NAMES = (
+    "order_no",
+    "transaction_id",
+    "entry_id",
+    "state_orders",
+    "state_gateway",
+    "flags",
+    "rule",
+    "account_id",
+    "match_id",
+)
+_HALF = 10**9
+"""Amounts are added up in two halves: each half's sum fits in 64 bits for any batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedTotals:
+    """Counts and sums of every match."""
+
+    count: int
+    groups: list[dict[str, Any]]
+    """GROUP_NAMES, `rows`, and the sum of each of AMOUNT_NAMES in minor units, in order."""
+    largest: Mapping[str, int]
+    """Currency -> its largest amount in any one row, without sign."""
+    replaced_characters: int
+    """Characters of the rows' texts that no cell can hold."""
+
+
+def matched_totals(matched: MatchedRows) -> MatchedTotals:
+    """One pass over all matches."""
+    sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    largest: Counter[str] = Counter()
+    replaced = 0
+    for batch in matched.batches():
+        for group, amounts in _sums_of(batch).items():
+            sums[group].update(amounts)
+        for currency, amount in _largest_of(batch).items():
+            largest[currency] = max(largest[currency], amount)
+        replaced += sum(replaced_in(odd_of(batch[name])) for name in TEXT_NAMES)
+    groups = [
+        {**dict(zip(GROUP_NAMES, group, strict=True)), **sums[group]} for group in sorted(sums)
+    ]
+    return MatchedTotals(matched.count, groups, dict(largest), replaced)
+
+
+def _sums_of(batch: pd.DataFrame) -> dict[tuple[str, ...], dict[str, int]]:
+    """Group -> rows and exact sums of a batch."""
+    numbers, groups = placed(batch, by=GROUP_NAMES)
+    counts = np.bincount(numbers, minlength=len(groups)).tolist()
+    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in AMOUNT_NAMES}
+    return {
+        group: {"rows": count, **{name: sums[name][number] for name in AMOUNT_NAMES}}
+        for number, (group, count) in enumerate(zip(groups, counts, strict=True))
+    }
+
+
+def _sums(column: "pd.Series[int]", *, groups: Rows, size: int) -> list[int]:
+    high, low = np.divmod(amounts_of(column), _HALF)
+    halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
+    return [one * _HALF + other for one, other in zip(*halves, strict=True)]
+
+
+def _largest_of(batch: pd.DataFrame) -> dict[str, int]:
+    numbers, places = placed(batch, by=("currency",))
+    largest = np.zeros(len(places), dtype=np.int64)
+    for name in AMOUNT_NAMES:
+        np.maximum.at(largest, numbers, np.abs(amounts_of(batch[name])))
+    return {currency: amount for (currency,), amount in zip(places, largest.tolist(), strict=True)}

@@ -1,0 +1,86 @@
+"""The hidden `_run` sheet: which run this is, and what a workbook that comes back is checked by."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recon.model.errors import OutputError
+from recon.model.figures import MatchedFile, NightFigures
+from recon.model.resolutions import RESOLUTIONS, SCOPES
+from reports.drawing.draft import Draft
+from reports.drawing.page import column_range
+from reports.sheets.totals import Rows
+
+TITLE = "_run"
+BESIDE = "matched_file_"
+_BESIDE = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
+SCHEMA_VERSION = 3
+LISTS = {"lstResolutions": RESOLUTIONS, "lstScopes": SCOPES}
+FIRST_LIST_COLUMN = 4
+
+
+def draw_run(
+    draft: Draft,
+    sheet: Any,
+    *,
+    figures: NightFigures,
+    rows: Rows,
+    beside: Sequence[MatchedFile] = (),
+) -> None:
+    """Facts of the run, the engine's verdict and the lists that validations use."""
+    facts = {**facts_of(figures, rows=rows), **beside_facts(beside)}
+    for row, (name, value) in enumerate(facts.items(), 1):
+        draft.text(sheet, (row, 1), name)
+        draft.text(sheet, (row, 2), value)
+        if name == "verdict":
+            draft.name("runVerdict", f"'{TITLE}'!$B${row}")
+    for column, (name, words) in enumerate(LISTS.items(), FIRST_LIST_COLUMN):
+        for row, word in enumerate(words, 1):
+            draft.text(sheet, (row, column), word)
+        draft.name(name, column_range(sheet, column=column, rows=(1, len(words))))
+    sheet.sheet_state = "veryHidden"
+    sheet.protection.sheet = True
+
+
+def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
+    """What identifies the run, as text."""
+    return {
+        "schema_version": str(SCHEMA_VERSION),
+        "run_id": figures.run_id,
+        "merchant_id": figures.merchant_id,
+        "account_id": figures.account_id,
+        "business_date": figures.business_date.isoformat(),
+        "verdict": figures.verdict.value,
+        "breaks": str(len(rows.breaks)),
+        "keys_sha256": keys_digest(str(row["break_id"]) for row in rows.breaks),
+        "rules_digest": figures.rules_digest,
+        "history_head": figures.history_head,
+    }
+
+
+def beside_facts(beside: Sequence[MatchedFile]) -> dict[str, str]:
+    """The files beside a workbook: BESIDE and a number -> rows, SHA-256 and name."""
+    return {
+        f"{BESIDE}{number}": f"{one.rows} {one.sha256} {one.name}"
+        for number, one in enumerate(beside, 1)
+    }
+
+
+def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Rows, SHA-256 and name of every file that stands beside a workbook.
+
+    Raises:
+        OutputError: what stands there is no name of a file of the same folder.
+    """
+    told = [value for name, value in facts.items() if name.startswith(BESIDE)]
+    named = [_BESIDE.fullmatch(value) for value in told]
+    if None in named:
+        msg = "the workbook's hidden sheet does not name files beside it: it is not one of ours"
+        raise OutputError(msg)
+    return [(int(each[1]), each[2], each[3]) for each in named if each is not None]
+
+
+def keys_digest(keys: Any) -> str:
+    """SHA-256 over the sorted break keys: no row was added or lost."""
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()

@@ -1,0 +1,60 @@
+"""States, flags and rules of a row in plain words: what the engine calls them stays in the data."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from recon.model.words import BreakCode, Flag
+from reports.sheets.words import words_of
+
+FLAG_WORDS: Mapping[Flag, str] = {
+    Flag.ROUNDING: "rounding within the tolerance",
+    Flag.CUT_OFF_DIFFERENCE: "other side of the cut-off",
+    Flag.PORTAL_ACTION: "done in the gateway's portal",
+    Flag.REPLY_ONLY: "known from the reply only",
+    Flag.ZERO_AMOUNT: "amount is zero",
+    Flag.EXPIRING: "authorisation ends soon",
+    Flag.INSTRUCTED: "moved on our instruction",
+    Flag.CHARGEBACK_BOOKED: "chargeback is booked",
+    Flag.WRITTEN_OFF: "written off",
+    Flag.NEVER_PAID: "never paid",
+    Flag.REFUNDED_BY_VOID: "refunded by cancelling",
+    Flag.REFERENCE_CONFLICT: "references differ",
+    Flag.NOT_COMPARED: "nothing to compare with",
+}
+STATE_WORDS: Mapping[str, str] = {
+    "none": "no record",
+    "unmapped": "unknown code",
+    "unverified": "not verified",
+    "partially_refunded": "partly refunded",
+}
+"""States that do not say it themselves."""
+
+
+def state_words(state: str) -> str:
+    """A state of an order or payment, such as "partly refunded"."""
+    return STATE_WORDS.get(state, state.replace("_", " "))
+
+
+def rule_words(rule: str) -> str:
+    """How a match was found."""
+    return rule.replace("_", " ")
+
+
+def flag_words(flags: str) -> str:
+    """The flags of a row, in their order: codes of breaks by their titles."""
+    return "; ".join(_flag(one) for one in flags.split(";") if one)
+
+
+def _flag(flag: str) -> str:
+    if flag in set(BreakCode):
+        return words_of(flag).title.lower()
+    return FLAG_WORDS[Flag(flag)] if flag in set(Flag) else flag
+
+
+def in_words(name: str, words: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
+    """A column's value in words."""
+
+    def value(row: Mapping[str, Any]) -> str:
+        return words(str(row[name] or ""))
+
+    return value

@@ -1,0 +1,31 @@
+"""Where the row stands that could not be read, for each order that it leaves not verified."""
+
+from collections.abc import Mapping
+
+from recon.model.figures import NightFigures
+
+Place = tuple[str, str]
+"""Account, "" where it could not be read, and order number."""
+
+
+def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
+    """The sentence of each order with a row that could not be read; the newest row counts."""
+    tonight = {
+        (one.account_id, one.order_no): _sentence(one.source, one.line, one.column)
+        for one in figures.rejects
+        if one.order_no
+    }
+    standing = {
+        (one.account_id, one.order_no): _sentence(one.source, one.line, one.column)
+        + f" Row {one.reject_id} of `recon rejected-rows`."
+        for one in figures.quarantined
+        if one.order_no
+    }
+    return tonight | standing
+
+
+def _sentence(source: str, line: int, column: str) -> str:
+    return (
+        f"Line {line} of {source} ({column}) could not be read, and nobody delivered this order "
+        "again: have it delivered."
+    )

@@ -1,0 +1,262 @@
+"""What needs a person, on page one: doubt first, then the breaks as a whole, then what waits.
+
+Things that say the same are one line, with how many they are and what money they are about: a
+stopped night does not repeat its reason for each order.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from recon.model.figures import Attention
+from reports.drawing import look as looks
+from reports.drawing.draft import NUMBER_MINOR_UNITS_MAX, amount_text
+from reports.drawing.look import Look
+from reports.drawing.plain_text import local_instant, text_width
+from reports.sheets.totals import NOT_VERIFIED, at_risk, sum_of, unjudged_money
+from reports.sheets.words import words_of
+from reports.summary.summary_page import LAST, LEFT, Page
+
+ATTENTION_SHOWN = 8
+NOT_SENT = " not sent"
+CALM_SHOWN = 2
+"""Of what only waits, however much is urgent."""
+ROW_POINTS, LINE_POINTS = 15, 12
+TO_DO_CHARACTERS = 90
+"""What a line of the last column holds."""
+ABOUT_CHARACTERS = 68
+WHAT_CHARACTERS = 38
+COLUMNS = ((2, 3), (4, 5), (6, 6), (7, 7), (8, 8), (9, LAST))
+ABOUT = (4, 7)
+NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
+TITLES = ("What", "Order no", "Ccy", "Money at risk", "Known since", "What to do")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Things that say the same."""
+
+    one: Attention
+    kinds: tuple[tuple[str, int], ...]
+    """What, and how many of it; several kinds have one reason that is not their own."""
+    money: tuple[tuple[str, int], ...]
+    """Currency, minor units."""
+
+    @property
+    def count(self) -> int:
+        """How many things."""
+        return sum(count for _, count in self.kinds)
+
+
+def put_attention(page: Page, top: int) -> int:
+    """The block; the next free row."""
+    page.text(top, LEFT, "Needs a person", looks.HEADING)
+    lines = _lines(page.figures.attention)
+    of_night = [line for line in lines if len(line.kinds) > 1]
+    urgent = [line for line in lines if line.one.is_urgent]
+    calm = [line for line in lines if not line.one.is_urgent and line not in of_night]
+    unjudged = _unjudged(page)
+    if not (lines or page.rows.breaks or any(unjudged) or _is_doubtful(page)):
+        look = Look(fill=looks.GOOD[0], colour=looks.GOOD[1])
+        page.merged(top + 1, (LEFT, LAST), NOTHING, look)
+        return top + 2
+    _put_titles(page, top + 1)
+    room = ATTENTION_SHOWN - len(of_night) - bool(page.rows.breaks) - min(CALM_SHOWN, len(calm))
+    row = _put_unnamed_doubt(page, top + 2, urgent)
+    row = _put_lines(page, row, [*of_night, *urgent[:room]])
+    if page.rows.breaks:
+        row = _put_breaks(page, row)
+    if any(unjudged):
+        row = _put_unjudged(page, row, unjudged)
+    shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
+    row = _put_lines(page, row, shown)
+    left = sum(line.count for line in [*urgent[room:], *calm[len(shown) :]])
+    text = f"and {left:,} more: see Instructions and Breaks" if left else "All instructions"
+    page.draft.link(page.sheet, (row, LEFT), (text, "'Instructions'!A4"))
+    return row + 1
+
+
+def _lines(waiting: Sequence[Attention]) -> list[_Line]:
+    """In the order of the first of each; what lapses stays one line each, it has its own hour."""
+    groups: dict[tuple[object, ...], list[Attention]] = {}
+    for one in waiting:
+        own = one.order_no if one.lapses or one.code else ""
+        of_night = "" if one.what.endswith(NOT_SENT) else one.what
+        key = (of_night, one.next_step, one.is_urgent, one.code, own)
+        groups.setdefault(key, []).append(one)
+    return [_line(found) for found in groups.values()]
+
+
+def _line(found: Sequence[Attention]) -> _Line:
+    money: Counter[str] = Counter()
+    for one in found:
+        if one.currency:
+            money[one.currency] += one.amount
+    oldest = replace(found[0], since=min(one.since for one in found))
+    kinds = Counter(one.what for one in found)
+    return _Line(oldest, tuple(kinds.most_common()), tuple(sorted(money.items())))
+
+
+def _what(line: _Line) -> str:
+    """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
+    one = line.one
+    if len(line.kinds) > 1:
+        told = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
+        return ", ".join(told) + NOT_SENT
+    what = f"{one.what}: {words_of(one.code).title.lower()}" if one.code else one.what
+    return what if line.count == 1 else f"{line.count:,} × {what}"  # noqa: RUF001 - times
+
+
+def _is_doubtful(page: Page) -> bool:
+    return any(one["group"] == "in doubt" for one in page.rows.instructions)
+
+
+def _put_unnamed_doubt(page: Page, row: int, urgent: Sequence[_Line]) -> int:
+    """A missing list of people does not turn a doubt into good news."""
+    if urgent or not _is_doubtful(page):
+        return row
+    look = Look(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
+    page.merged(row, (LEFT, LAST), "Instructions are in doubt: see the sheet Instructions.", look)
+    return row + 1
+
+
+def _put_titles(page: Page, row: int) -> None:
+    for at, title in zip(COLUMNS, TITLES, strict=True):
+        look = looks.HEADER_RIGHT if title == "Money at risk" else looks.HEADER
+        page.merged(row, at, title, look)
+
+
+def _put_lines(page: Page, row: int, lines: Sequence[_Line]) -> int:
+    for line in lines:
+        _put_line(page, row, line)
+        row += 1
+    return row
+
+
+def _put_line(page: Page, row: int, line: _Line) -> None:
+    one, body = line.one, looks.BODY_TEXT
+    red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
+    page.merged(row, COLUMNS[0], _what(line), red.but(wrap=True))
+    about = ""
+    if line.count == 1:
+        page.merged(row, COLUMNS[1], one.order_no or one.transaction_id, body)
+        page.merged(row, COLUMNS[2], one.currency, body)
+        if one.currency:
+            page.draft.amount(page.sheet, (row, COLUMNS[3][0]), one.amount, one.currency)
+    else:
+        about = " · ".join(f"{_amount(amount, currency)}" for currency, amount in line.money)
+        page.merged(row, ABOUT, about, body.but(wrap=True))
+    since = local_instant(one.since, timezone=page.figures.timezone)
+    told = f"{one.since:%d %b %Y}" if one.code else f"{since:%d %b %H:%M}"
+    page.text(row, COLUMNS[4][0], told, body)
+    to_do = f"{_whose(one)}{words_of(one.code).to_do}" if one.code else one.next_step
+    page.merged(row, COLUMNS[5], to_do, body.but(wrap=True))
+    _fit(page, row, about=about, to_do=to_do)
+
+
+def _whose(one: Attention) -> str:
+    """Who looks after a break, and until when: "Jo Hill, due 23 Nov: "."""
+    due = f", due {one.due:%d %b}" if one.due else ""
+    return f"{one.owner or 'No owner yet'}{due}: "
+
+
+def _put_breaks(page: Page, row: int) -> int:
+    """All open breaks in one line: how many, how much per currency, since when."""
+    body, breaks = looks.BODY_TEXT, page.rows.breaks
+    amber = looks.BODY.but(colour=looks.WARN[1], bold=True, align="left", indent=1)
+    page.merged(row, COLUMNS[0], "", amber)
+    words = "open break" if len(breaks) == 1 else "open breaks"
+    grave = sum(one["severity"] in {"HIGH", "CRITICAL"} for one in breaks)
+    high = 'TEXT(COUNTIF(brkSeverity,"HIGH")+COUNTIF(brkSeverity,"CRITICAL"),"#,##0")'
+    answered = sum(one["break_id"] in page.figures.answers for one in breaks)
+    said = f", {answered:,} of {len(breaks):,} answered"
+    formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{said}"'
+    told = (formula, f"{len(breaks):,} {words}, {grave:,} high{said}")
+    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), told, amber.but(wrap=True))
+    about = _put_money_at_risk(page, row)
+    first = min((str(one["first_seen"]) for one in breaks if one["first_seen"]), default="")
+    since = f"{date.fromisoformat(first):%d %b %Y}" if first else ""
+    page.text(row, COLUMNS[4][0], since, body)
+    to_do = "Answer them on Breaks, most urgent first: who looks after each, and what was done."
+    page.merged(row, COLUMNS[5], "", body)
+    page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Breaks'!A6"))
+    _fit(page, row, about=about, to_do=to_do)
+    if text_width(told[1]) > WHAT_CHARACTERS:
+        height = page.sheet.row_dimensions[row].height
+        page.sheet.row_dimensions[row].height = max(height, ROW_POINTS + LINE_POINTS)
+    return row + 1
+
+
+def _unjudged(page: Page) -> tuple[int, int]:
+    """Sets that nobody could judge, and rows that could not be read."""
+    sets = sum(one["result"] == NOT_VERIFIED for one in page.rows.open)
+    return sets, len(page.figures.rejects)
+
+
+def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
+    """They keep a night from being reconciled even where no break is open."""
+    sets, rejected = unjudged
+    amber = looks.BODY.but(colour=looks.WARN[1], bold=True, align="left", indent=1)
+    page.merged(row, COLUMNS[0], "", amber)
+    rest = f" not verified, {rejected:,} rejected"
+    formula = f'=TEXT(COUNTIF(opnResult,"{NOT_VERIFIED}"),"#,##0")&"{rest}"'
+    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), (formula, f"{sets:,}{rest}"), amber)
+    about = _unjudged_money(page)
+    page.merged(row, ABOUT, about, looks.BODY_TEXT.but(wrap=True))
+    page.merged(row, COLUMNS[4], "", looks.BODY_TEXT)
+    page.merged(row, COLUMNS[5], "", looks.BODY_TEXT)
+    to_do = "Why stands on Pending and Sources: correct the row or entry, the next night judges it."
+    page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Pending'!A4"))
+    _fit(page, row, about=about, to_do=to_do)
+    return row + 1
+
+
+def _unjudged_money(page: Page) -> str:
+    """The money of the sets that nobody could judge, per currency."""
+    money: Counter[str] = Counter()
+    for one in page.rows.open:
+        if one["result"] == NOT_VERIFIED and one["currency"]:
+            money[str(one["currency"])] += unjudged_money(one)
+    return " · ".join(_amount(amount, one) for one, amount in sorted(money.items()) if amount)
+
+
+def _put_money_at_risk(page: Page, row: int) -> str:
+    """Money at risk per currency, added up by the sheet where the amounts are numbers."""
+    look = looks.BODY_TEXT.but(wrap=True)
+    breaks = page.rows.breaks
+    currencies = sorted({one["currency"] for one in breaks} - {"", None})
+    risky = [{**one, "exposure": at_risk(one)} for one in breaks]
+    sums = {one: sum_of(risky, name="exposure", currency=one) for one in currencies}
+    told = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
+    page.merged(row, ABOUT, "", look)
+    large = any(amount > NUMBER_MINOR_UNITS_MAX for amount in sums.values())
+    if large or page.totals.text_currencies.intersection(currencies) or not currencies:
+        page.text(row, ABOUT[0], told, look)
+        return told
+    parts = [
+        f'TEXT(SUMIFS(brkAtRisk,brkCcy,"{currency}"),"{_format(currency)}")&" {currency}"'
+        for currency in currencies
+    ]
+    formula = "=" + '&" · "&'.join(parts)
+    page.draft.formula(page.sheet, (row, ABOUT[0]), (formula, told), look)
+    return told
+
+
+def _format(currency: str) -> str:
+    places = looks.decimals_of(currency)
+    return "#,##0" + (f".{'0' * places}" if places else "")
+
+
+def _amount(minor_units: int, currency: str) -> str:
+    """Such as "1,234.50 EUR"."""
+    whole, point, rest = amount_text(minor_units, currency).partition(".")
+    return f"{int(whole):,}{point}{rest} {currency}"
+
+
+def _fit(page: Page, row: int, *, about: str, to_do: str) -> None:
+    """As high as the longer of its two sentences."""
+    lines = max(
+        -(-text_width(to_do) // TO_DO_CHARACTERS), -(-text_width(about) // ABOUT_CHARACTERS), 1
+    )
+    page.sheet.row_dimensions[row].height = ROW_POINTS + LINE_POINTS * (lines - 1)

@@ -1,0 +1,1 @@
+"""What people declare: one module for each TOML file or table of one, one loader."""

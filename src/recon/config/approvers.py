@@ -1,0 +1,101 @@
+"""The people who may approve, release and sign (`approvers.toml`), as they are declared.
+
+Each has one table `[approvers.<short name>]`; the short name is what `--as` takes. A one-time code
+proves who it is; its secret is only named here, never written here.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from recon.config.mistakes import problems_of
+from recon.model.errors import ConfigurationError
+
+SHORT_NAME = r"^[a-z][a-z0-9._-]{0,39}$"
+NAME = r"^[^:\x00-\x1f\x7f]+$"
+"""A colon ends the name where sentences begin with it."""
+
+
+class Approver(BaseModel):
+    """One person."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str = Field(min_length=1, max_length=100, pattern=NAME)
+    """As it stands in reports."""
+    role: Literal["reviewer", "approver"] = "approver"
+    """A reviewer looks and signs first; an approver releases money and signs last."""
+    limit: dict[str, Decimal] = Field(default_factory=dict)
+    """Currency -> the largest sum of one list, major units; a currency that is absent: none."""
+    code_secret_env: str = ""
+    """The environment variable that holds the secret of the one-time codes (base32)."""
+    code_secret_file: Path | None = None
+    """Or the file, mode 0600, that holds it. Neither: the identity is never authenticated."""
+
+
+def approvers_of(tables: Mapping[str, Any]) -> dict[str, Approver]:
+    """The people of approvers.toml by short name.
+
+    Raises:
+        ConfigurationError: naming the table and key that is wrong.
+    """
+    unknown = sorted(set(tables) - {"approvers"})
+    if unknown:
+        msg = f"approvers.toml: {', '.join(unknown)}: only tables [approvers.<name>] stand here"
+        raise ConfigurationError(msg)
+    try:
+        return _People.model_validate(tables).approvers
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="approvers.toml")) from None
+
+
+def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
+    """Who a name means: the one key by which people are told apart, wherever they speak.
+
+    Short name and full name are one person, in whatever case, white space or Unicode form they were
+    typed. Of somebody who is not declared the key is the name itself, folded.
+    """
+    wanted = folded(name)
+    for short, person in declared.items():
+        if wanted in {folded(short), folded(person.name)}:
+            return short
+    return wanted
+
+
+def folded(name: str) -> str:
+    """A name as it is compared: one Unicode form, no case, single blanks, nothing invisible."""
+    whole = unicodedata.normalize("NFKC", name).casefold()
+    shown = "".join(one for one in whole if unicodedata.category(one) != "Cf")
+    # Folding may take a letter apart again.
+    return " ".join(unicodedata.normalize("NFKC", shown).split())
+
+
+class _People(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    approvers: dict[str, Approver] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _nobody_is_two(self) -> Self:
+        """One name or one secret under two short names would let one person be two."""
+        told: dict[tuple[str, str], str] = {}
+        for short, person in self.approvers.items():
+            for key, value in _marks_of(short, person):
+                first = told.setdefault((key, value), short)
+                if value and first != short:
+                    msg = f"{first} and {short} have the same {key}: each person needs their own"
+                    raise ValueError(msg)
+        return self
+
+
+def _marks_of(short: str, person: Approver) -> set[tuple[str, str]]:
+    """What no two people may share; "" is nothing. A short name is a name like the other."""
+    file = person.code_secret_file
+    return {
+        ("name", folded(short)),
+        ("name", folded(person.name)),
+        ("code_secret_env", person.code_secret_env),
+        ("code_secret_file", "" if file is None else str(file.resolve())),
+    }

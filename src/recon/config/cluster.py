@@ -1,0 +1,129 @@
+"""Where work that comes in parts is done: this process, or a Dask cluster (cluster.toml).
+
+A part is always a pure function of what it is handed: it may be done again, anywhere, with the same
+result. Money is never moved in parts, and parts never write the database.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from recon.config.mistakes import problems_of
+from recon.model.errors import ConfigurationError
+from recon.model.words import Clock
+
+LOCAL = "local"
+"""The address of a cluster that a night starts on its own machine."""
+PARTITIONS_MAX = 256
+LOCAL_WORKERS_MAX = 64
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+SchedulerAddress = Annotated[
+    str,
+    StringConstraints(pattern=r"^(local|tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5})?$"),
+]
+
+
+class ClusterSettings(BaseModel):
+    """Into how many parts work is cut, and which machines do them (`cluster.toml`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
+    address: SchedulerAddress = ""
+    """"": this process; `local`: processes of this machine; else a scheduler, `tls://host:port`."""
+    local_workers: int = Field(default=2, ge=1, le=LOCAL_WORKERS_MAX)
+    """Processes of a cluster that is `local`."""
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    """TLS towards the scheduler, both sides with certificates of one authority."""
+    connect_seconds: float = Field(default=10, gt=0, le=600)
+    result_seconds: float = Field(default=900, gt=0, le=86_400)
+    """How long one part may take, waiting for a worker included."""
+
+    @model_validator(mode="after")
+    def _certificates_of_a_scheduler(self) -> Self:
+        named = [self.ca_file, self.certificate_file, self.key_file]
+        needed = self.address.startswith("tls://")
+        if needed and None in named:
+            msg = f"{self.address} needs ca_file, certificate_file and key_file"
+            raise ValueError(msg)
+        if not needed and any(named):
+            msg = "ca_file, certificate_file and key_file are for an address tls://host:port"
+            raise ValueError(msg)
+        return self
+
+
+class HoldBoard(Protocol):
+    """Where parts that read one account at the same time tell each other to wait.
+
+    The gateway's client, which knows nothing of clusters, calls the same a notice.
+    """
+
+    def tell(self, seconds: float) -> None:
+        """Nobody may call for so long."""
+
+    def heard(self) -> float:
+        """Seconds that are left of the longest wait that anybody told."""
+
+
+class Workers(Protocol):
+    """What does work in parts."""
+
+    @property
+    def partitions(self) -> int:
+        """Into how many parts work is cut."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether parts are done by other processes."""
+
+    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+        """What `work`, a pure function of a module, makes of each item, in their order."""
+
+    def notice(self, name: str, *, clock: Clock) -> HoldBoard | None:
+        """Where parts that are done at the same time tell each other; None when none are.
+
+        `clock` is that of whoever looks, a function of a module.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """This process does every part, one after another."""
+
+    partitions: int = 1
+    elsewhere: bool = False
+
+    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+        """See Workers."""
+        return map(work, items)
+
+    def notice(self, name: str, *, clock: Clock) -> None:
+        """See Workers."""
+
+
+IN_PROCESS: Workers = InProcess()
+
+
+def cluster_of(tables: Mapping[str, Any]) -> ClusterSettings:
+    """The settings of cluster.toml.
+
+    Raises:
+        ConfigurationError: naming the key that is wrong.
+    """
+    try:
+        return ClusterSettings.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="cluster.toml")) from None

@@ -1,0 +1,209 @@
+"""Secrets from the environment or from files that only their owner reads: who gets which.
+
+An account that names a key of its own never falls back to the one of the installation, and what is
+wrong with its key is told when that account needs it: a mistake there stops nobody else.
+"""
+
+import stat
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
+
+from recon.model.errors import ConfigurationError
+
+KEY_FILE_BYTES_MAX = 4_096
+SIGN_KEY = "RECON_SIGN_KEY"
+KEY_VARIABLES = (SIGN_KEY, f"{SIGN_KEY}_FILE")
+SIGNER_VARIABLE = "RECON_SIGNER"
+"""Names the socket of the process that holds the keys (`recon signer`)."""
+SAFE_KEY_MODES = frozenset({0o600, 0o400})
+
+
+class OwnSignKey(BaseModel):
+    """Where the signing key of one account is, when it has its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    sign_key_env: str = ""
+    """The variable that holds it."""
+    sign_key_file: Path | None = None
+    """Or the file, of mode 0600 or 0400."""
+
+    @model_validator(mode="after")
+    def _in_one_place(self) -> "OwnSignKey":
+        if self.sign_key_env and self.sign_key_file:
+            msg = "name one of sign_key_env and sign_key_file"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the account names a key at all."""
+        return bool(self.sign_key_env or self.sign_key_file)
+
+
+@dataclass(frozen=True, slots=True)
+class SignKeys:
+    """The signing keys of an installation as they were when it was started."""
+
+    shared: SecretStr | str
+    """Of accounts without their own; a text says why there is none."""
+    own: Mapping[str, SecretStr | str]
+    """By "<merchant_id>/<account_id>"; likewise."""
+    signer: Path | None = None
+    """The socket of the process that holds them all; None: this one does."""
+
+    @classmethod
+    def read(
+        cls, environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
+    ) -> "SignKeys":
+        """All keys that are there; what is wrong with one is told when its account needs it.
+
+        Raises:
+            ConfigurationError: a signer holds them, and a key lies beside it.
+        """
+        signer = signer_of(environment, accounts=accounts)
+        if signer is not None:
+            told = f"the signer at {signer} holds the sign keys, not this process"
+            return cls(told, {}, signer=signer)
+        own = {
+            key: _told(partial(_own_key, environment, account=key, named=named))
+            for key, named in accounts.items()
+            if named.is_own
+        }
+        return cls(_told(partial(_shared_key, environment)), own)
+
+    def of(self, account: str) -> SecretStr:
+        """The key of one account.
+
+        Raises:
+            ConfigurationError: naming the variable or file that is missing or wrong.
+        """
+        found = self.own.get(account, self.shared)
+        if isinstance(found, str):
+            raise ConfigurationError(found)
+        return found
+
+    def refuse_nothing_given(self, accounts: Collection[str]) -> None:
+        """Each account that has no key of its own has that of the installation.
+
+        Raises:
+            ConfigurationError: there is none, and an account needs it.
+        """
+        if self.signer is not None:
+            return
+        if isinstance(self.shared, str) and (not accounts or set(accounts) - set(self.own)):
+            raise ConfigurationError(self.shared)
+
+
+def signer_of(environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]) -> Path | None:
+    """The socket of the signer that holds the keys; None where nights hold them themselves.
+
+    Raises:
+        ConfigurationError: a key lies beside it, within reach of what the signer keeps it from.
+    """
+    if not given(environment, SIGNER_VARIABLE):
+        return None
+    beside = [name for name in KEY_VARIABLES if given(environment, name)]
+    for account, named in sorted(accounts.items()):
+        if named.sign_key_env and given(environment, named.sign_key_env):
+            beside.append(named.sign_key_env)
+        if named.sign_key_file:
+            beside.append(f'sign_key_file of accounts."{account}" in merchants.toml')
+    if beside:
+        msg = (
+            f"{SIGNER_VARIABLE} names a signer that holds the keys, and {', '.join(beside)} gives "
+            "one here as well, where whatever runs as this user has it: take it out"
+        )
+        raise ConfigurationError(msg)
+    return Path(environment[SIGNER_VARIABLE].strip())
+
+
+def keys_in_environment(
+    environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
+) -> tuple[str, ...]:
+    """The variables of this process that hold a sign key, for all to see who see its variables."""
+    own = {named.sign_key_env for named in accounts.values() if named.sign_key_env}
+    return tuple(name for name in (SIGN_KEY, *sorted(own)) if given(environment, name))
+
+
+def _told(read: Callable[[], SecretStr]) -> SecretStr | str:
+    try:
+        return read()
+    except ConfigurationError as error:
+        return str(error)
+
+
+def _own_key(environment: Mapping[str, str], *, account: str, named: OwnSignKey) -> SecretStr:
+    if named.sign_key_file:
+        return SecretStr(key_of_file(named.sign_key_file))
+    if not given(environment, named.sign_key_env):
+        msg = (
+            f'merchants.toml: accounts."{account}": sign_key_env names {named.sign_key_env}, '
+            "which is not set; the key of other accounts is not used for it"
+        )
+        raise ConfigurationError(msg)
+    return SecretStr(environment[named.sign_key_env])
+
+
+def _shared_key(environment: Mapping[str, str]) -> SecretStr:
+    key = secret_of(environment, SIGN_KEY)
+    if key is None:
+        msg = (
+            "set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE to a file of mode 0600 that holds the "
+            "key, or give every account its own (sign_key_env in merchants.toml), or name a "
+            f"signer ({SIGNER_VARIABLE})"
+        )
+        raise ConfigurationError(msg)
+    return key
+
+
+def secret_of(environment: Mapping[str, str], name: str) -> SecretStr | None:
+    """The secret in variable `name`, or in the file that `name`_FILE names; None without both.
+
+    Raises:
+        ConfigurationError: the file is not one that only its owner reads.
+    """
+    if given(environment, name):
+        return SecretStr(environment[name])
+    if given(environment, f"{name}_FILE"):
+        return SecretStr(key_of_file(Path(environment[f"{name}_FILE"])))
+    return None
+
+
+def given(environment: Mapping[str, str], name: str) -> bool:
+    """Whether a variable is set to more than white space."""
+    return bool(environment.get(name, "").strip())
+
+
+def key_of_file(path: Path) -> str:
+    """A secret from a file that only its owner can read.
+
+    Raises:
+        ConfigurationError: no such file, others can read it, or it holds no key.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            msg = f"the key file {path} is not a regular file"
+            raise ConfigurationError(msg)
+        mode = stat.S_IMODE(status.st_mode)
+        if mode not in SAFE_KEY_MODES:
+            msg = f"the key file {path} has mode {mode:04o}; others can read it: chmod 600 {path}"
+            raise ConfigurationError(msg)
+        if status.st_size > KEY_FILE_BYTES_MAX:
+            msg = f"the key file {path} is larger than {KEY_FILE_BYTES_MAX} bytes: not a key"
+            raise ConfigurationError(msg)
+        key = path.read_bytes().decode().strip()
+    except UnicodeDecodeError as error:
+        msg = f"the key file {path} is not UTF-8 (byte {error.start})"
+        raise ConfigurationError(msg) from None
+    except OSError as error:
+        msg = f"the key file {path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    if not key:
+        msg = f"the key file {path} holds no key"
+        raise ConfigurationError(msg)
+    return key

@@ -1,0 +1,62 @@
+"""How much money may move (`limits.toml`): by rule, with a second person, or not at all.
+
+`[limits.<currency>]` holds for every account, `[accounts."<merchant>/<account>".<currency>]` lays
+an account's own keys on top. Amounts are major units; an absent key sets no bound.
+"""
+
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recon.config.mistakes import problems_of
+from recon.config.rules import CurrencyCode
+from recon.model.errors import ConfigurationError
+
+
+class CurrencyLimits(BaseModel):
+    """Bounds of one currency, major units."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    approved_by_rule: Decimal | None = Field(default=None, ge=0)
+    """A single instruction up to this is approved by rule; above it two people decide."""
+    approved_by_rule_night: Decimal | None = Field(default=None, ge=0)
+    """Sum of what one night approves by rule; what comes after waits for people."""
+    item: Decimal | None = Field(default=None, ge=0)
+    """A single instruction above this is never sent, whoever approved it."""
+    night: Decimal | None = Field(default=None, ge=0)
+    """Sum that one run may send."""
+    day: Decimal | None = Field(default=None, ge=0)
+    """Sum that all runs of one calendar day (of `[calendar] timezone`) may send."""
+
+
+class Limits(BaseModel):
+    """Every bound that is configured."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    limits: dict[CurrencyCode, CurrencyLimits] = Field(default_factory=dict)
+    accounts: dict[str, dict[CurrencyCode, CurrencyLimits]] = Field(default_factory=dict)
+
+    def of(self, account: str, *, currency: str) -> CurrencyLimits:
+        """The bounds of an account ("<merchant>/<account>") in a currency."""
+        general = self.limits.get(currency, CurrencyLimits())
+        own = self.accounts.get(account, {}).get(currency, CurrencyLimits())
+        return general.model_copy(update=own.model_dump(exclude_none=True))
+
+
+def limits_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> Limits:
+    """The bounds of limits.toml, for these accounts ("<merchant>/<account>").
+
+    Raises:
+        ConfigurationError: naming the table and key that is wrong; a bound that could never hold,
+            because nobody has such an account or currency, is one.
+    """
+    try:
+        limits = Limits.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="limits.toml")) from None
+    if strange := sorted(set(limits.accounts) - set(accounts)):
+        msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'
+        raise ConfigurationError(msg)
+    return limits

@@ -1,0 +1,80 @@
+"""How long what can be spared is kept (`retention.toml`), as it is declared.
+
+Nothing has an age here unless somebody named one. The journal, the history and its notes, results,
+signed workbooks and the newest workbook of a night have no key: they are never deleted.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from recon.config.mistakes import problems_of
+from recon.config.night_schedule import NightSchedule
+from recon.model.errors import ConfigurationError
+
+DAYS_MAX = 36_500
+WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
+QUARTER = Annotated[int, Field(ge=90, le=DAYS_MAX)]
+"""What may still be asked for by a gateway, a bank or an auditor is kept for a quarter at least."""
+
+
+class Backups(BaseModel):
+    """Where copies of the database lie, and which of them are too old."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    folder: Path
+    files: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{3,}\*[A-Za-z0-9._*-]*$")]
+    """Which names, with *; it begins with letters, so that it never means everything."""
+    days: WEEK
+    keep: Annotated[int, Field(ge=3, le=10_000)] = 7
+    """The newest stay, however old: without backups for a while none is lost."""
+
+
+class Retention(BaseModel):
+    """Days that something is kept; None keeps it for good."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    archive_days: QUARTER | None = None
+    metrics_days: WEEK | None = None
+    logs_days: WEEK | None = None
+    set_aside_days: QUARTER | None = None
+    replies_days: QUARTER | None = None
+    replaced_workbooks_days: WEEK | None = None
+    backups: Backups | None = None
+    schedule: NightSchedule | None = None
+    """When Prefect looks; None: only people do."""
+    schedule_deletes: bool = False
+    """Whether what is too old then goes, or is only shown."""
+
+    @model_validator(mode="after")
+    def _deletes_by_a_schedule(self) -> Self:
+        if self.schedule_deletes and self.schedule is None:
+            msg = "schedule_deletes needs a schedule"
+            raise ValueError(msg)
+        return self
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    retention: Retention = Field(default_factory=Retention)
+
+
+def retention_of(tables: Mapping[str, Any]) -> Retention:
+    """The ages of retention.toml.
+
+    Raises:
+        ConfigurationError: naming the table and key that is wrong.
+    """
+    try:
+        return _Declared.model_validate(tables).retention
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="retention.toml")) from None

@@ -1,0 +1,247 @@
+"""The rules of one reconciliation: tolerance, grace, calendar, status map, severity.
+
+The same keys as the `--rules` TOML of `recon reconcile` and `config/rules.toml`. Unknown tables
+and keys are refused by name. Used by matching, steps and reports.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from recon.config.mistakes import problems_of
+from recon.model.business_date import BusinessCalendar, Grace, zone_of
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import exponent
+from recon.model.words import Answer, GatewayState
+
+MINOR_UNITS_BOUND = 10**12
+
+
+def _checked_by(check: Callable[[str], object]) -> AfterValidator:
+    """Text that `check` accepts; its complaint is told with the key that holds the text."""
+
+    def checked(text: str) -> str:
+        try:
+            check(text)
+        except (ConfigurationError, AmountError) as error:
+            raise ValueError(str(error)) from error
+        return text
+
+    return AfterValidator(checked)
+
+
+GraceText = Annotated[str, _checked_by(Grace.parse)]
+ZoneText = Annotated[str, _checked_by(zone_of)]
+CutOffText = Annotated[str, _checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
+CurrencyCode = Annotated[str, _checked_by(exponent)]
+
+
+def _two_currencies(text: str) -> None:
+    foreign, _, booked = text.partition(".")
+    exponent(foreign)
+    exponent(booked)
+
+
+CurrencyPair = Annotated[str, _checked_by(_two_currencies)]
+AccountName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._:/-]{0,59}$")]
+MappedState = Literal[
+    "pending",
+    "in_review",
+    "authorised",
+    "paid",
+    "partially_refunded",
+    "refunded",
+    "cancelled",
+    "expired",
+    "failed",
+    "chargeback",
+]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GatewayRules(_Table):
+    """How the gateway's fields are to be read."""
+
+    timezone: ZoneText = "UTC"
+    amount_means: Literal["authorised", "captured"] = "captured"
+
+
+class Tolerance(_Table):
+    """The difference still called rounding, per currency; an absent bound does not bind."""
+
+    absolute_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+    basis_points: int | None = Field(default=None, ge=0, le=10_000)
+    night_budget_minor_units: int | None = Field(default=None, ge=0, le=MINOR_UNITS_BOUND)
+
+
+class GraceRules(_Table):
+    """How long a set may stay one-sided."""
+
+    order_to_gateway: GraceText = "24h"
+    instruction_to_gateway: GraceText = "24h"
+    refund_visible: GraceText = "5bd"
+    gateway_to_ledger: GraceText = "2bd"
+    hard_limit: GraceText = "10bd"
+    gateway_to_settlement: GraceText = "3bd"
+
+
+class CalendarRules(_Table):
+    """Which days are business days, and when one closes."""
+
+    timezone: ZoneText = "UTC"
+    cut_off: CutOffText = "24:00"
+    holidays: tuple[date, ...] = ()
+
+
+class AccountRules(_Table):
+    """How the account captures."""
+
+    capture_mode: Literal["auto", "manual"] = "auto"
+
+
+class AuthorisationRules(_Table):
+    """How long an authorisation lives."""
+
+    valid_days: int = Field(default=7, ge=1, le=365)
+    warn_days: int = Field(default=1, ge=0, le=365)
+
+
+class SeverityRules(_Table):
+    """Thresholds in major units on exposure; below `ignore` never above LOW."""
+
+    low: int = Field(default=0, ge=0)
+    medium: int = Field(default=1_000, ge=0)
+    high: int = Field(default=10_000, ge=0)
+    critical: int = Field(default=100_000, ge=0)
+    ignore: int = Field(default=0, ge=0)
+
+
+class FeeRules(_Table):
+    """The fee agreed for a captured amount, per currency; without one no fee is judged."""
+
+    basis_points: int = Field(default=0, ge=0, le=10_000)
+    fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+    tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
+
+
+class RateRules(_Table):
+    """One rate at which a foreign amount is booked, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
+
+    rate: Decimal = Field(gt=0, lt=10**9)
+    """Units of the booked currency for one unit of the foreign one."""
+    basis_points: int = Field(default=0, ge=0, le=10_000)
+    """Of the booked amount: so much difference is no break."""
+
+
+class VerdictRules(_Table):
+    """Up to how many unverified rows a night is BREAKS OPEN rather than INCOMPLETE."""
+
+    max_unverified_rows: int = Field(default=20, ge=0)
+    max_unverified_share: float = Field(default=0.001, ge=0, le=1)
+
+
+class WindowRules(_Table):
+    """What a first night looks at; older is opening balance."""
+
+    opening_date: date | None = None
+    orders_days: int = Field(default=30, ge=1, le=366)
+    ledger_days: int = Field(default=30, ge=1, le=366)
+
+
+DEFAULT_PAYMENT_STATUS: Mapping[str, MappedState] = {"3000": "paid", "4100": "refunded"}
+DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
+    "1": "found",
+    "-1": "found",
+    "-2": "found",
+    "2": "not_found",
+    "0": "failed",
+    "3": "failed",
+    "4": "failed",
+    "5": "failed",
+    "6": "failed",
+    "7": "failed",
+    "999": "failed",
+}
+
+
+class JournalAccounts(_Table):
+    """Ledger accounts that proposed journals name."""
+
+    clearing: AccountName
+    """Where the gateway's money stands until it is paid out."""
+    sales: AccountName
+    refunds: AccountName
+    chargebacks: AccountName
+    payouts: AccountName
+    """The bank account or payee side of payouts."""
+
+
+class JournalRules(_Table):
+    """How proposed journals are made; without accounts none are."""
+
+    accounts: JournalAccounts | None = None
+
+
+class Rules(_Table):
+    """All rules of one reconciliation."""
+
+    payment_status: dict[str, MappedState] = Field(
+        default_factory=lambda: dict(DEFAULT_PAYMENT_STATUS)
+    )
+    query_result: dict[str, Literal["found", "not_found", "failed"]] = Field(
+        default_factory=lambda: dict(DEFAULT_QUERY_RESULT)
+    )
+    gateway: GatewayRules = GatewayRules()
+    tolerance: dict[CurrencyCode, Tolerance] = Field(default_factory=dict)
+    grace: GraceRules = GraceRules()
+    calendar: CalendarRules = CalendarRules()
+    account: AccountRules = AccountRules()
+    authorisation: AuthorisationRules = AuthorisationRules()
+    severity: dict[CurrencyCode, SeverityRules] = Field(default_factory=dict)
+    verdict: VerdictRules = VerdictRules()
+    window: WindowRules = WindowRules()
+    journal: JournalRules = JournalRules()
+    fee: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
+    rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
+        """Rules from parsed TOML; every mistake is named with its key."""
+        try:
+            return cls.model_validate(dict(tables))
+        except ValidationError as error:
+            raise ConfigurationError(problems_of(error, source=source)) from None
+
+    @cached_property
+    def business_calendar(self) -> BusinessCalendar:
+        """The calendar as a working value."""
+        return BusinessCalendar.of(
+            timezone=self.calendar.timezone,
+            cut_off=self.calendar.cut_off,
+            holidays=self.calendar.holidays,
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the canonical rules: the same rules, the same digest."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def state_of(self, payment_status: str) -> GatewayState:
+        """The gateway state of a code; unmapped codes are a finding, never a guess."""
+        mapped = self.payment_status.get(payment_status)
+        return GatewayState.UNMAPPED if mapped is None else GatewayState(mapped)
+
+    def answer_of(self, query_result: str) -> Answer:
+        """How a query_result code counts."""
+        mapped = self.query_result.get(query_result)
+        return Answer.UNMAPPED if mapped is None else Answer(mapped)

@@ -1,0 +1,383 @@
+"""Configuration: TOML files in layers, and the environment for what is secret or local.
+
+Files are looked up in one place: the bundled ones (`recon/_config` in a wheel, `config/` of the
+checkout in an editable install), overlaid key by key by the same-named files in
+`RECON_CONFIG_DIR`. The environment is an argument, never read here from the process.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from recon.config.approvers import Approver, approvers_of
+from recon.config.cluster import ClusterSettings, cluster_of
+from recon.config.file_layouts import FileLayout
+from recon.config.file_sources import ExpectedFile, RemoteSource
+from recon.config.keys import OwnSignKey, SignKeys, given, secret_of
+from recon.config.limits import Limits, limits_of
+from recon.config.mistakes import deepest_key, problems_of, unprintable_keys
+from recon.config.night_schedule import NightSchedule
+from recon.config.notices import Notice, notices_of
+from recon.config.request_ids import RequestIds
+from recon.config.retention import Retention, retention_of
+from recon.config.rules import Rules, ZoneText
+from recon.config.settlement_folder import SettlementFolder
+from recon.model.errors import ConfigurationError
+from recon.privacy.shown_text import printable
+
+CONFIG_FILE_BYTES_MAX = 1_048_576
+_ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
+"""Both ids become part of file names, so neither may lead out of a folder."""
+
+GATEWAY_FILES = ("profiles", "signature", "status_map")
+"""Files that describe the gateway's interface; each is a layer `base` and others above it."""
+Tables = dict[str, Any]
+Checked = TypeVar("Checked", bound=BaseModel)
+_OF_AN_INBOX = frozenset({"files", "whole_file", "trailer", "control_file", "done_file"})
+
+
+class LedgerSource(BaseModel):
+    """Where the ledger of an account is read: a file or a SQL query."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    path: Path | None = None
+    url: SecretStr | None = None
+    url_env: str = ""
+    query: str = ""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Our column name -> theirs; absent means the same name."""
+    layout: FileLayout | None = None
+    """How a file is written; a query says by itself how it answers."""
+    zone: ZoneText = ""
+    """Of times without an offset; absent: that of business dates."""
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> "LedgerSource":
+        if self.layout is None:
+            return self
+        if self.path is None or self.columns:
+            msg = "a layout is of a file, and names its columns itself"
+            raise ValueError(msg)
+        unread = sorted(self.layout.model_fields_set & _OF_AN_INBOX)
+        if unread:
+            msg = f"layout.{unread[0]}: only files of an inbox have one"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "LedgerSource":
+        if sum(map(bool, (self.path, self.url, self.url_env))) != 1:
+            msg = "name one of path, url and url_env"
+            raise ValueError(msg)
+        if bool(self.query) != (self.path is None):
+            msg = "a database needs a query, and a file has none"
+            raise ValueError(msg)
+        return self
+
+
+class AccountSettings(OwnSignKey):
+    """One account of one merchant (`[accounts."<merchant>/<account>"]` of merchants.toml)."""
+
+    name: str = ""
+    """The merchant's name for people."""
+    inbox: Path
+    reports: Path
+    ledger: LedgerSource | None = None
+    layouts: tuple[FileLayout, ...] = ()
+    """How the files of the inbox are written; the first whose pattern fits a name holds."""
+    sources: tuple[RemoteSource, ...] = ()
+    """Folders elsewhere whose files are fetched into the inbox."""
+    expected: tuple[ExpectedFile, ...] = ()
+    """Files that must be there for a night."""
+    settlement: SettlementFolder | None = None
+    """Where the gateway's settlement files lie; None: what it settled is not covered."""
+    archive: Path | None = None
+    """Where what was read is kept, by hash."""
+    settle_seconds: int = Field(default=5, ge=0, le=3_600)
+    """A file without a `done_file` is read when nobody has touched it for so long; 0: at once."""
+    schedule: NightSchedule | None = None
+    """When Prefect starts its nights; None: nobody but people does."""
+    instructions: RequestIds = RequestIds()
+    auto_approve: bool = True
+    """Instructions of the order file count as approved by rule; else they wait for a person."""
+
+    @model_validator(mode="after")
+    def _apart(self) -> "AccountSettings":
+        if self.settlement is not None and self.settlement.inbox == self.inbox:
+            msg = "settlement.inbox is that of the order files: give settlement files their own"
+            raise ValueError(msg)
+        return self
+
+
+class GatewaySettings(BaseModel):
+    """How to reach the gateway (`gateway.toml`); address and key come from the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    profile: Literal["base", "extended"] = "base"
+    reply_signatures: Literal["off", "warn", "enforce"] = "enforce"
+    allow_unverified_replies: bool = False
+    connect_timeout_seconds: float = Field(default=5, gt=0, le=120)
+    deadline_seconds: float = Field(default=60, gt=0, le=600)
+    """Whole time of one call, from the first byte to the last."""
+    calls_per_second: float = Field(default=5, gt=0, le=10_000)
+    queries_in_flight: int = Field(default=4, ge=1, le=256)
+    read_patience_seconds: float = Field(default=600, ge=0, le=86_400)
+    capture_multiple: bool = False
+    """Whether an authorisation may be captured in parts, together never more than it."""
+    capture_replan: bool = False
+    """Whether a capture that surely did not happen is planned once more by a later run."""
+    review_flags: frozenset[str] = frozenset({"1"})
+    """The flags that a review may set; the document shows no other than "1"."""
+    ca_file: Path | None = None
+    proxy: str = ""
+    """http or https address; TLS to the gateway goes through it unopened."""
+    client_certificate_file: Path | None = None
+    client_key_file: Path | None = None
+    plain_key_under_prefect: bool = False
+    """Whether runs of Prefect may have the sign key in their environment, for real money."""
+
+
+class Settings(BaseModel):
+    """Everything a run needs to know."""
+
+    model_config = ConfigDict(frozen=True)
+    database_url: SecretStr
+    gateway_base_url: str
+    sign_keys: SignKeys
+    seal_key: SecretStr | None = None
+    """Under which payees' bank details rest; only payouts need it."""
+    gateway: GatewaySettings
+    interface: dict[str, Tables]
+    """The files of GATEWAY_FILES, parsed and overlaid, for the gateway client."""
+    accounts: dict[str, AccountSettings]
+    """By "<merchant_id>/<account_id>"."""
+    rules: Rules
+    approvers: dict[str, Approver] = Field(default_factory=dict)
+    """By short name."""
+    limits: Limits = Field(default_factory=Limits)
+    notices: dict[str, Notice] = Field(default_factory=dict)
+    """By name: who is told when a night has ended."""
+    retention: Retention = Field(default_factory=Retention)
+    """How long what can be spared is kept."""
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    """Who does what can be done in parts."""
+    config_dir: Path | None
+
+    def account(self, merchant_id: str, *, account_id: str) -> AccountSettings:
+        """The settings of one account.
+
+        Raises:
+            ConfigurationError: the account is not declared.
+        """
+        found = self.accounts.get(f"{merchant_id}/{account_id}")
+        if found is None:
+            where = "" if self.config_dir else "; RECON_CONFIG_DIR is not set"
+            known = ", ".join(sorted(self.accounts)) or f"none{where}"
+            msg = (
+                f"merchants.toml declares no account {merchant_id}/{account_id} (declared: {known})"
+            )
+            raise ConfigurationError(msg)
+        return found
+
+
+class FileSettings(BaseModel):
+    """What reading an order file needs: no database, no gateway."""
+
+    model_config = ConfigDict(frozen=True)
+    accounts: dict[str, AccountSettings]
+    rules: Rules
+    review_flags: frozenset[str]
+    seal_key: SecretStr | None
+
+
+def bundled_config_dir() -> Path:
+    """Where the configuration that ships with the product lies."""
+    inside_wheel = Path(__file__).parents[1] / "_config"
+    if inside_wheel.is_dir():
+        return inside_wheel
+    return Path(__file__).parents[3] / "config"
+
+
+def load_tables(name: str, *, config_dir: Path | None) -> Tables:
+    """One configuration file by its stem, the user's keys laid over the bundled ones."""
+    tables = _read_toml(bundled_config_dir() / f"{name}.toml")
+    if config_dir is None:
+        return tables
+    if not config_dir.is_dir():
+        msg = f"RECON_CONFIG_DIR names {config_dir}, which is not a folder"
+        raise ConfigurationError(msg)
+    _refuse_unknown_files(config_dir)
+    return overlay(tables, over=_read_toml(config_dir / f"{name}.toml"))
+
+
+def _refuse_unknown_files(config_dir: Path) -> None:
+    """A misspelt file would be a setting that silently does not hold."""
+    known = {path.name for path in bundled_config_dir().glob("*.toml")}
+    unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
+    if unknown:
+        msg = f"{config_dir} holds {', '.join(unknown)}; known names: {', '.join(sorted(known))}"
+        raise ConfigurationError(msg)
+
+
+def overlay(tables: Tables, *, over: Mapping[str, Any]) -> Tables:
+    """`tables` with the keys of `over` laid on top, table by table."""
+    merged = dict(tables)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, dict) and isinstance(value, Mapping):
+            merged[key] = overlay(below, over=value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Settings:
+    """Settings from `RECON_*` variables and the files they point to; the desk never `signs`.
+
+    Raises:
+        ConfigurationError: naming the variable, file and key that is missing or wrong.
+    """
+    config_dir = config_dir_of(environment)
+    accounts = _accounts(load_tables("merchants", config_dir=config_dir))
+    settings = Settings(
+        database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
+        gateway_base_url=_address(environment, "RECON_GATEWAY_BASE_URL"),
+        sign_keys=SignKeys.read(environment, accounts=accounts),
+        seal_key=secret_of(environment, "RECON_SEAL_KEY"),
+        gateway=_checked(
+            GatewaySettings, load_tables("gateway", config_dir=config_dir), source="gateway.toml"
+        ),
+        interface={name: load_tables(name, config_dir=config_dir) for name in GATEWAY_FILES},
+        accounts=accounts,
+        rules=load_rules(config_dir=config_dir),
+        approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
+        limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
+        retention=retention_of(load_tables("retention", config_dir=config_dir)),
+        notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
+        cluster=cluster_of(load_tables("cluster", config_dir=config_dir)),
+        config_dir=config_dir,
+    )
+    if signs:
+        settings.sign_keys.refuse_nothing_given(accounts)
+    return settings
+
+
+def load_cluster(environment: Mapping[str, str]) -> ClusterSettings:
+    """Which machines do work in parts; asks for no key and no database.
+
+    Raises:
+        ConfigurationError: naming the key of cluster.toml that is wrong.
+    """
+    return cluster_of(load_tables("cluster", config_dir=config_dir_of(environment)))
+
+
+def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
+    """The settings that decide how an order file is read.
+
+    Raises:
+        ConfigurationError: naming the file and key that is wrong.
+    """
+    config_dir = config_dir_of(environment)
+    gateway = load_tables("gateway", config_dir=config_dir)
+    return FileSettings(
+        accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
+        rules=load_rules(config_dir=config_dir),
+        review_flags=_checked(GatewaySettings, gateway, source="gateway.toml").review_flags,
+        seal_key=secret_of(environment, "RECON_SEAL_KEY"),
+    )
+
+
+def load_rules(*, config_dir: Path | None, rules_file: Path | None = None) -> Rules:
+    """The rules of reconciliation: rules.toml in its layers, a named file as the topmost one."""
+    tables = load_tables("rules", config_dir=config_dir)
+    if rules_file is None:
+        return Rules.of(tables, source="rules.toml")
+    if not rules_file.is_file():
+        msg = f"the rules file {rules_file} does not exist"
+        raise ConfigurationError(msg)
+    return Rules.of(overlay(tables, over=_read_toml(rules_file)), source=str(rules_file))
+
+
+def _accounts(tables: Tables) -> dict[str, AccountSettings]:
+    """The accounts of merchants.toml by "<merchant_id>/<account_id>"."""
+    unknown = sorted(set(tables) - {"accounts"})
+    accounts = tables.get("accounts", {})
+    if unknown or not isinstance(accounts, dict):
+        named = ", ".join(unknown) or "accounts"
+        msg = f'merchants.toml: {named}: only tables [accounts."<merchant>/<account>"] stand here'
+        raise ConfigurationError(msg)
+    for key in accounts:
+        if _ACCOUNT_KEY.fullmatch(key) is None:
+            msg = (
+                f'merchants.toml: accounts."{printable(key)}": must be "<merchant>/<account>", '
+                "each 1 to 50 letters, digits and . _ - that begin with a letter or digit"
+            )
+            raise ConfigurationError(msg)
+    return {
+        key: _checked(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
+        for key, value in accounts.items()
+    }
+
+
+def _checked(model: type[Checked], tables: Any, *, source: str) -> Checked:
+    try:
+        return model.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source=source)) from None
+
+
+def config_dir_of(environment: Mapping[str, str]) -> Path | None:
+    """The folder of the merchant's own files."""
+    folder = environment.get("RECON_CONFIG_DIR", "").strip()
+    return Path(folder) if folder else None
+
+
+def _required(environment: Mapping[str, str], name: str) -> str:
+    if not given(environment, name):
+        msg = f"the environment variable {name} is not set (`recon doctor` lists what is needed)"
+        raise ConfigurationError(msg)
+    return environment[name]
+
+
+def _address(environment: Mapping[str, str], name: str) -> str:
+    address = _required(environment, name)
+    try:
+        _ = urlsplit(address).port
+    except ValueError:
+        msg = f"the environment variable {name} is no address such as https://host:443/path"
+        raise ConfigurationError(msg) from None
+    return address
+
+
+def _read_toml(path: Path) -> Tables:
+    """The tables of a file; none when the file does not exist."""
+    try:
+        if path.stat().st_size > CONFIG_FILE_BYTES_MAX:
+            msg = f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes"
+            raise ConfigurationError(msg)
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not UTF-8 (byte {error.start})"
+        raise ConfigurationError(msg) from error
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        msg = f"{path} is not valid TOML: {error}"
+        raise ConfigurationError(msg) from error
+    except RecursionError:
+        msg = f"{path}: {deepest_key(text)} is nested deeper than any setting"
+        raise ConfigurationError(msg) from None
+    for key in unprintable_keys(tables):
+        msg = f"{path}: {printable(key)} holds a character that cannot be printed; take it out"
+        raise ConfigurationError(msg)
+    return tables

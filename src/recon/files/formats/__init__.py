@@ -1,0 +1,1 @@
+"""Bytes of foreign files as text columns: hardened, bounded, strict."""

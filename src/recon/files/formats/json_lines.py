@@ -1,0 +1,154 @@
+"""JSON lines: one object per line, its leaves as columns, `amount.value` for what lies deeper.
+
+Numbers keep the digits they were written with and are marked as numbers; what a JSON reader would
+silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list has no column, so its
+row is bad too.
+"""
+
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from recon.files.formats.limits import CELL_CHARACTERS_MAX, JSON_DEPTH_MAX, JSON_LINE_BYTES_MAX
+from recon.files.formats.raw_table import RawTable
+from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
+
+_NUMBER_KEPT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANK = b" \t\r"
+
+
+class _Number(str):
+    """The digits of a number as written."""
+
+    __slots__ = ()
+
+
+def json_parts(
+    pieces: Iterable[bytes],
+    *,
+    name: str,
+    wanted: Container[str],
+    needed: Collection[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[RawTable]:
+    """The wanted columns of a JSON lines file in UTF-8, from its bytes in pieces.
+
+    Raises:
+        SourceUnreadableError: it is not UTF-8, or no line of it is an object.
+    """
+    return tables_of(
+        (_record(number, line) for number, line in _lines(pieces)),
+        name=name,
+        wanted=wanted,
+        needed=needed,
+        nothing=lambda first: f"has no line that is a JSON object{first}",
+        rows_at_once=rows_at_once,
+    )
+
+
+def _record(number: int, line: bytes) -> Record:
+    read = _read_row(line)
+    if isinstance(read, str):
+        shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
+        return Record(number, {}, problem=read, text=shown)
+    return Record(number, read)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of every line that is not blank."""
+    held, number = b"", 0
+    for piece in pieces:
+        *lines, held = (held + piece).split(b"\n")
+        for line in lines:
+            number += 1
+            yield from _line(number, line.removeprefix(BOM_UTF8) if number == 1 else line)
+    yield from _line(number + 1, held if number else held.removeprefix(BOM_UTF8))
+
+
+def _line(number: int, line: bytes) -> Iterator[tuple[int, bytes]]:
+    stripped = line.strip(_BLANK)
+    if stripped:
+        yield number, stripped
+
+
+def _read_row(line: bytes) -> dict[str, RecordCell] | str:
+    """The leaves of one object, or why the line is none."""
+    try:
+        return _row_of(line)
+    except UnicodeDecodeError as error:
+        return f"is not UTF-8 (byte {error.start} of the line)"
+    except RecursionError:
+        return f"is nested deeper than {JSON_DEPTH_MAX}"
+    except json.JSONDecodeError as error:
+        return f"is not JSON: {error.msg} at character {error.pos + 1}"
+    except ValueError as error:
+        return str(error)
+
+
+def _row_of(line: bytes) -> dict[str, RecordCell]:
+    if len(line) > JSON_LINE_BYTES_MAX:
+        msg = f"has more than {JSON_LINE_BYTES_MAX} bytes"
+        raise ValueError(msg)
+    found = json.loads(
+        line.decode("utf-8"),
+        parse_float=_Number,
+        parse_int=_Number,
+        parse_constant=_refuse_constant,
+        object_pairs_hook=_object_of,
+    )
+    if not isinstance(found, dict):
+        msg = "is not a JSON object"
+        raise ValueError(msg)  # noqa: TRY004 - bad data, told like all other
+    return dict(_leaves(found, prefix="", depth=1))
+
+
+def _leaves(
+    found: Mapping[str, Any], *, prefix: str, depth: int
+) -> Iterator[tuple[str, RecordCell]]:
+    if depth > JSON_DEPTH_MAX:
+        msg = f"is nested deeper than {JSON_DEPTH_MAX}"
+        raise ValueError(msg)
+    for key, value in found.items():
+        if not key.strip() or key != key.strip() or "." in key or _SURROGATE.search(key):
+            msg = "has a key that is blank, or has a point, a space at its ends or half a character"
+            raise ValueError(msg)
+        if isinstance(value, dict):
+            yield from _leaves(value, prefix=f"{prefix}{key}.", depth=depth + 1)
+        else:
+            yield f"{prefix}{key}", _cell(value)
+
+
+def _cell(value: Any) -> RecordCell:
+    match value:
+        case None:
+            return RecordCell("")
+        case bool():
+            return RecordCell(str(value).upper(), is_number=True)  # no text, so no id
+        case _Number():
+            return RecordCell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
+        case str():
+            if _SURROGATE.search(value):
+                msg = "has half a character (a lone surrogate) in a value"
+                raise ValueError(msg)
+            if len(value) > CELL_CHARACTERS_MAX:
+                msg = f"has a value of more than {CELL_CHARACTERS_MAX} characters"
+                raise ValueError(msg)
+            return RecordCell(value)
+    msg = "has a list, which no column can hold"
+    raise ValueError(msg)
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        msg = "has a key twice in one object"
+        raise ValueError(msg)
+    return found
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    msg = f"has {word}, which is no JSON number"
+    raise ValueError(msg)

@@ -1,0 +1,172 @@
+"""What every reader of bytes hands on: named columns of trimmed text, and where each row stood."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.files.formats.limits import (
+    COLUMNS_MAX,
+    REJECTED_CHARACTERS_MAX,
+    REJECTED_ROWS_MAX,
+    ROWS_MAX,
+)
+from recon.model.errors import SourceUnreadableError
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A record whose cells cannot be told apart."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What somebody says stands in a file, as written."""
+
+    rows: str = ""
+    amounts: Mapping[str, str] = field(default_factory=dict)
+    """Currency -> sum; "" names that of a file of one currency."""
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """A file as text: one entry of `lines` and of each column per well-formed row."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+    header: tuple[str, ...]
+    """All column names of the file."""
+    columns: Mapping[str, pa.Array]
+    """Those that were wanted, trimmed; "" is a blank cell."""
+    lines: npt.NDArray[np.int64]
+    """Physical line (CSV) or row (XLSX, Parquet) where each row starts; 1 is the header."""
+    bad_rows: tuple[BadRow, ...] = ()
+    numbers: Mapping[str, pa.Array] = field(default_factory=dict)
+    """Of columns with cells that were exact numbers, not text: which ones (booleans)."""
+    last_line_open: bool = False
+    """The last line has no line end, so it may have been cut."""
+    typed_dates: bool = False
+    """Cells that were dates, not text, are written as ISO 8601."""
+    declared: Declared | None = None
+    """What the file itself says it holds."""
+
+    @property
+    def rows_read(self) -> int:
+        """Rows of the file, bad ones included."""
+        return len(self.lines) + len(self.bad_rows)
+
+
+def refuse(name: str, problem: str) -> NoReturn:
+    """Give up on a whole file."""
+    msg = f"{name} {problem}"
+    raise SourceUnreadableError(msg)
+
+
+def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
+    """The column names of a file, each given once."""
+    header = tuple(cell.strip() for cell in cells)
+    if len(header) > COLUMNS_MAX:
+        refuse(name, f"has {len(header)} columns; at most {COLUMNS_MAX} are read")
+    for place, column in enumerate(header, start=1):
+        if not column:
+            refuse(name, f"has no name for column {place} in its header")
+        if column in header[: place - 1]:
+            first = header.index(column) + 1
+            refuse(name, f"has one name for columns {first} and {place} in its header")
+    return header
+
+
+def refuse_too_many_rows(rows: int, *, name: str) -> None:
+    """Bound the work of everything that follows."""
+    if rows > ROWS_MAX:
+        refuse(name, f"has more than {ROWS_MAX} rows; split it")
+
+
+class RejectedSoFar:
+    """How many rows of one file were refused, and how much they say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rows = self._characters = 0
+
+    def take(self, bad: BadRow) -> BadRow:
+        """The row, once it is sure that the file may have one more.
+
+        Raises:
+            SourceUnreadableError: it may not.
+        """
+        self._rows += 1
+        self._characters += len(bad.text)
+        if self._rows > REJECTED_ROWS_MAX or self._characters > REJECTED_CHARACTERS_MAX:
+            refuse_too_many_rejects(self.name, line=bad.line, reason=bad.reason)
+        return bad
+
+
+def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
+    """A file whose rows cannot be read is one mistake, not one of each row."""
+    refuse(
+        name,
+        f"has more rows that cannot be read than are told one by one ({REJECTED_ROWS_MAX} rows, "
+        f"{REJECTED_CHARACTERS_MAX} characters), up to line {line}, which {reason}; "
+        "check its layout, then send it again",
+    )
+
+
+def trimmed(cells: Any, *, margins: bool = True) -> pa.Array:
+    """One array of text without white space around it; no `margins`: there is none."""
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    if isinstance(cells, pa.ChunkedArray):  # of no or several arrays after all
+        cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
+    cells = cells.cast(pa.large_string())
+    return pc.utf8_trim_whitespace(cells) if margins else cells
+
+
+def filled(text: str, *, rows: int) -> pa.Array:
+    """A column that says the same in every row."""
+    return pa.repeat(pa.scalar(text, pa.large_string()), rows)
+
+
+def joined(parts: Sequence[RawTable], *, sha256: str, size_bytes: int) -> RawTable:
+    """The parts of one file as one table; what a part does not have is blank in it."""
+    last = parts[-1]
+    if len(parts) == 1:
+        return replace(last, sha256=sha256, size_bytes=size_bytes)
+    named = dict.fromkeys(name for part in parts for name in part.numbers)
+    return replace(
+        last,
+        sha256=sha256,
+        size_bytes=size_bytes,
+        columns={
+            name: pa.concat_arrays(
+                [_cells(part, name, of=part.columns, kind=pa.large_string()) for part in parts]
+            )
+            for name in last.columns
+        },
+        lines=np.concatenate([part.lines for part in parts]),
+        bad_rows=tuple(row for part in parts for row in part.bad_rows),
+        numbers={
+            name: pa.concat_arrays(
+                [_cells(part, name, of=part.numbers, kind=pa.bool_()) for part in parts]
+            )
+            for name in named
+        },
+    )
+
+
+def _cells(part: RawTable, name: str, *, of: Mapping[str, pa.Array], kind: pa.DataType) -> pa.Array:
+    """The column of a part, or as many blanks."""
+    if name in of:
+        return of[name]
+    cell = "" if pa.types.is_large_string(kind) else False
+    return pa.array([cell] * len(part.lines), kind)

@@ -1,0 +1,164 @@
+"""The one sheet of a workbook as text columns.
+
+Excel keeps numbers as binary fractions. A number is taken by its shortest decimal text, which is
+what a person sees, and stays marked as a number: the amount readers complete its decimals (10.5 is
+10.50), the id readers take whole numbers only. A leading zero that Excel dropped is gone; ids with
+leading zeros must be text cells.
+"""
+
+import io
+from collections.abc import Container, Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum
+
+from recon.files.formats.opening import FileBytes
+from recon.files.formats.raw_table import (
+    BadRow,
+    RawTable,
+    RejectedSoFar,
+    checked_header,
+    refuse,
+    refuse_too_many_rows,
+    trimmed,
+)
+from recon.files.formats.record_rows import ROWS_AT_ONCE
+from recon.files.formats.xlsx_archive import refuse_unfit_archive
+
+_Row = tuple[int, list[Any]]
+"""Number in the sheet, and its cells."""
+
+
+def xlsx_parts(
+    file: FileBytes, *, wanted: Container[str], rows_at_once: int = ROWS_AT_ONCE
+) -> Iterator[RawTable]:
+    """The wanted columns of the only sheet with content, some rows at a time.
+
+    The library holds the sheet as a whole; what it is made into is held in parts.
+
+    Raises:
+        SourceUnreadableError: not a plain workbook of one sheet.
+    """
+    name = file.path.name
+    refuse_unfit_archive(file.content, name=name)
+    rows = _only_sheet(file.content, name=name)
+    _, first = next(rows)
+    header = _header(first, name=name)
+    read, empty, rejected = 0, True, RejectedSoFar(name)
+    while part := list(islice(rows, rows_at_once)):
+        read, empty = read + len(part), False
+        refuse_too_many_rows(read, name=name)
+        yield _part(part, header=header, rejected=rejected, wanted=wanted)
+    if empty:
+        yield _part([], header=header, rejected=rejected, wanted=wanted)
+
+
+def _part(
+    rows: list[_Row], *, header: tuple[str, ...], rejected: RejectedSoFar, wanted: Container[str]
+) -> RawTable:
+    width = len(header)
+    good, bad = rows, []
+    if rows and len(rows[0][1]) > width:
+        good = [row for row in rows if not _has_content(row[1][width:])]
+        reason = f"has a cell beside the {width} named columns"
+        bad = [
+            rejected.take(BadRow(line, reason, " ".join(map(_text, row))))
+            for line, row in rows
+            if _has_content(row[width:])
+        ]
+    columns: dict[str, pa.Array] = {}
+    numbers: dict[str, pa.Array] = {}
+    for column, cells in zip(header, zip(*(row for _, row in good), strict=True), strict=False):
+        if column in wanted:
+            texts = cells if set(map(type, cells)) == {str} else [_text(cell) for cell in cells]
+            columns[column] = trimmed(pa.array(texts, pa.large_string()))
+            if texts is not cells:
+                numbers[column] = pa.array([_is_number(cell) for cell in cells], pa.bool_())
+    nothing = pa.array([], pa.large_string())
+    return RawTable(
+        name=rejected.name,
+        sha256="",
+        size_bytes=0,
+        header=header,
+        columns=columns or {column: nothing for column in header if column in wanted},
+        lines=np.array([line for line, _ in good], dtype=np.int64),
+        bad_rows=tuple(bad),
+        numbers=numbers,
+        typed_dates=True,
+    )
+
+
+def _only_sheet(content: bytes, *, name: str) -> Iterator[_Row]:
+    """Its rows that have content."""
+    try:
+        with CalamineWorkbook.from_filelike(io.BytesIO(content)) as book:
+            sheets = [
+                book.get_sheet_by_name(sheet.name)
+                for sheet in book.sheets_metadata
+                if sheet.typ is SheetTypeEnum.WorkSheet
+            ]
+    except (CalamineError, ValueError, OSError) as error:
+        refuse(name, f"is a damaged workbook: {error}")
+    except BaseException as error:
+        # What the library did not expect itself; it is no Exception and would end the whole night.
+        if type(error).__name__ != "PanicException":
+            raise
+        refuse(name, f"is a damaged workbook: its reader gave up ({str(error)[:80]})")
+    filled = [sheet for sheet in sheets if next(_rows(sheet), None)]
+    if not filled:
+        refuse(name, "is empty: no sheet has even a header")
+    if len(filled) > 1:
+        titles = ", ".join(repr(sheet.name) for sheet in filled[:5])
+        refuse(name, f"has {len(filled)} sheets with content ({titles}); keep one, so none is lost")
+    return _rows(filled[0])
+
+
+def _rows(sheet: CalamineSheet) -> Iterator[_Row]:
+    """Number and cells of every row with content."""
+    if sheet.start is None:
+        return
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        if _has_content(row):
+            yield number, row
+
+
+def _header(cells: list[Any], *, name: str) -> tuple[str, ...]:
+    last = max(place for place, cell in enumerate(cells) if cell != "")
+    return checked_header([_text(cell) for cell in cells[: last + 1]], name=name)
+
+
+def _has_content(cells: list[Any]) -> bool:
+    # 0 and FALSE are content too, and rarely all that a row has.
+    return any(cells) or any(cell != "" for cell in cells)
+
+
+def _is_number(cell: Any) -> bool:
+    return type(cell).__name__ in {"int", "float", "bool"}
+
+
+def _text(cell: Any) -> str:
+    match cell:
+        case str():
+            return cell
+        case bool():
+            return str(cell).upper()
+        case datetime():
+            return cell.isoformat()
+        case date():
+            return cell.isoformat()
+    if _is_number(cell):
+        return _plain_number(Decimal(repr(cell)))
+    return str(cell)
+
+
+def _plain_number(number: Decimal) -> str:
+    """Digits without an exponent and without decimals that say nothing."""
+    if not number.is_finite():
+        return str(number)
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,156 @@
+"""XML as rows: each record element is one, its leaves are columns, `amount/@currency` an attribute.
+
+No document type is accepted, in any encoding: that is where entities come from, and a reader that
+only leaves them unresolved silently cuts the text around them. Names are taken without their
+namespace; comments and processing instructions say nothing.
+"""
+
+import io
+import re
+from collections.abc import Collection, Container, Iterator
+from typing import Any
+
+from lxml import etree
+
+from recon.files.formats.limits import CELL_CHARACTERS_MAX, XML_BYTES_MAX, XML_DEPTH_MAX
+from recon.files.formats.opening import FileBytes
+from recon.files.formats.raw_table import RawTable, refuse
+from recon.files.formats.record_rows import ROWS_AT_ONCE, Record, RecordCell, tables_of
+from recon.privacy.shown_text import scrubbed
+
+_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
+_WHITE = " \t\r\n"
+
+
+def xml_parts(
+    file: FileBytes,
+    *,
+    wanted: Container[str],
+    record: str,
+    needed: Collection[str] = (),
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> Iterator[RawTable]:
+    """The wanted columns of an XML document in UTF-8, some rows at a time.
+
+    `record` names the element that is one row; empty: every child of the root is one.
+
+    Raises:
+        SourceUnreadableError: it is not well-formed, has a document type, or has no record.
+    """
+    name = file.path.name
+    what = f"element {record!r}" if record else "element below its root"
+    return tables_of(
+        _records(_fit_content(file, name=name), record=record, name=name),
+        name=name,
+        wanted=wanted,
+        needed=needed,
+        nothing=lambda first: f"has no {what}{first and ' that can be read'}{first}",
+        rows_at_once=rows_at_once,
+    )
+
+
+def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
+    try:
+        for element in _elements(content, record=record, name=name):
+            read = _read_row(element)
+            line = int(element.sourceline or 0)
+            if isinstance(read, str):
+                shown = " ".join("".join(element.itertext()).split())
+                yield Record(line, {}, problem=read, text=shown)
+            else:
+                yield Record(line, {key: RecordCell(text) for key, text in read.items()})
+    except (etree.XMLSyntaxError, ValueError) as error:
+        refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
+
+
+def _fit_content(file: FileBytes, *, name: str) -> bytes:
+    content = file.content
+    if len(content) > XML_BYTES_MAX:
+        refuse(name, f"has {len(content)} bytes; at most {XML_BYTES_MAX} of XML are read: split it")
+    nul = content.find(b"\0")
+    if nul >= 0 or content[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        refuse(name, "is not XML in UTF-8 (it has NUL bytes or the mark of UTF-16)")
+    declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
+    if declared and declared[1].decode().lower() not in _ACCEPTED_ENCODINGS:
+        refuse(name, f"is XML in {declared[1].decode()}; write it in UTF-8")
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        refuse(name, "has a document type, from which entities come; write it without")
+    return content
+
+
+def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
+    """Every record, forgotten behind the caller."""
+    depth = 0
+    events = etree.iterparse(
+        io.BytesIO(content),
+        events=("start", "end"),
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    inside = 0
+    for event, element in events:
+        if event == "start":
+            depth += 1
+            if depth > XML_DEPTH_MAX:
+                refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
+            if not inside and _is_record(element, record=record, depth=depth):
+                inside = depth
+            continue
+        if depth == inside:
+            yield element
+            inside = 0
+            element.clear()
+            _forget_earlier(element)
+        elif not inside and depth > 1:
+            _forget_earlier(element)
+        depth -= 1
+
+
+def _is_record(element: Any, *, record: str, depth: int) -> bool:
+    return _local(element.tag) == record if record else depth == 2  # noqa: PLR2004 - below the root
+
+
+def _forget_earlier(element: Any) -> None:
+    parent = element.getparent()
+    while parent is not None and element.getprevious() is not None:
+        del parent[0]
+
+
+def _read_row(element: Any) -> dict[str, str] | str:
+    """The leaves of a record by their path, or why they are no row."""
+    row: dict[str, str] = {}
+    for path, text in _leaves(element, prefix=""):
+        if text is None:
+            return f"has text between the elements of {path or 'the record'}"
+        if path in row:
+            return f"has {scrubbed(path)} twice"
+        if len(text) > CELL_CHARACTERS_MAX:
+            return f"has more than {CELL_CHARACTERS_MAX} characters in {scrubbed(path)}"
+        row[path] = text
+    return row or "has nothing in it"
+
+
+def _leaves(element: Any, *, prefix: str) -> Iterator[tuple[str, str | None]]:
+    """Path and text; no text where elements and text are mixed."""
+    inner = f"{prefix}/" if prefix else ""
+    for name, value in element.attrib.items():
+        yield f"{inner}@{_local(name)}", value
+    children = list(element)
+    if not children:
+        if prefix or (element.text or "").strip(_WHITE):
+            yield prefix or ".", element.text or ""
+        return
+    between = (element.text, *(child.tail for child in children))
+    if any(text and text.strip(_WHITE) for text in between):
+        yield prefix, None
+    for child in children:
+        yield from _leaves(child, prefix=f"{inner}{_local(child.tag)}")
+
+
+def _local(name: Any) -> str:
+    return str(name).rpartition("}")[2]

@@ -1,0 +1,1 @@
+"""Files as they arrive: taken from elsewhere, waited for until they are whole."""

@@ -1,0 +1,84 @@
+"""Which files of an inbox are order files, in an order that never changes."""
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from recon.config.file_layouts import FileLayout, layout_of
+from recon.files.formats.raw_reader import SUFFIXES
+from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.privacy.shown_text import shown_name
+
+FILES_MAX = 1_000
+"""Files of one inbox."""
+
+WAITS_FOR = "not complete yet: waits for"
+"""How the reason begins of a file that is left for later."""
+
+TEMPORARY_PREFIXES = (".", "~")
+TEMPORARY_SUFFIXES = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", ".bak")
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The files of an inbox folder, sorted by name."""
+
+    files: tuple[Path, ...]
+    skipped: tuple[tuple[str, str], ...]
+    """(name as it is shown, why) of everything else in the folder."""
+
+
+def inbox(folder: Path, *, layouts: tuple[FileLayout, ...] = ()) -> Inbox:
+    """The order files that wait in a folder; a layout may know further endings and partners.
+
+    Raises:
+        SourceMissingError: there is no such folder.
+        SourceUnreadableError: it cannot be listed, or holds more files than are read.
+    """
+    try:
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        msg = f"the inbox {folder} is not a folder that exists; create it or correct its path"
+        raise SourceMissingError(msg) from None
+    except OSError as error:
+        msg = f"the inbox {folder} cannot be listed: {error.strerror}"
+        raise SourceUnreadableError(msg) from error
+    names = frozenset(entry.name for entry in entries)
+    reasons = [(entry, _unfit(entry, names=names, layouts=layouts)) for entry in entries]
+    files = tuple(entry for entry, reason in reasons if not reason)
+    if len(files) > FILES_MAX:
+        msg = f"the inbox {folder} holds {len(files)} files; at most {FILES_MAX} are read"
+        raise SourceUnreadableError(msg)
+    return Inbox(files, tuple((shown_name(entry.name), why) for entry, why in reasons if why))
+
+
+def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
+    """Why a night would leave a file of this name and kind in its inbox; "" when it takes it."""
+    try:
+        names = frozenset(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        names = frozenset({path.name})
+    return _unfit(path, names=names, layouts=layouts)
+
+
+def _unfit(entry: Path, *, names: frozenset[str], layouts: tuple[FileLayout, ...]) -> str:
+    """Why an entry is not an order file; "" when it is one."""
+    layout = layout_of(entry.name, layouts=layouts)
+    name = entry.name.lower()
+    if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
+        return "hidden or temporary"
+    partners = tuple(
+        ending for each in layouts for ending in (each.control_file, each.done_file) if ending
+    )
+    if partners and entry.name.endswith(partners):
+        return "stands beside an order file"
+    if not name.endswith(SUFFIXES) and not layout.format:
+        return f"does not end in {', '.join(SUFFIXES)}"
+    try:
+        regular = stat.S_ISREG(entry.lstat().st_mode)
+    except OSError:
+        return "gone while the folder was listed"
+    if not regular:
+        return "not a regular file"
+    partner = f"{entry.name}{layout.done_file}"
+    return "" if partner in names else f"{WAITS_FOR} {shown_name(partner)}"

@@ -1,0 +1,220 @@
+"""Files of a folder elsewhere, brought into the inbox: whole and proven unchanged, or not at all.
+
+A file is fetched under a hidden name, compared with what the server says of it before and after,
+and renamed into the inbox last; its `.done` and control files come before it. Nothing elsewhere is
+moved, changed or deleted. A file whose size and time are those of the one in the inbox is known.
+What is new is fetched after it stood still for a while: a half of it that was fetched would stand
+still in the inbox, and look whole.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+from recon.config.file_layouts import FileLayout, layout_of
+from recon.files.formats.limits import FILE_BYTES_MAX
+from recon.files.inbox.arrived_files import WAITS_FOR
+from recon.files.inbox.settling import LOOKS_MAX
+from recon.privacy.shown_text import name_problem, scrubbed
+
+NAMES_MAX = 10_000
+"""Entries of one folder elsewhere."""
+
+NAME_CHARACTERS_MAX = 200
+FETCHED_MODE = 0o600
+PART_PREFIX = ".fetch-"
+GROWS = "is still being written; it is fetched when it stands still"
+CHANGED = "changed while it was fetched; it is fetched again next time"
+_ODD_CHARACTERS = frozenset('/\\:*?"<>|')
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One entry of a folder elsewhere, as its server tells it."""
+
+    name: str
+    size_bytes: int
+    changed_at: datetime
+    mark: str
+    """What changes when the content does."""
+    regular: bool = True
+
+
+class RemoteFolder(Protocol):
+    """A folder elsewhere."""
+
+    def entries(self) -> Sequence[RemoteFile]:
+        """What is in it."""
+
+    def again(self, name: str) -> RemoteFile | None:
+        """One entry as it is now; nothing when it is gone."""
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        """The content of a file, piece by piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one visit brought."""
+
+    names: tuple[str, ...]
+    """New in the inbox."""
+    left: tuple[tuple[str, str], ...]
+    """(name, why) of files that were wanted and not brought."""
+    unfinished: tuple[str, ...] = ()
+    """Those of them that somebody was writing."""
+    misnamed: Mapping[str, str] = field(default_factory=dict)
+    """Those of them whose name cannot be taken, and why: the night lacks what they hold."""
+
+
+def fetch(
+    folder: RemoteFolder,
+    *,
+    inbox: Path,
+    patterns: Sequence[str],
+    layouts: tuple[FileLayout, ...] = (),
+    mark: Callable[[str], None] = lambda _: None,
+    settle: Callable[[], None] | None = None,
+) -> Fetched:
+    """Bring what is new in a folder elsewhere into the inbox.
+
+    A file without a `done_file` must stay as it is while `settle` waits, by what its server says of
+    it: no clock is asked, ours and the server's may differ. None fetches at once.
+
+    Raises:
+        OSError: the inbox cannot be written, or the folder elsewhere cannot be reached.
+    """
+    there = {entry.name: entry for entry in sorted(folder.entries(), key=lambda e: e.name)}
+    wanted = _wanted(there, patterns=patterns, layouts=layouts)
+    alone = [name for name in wanted if not layout_of(name, layouts=layouts).done_file]
+    fresh = [
+        name
+        for name in alone
+        if not _unfit(there[name]) and not _is_known(there[name], inbox=inbox)
+    ]
+    growing = _growing(folder, there, names=fresh, settle=settle) if settle else {}
+    names: list[str] = []
+    left: list[tuple[str, str]] = []
+    for name in wanted:
+        layout = layout_of(name, layouts=layouts)
+        beside = [name + ending for ending in (layout.control_file, layout.done_file) if ending]
+        why = _unfit(there[name]) or growing.get(name, "")
+        missing = [each for each in beside if each not in there]
+        if not why and missing:
+            why = f"{WAITS_FOR} {missing[0]}"
+        for each in () if why else [*beside, name]:
+            if not why and not _is_known(there[each], inbox=inbox):
+                why = _unfit(there[each]) or _bring(folder, there[each], inbox=inbox, mark=mark)
+                names += [] if why or each != name else [each]
+        if why:
+            left.append((scrubbed(name), why))
+    unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
+    misnamed = {scrubbed(name): why for name in wanted if (why := name_problem(name))}
+    return Fetched(tuple(names), tuple(left), unfinished, misnamed)
+
+
+def _wanted(
+    names: Iterable[str], *, patterns: Sequence[str], layouts: tuple[FileLayout, ...]
+) -> Sequence[str]:
+    """Names that fit a pattern, without the partners, which come with their files."""
+    partners = tuple(
+        ending for each in layouts for ending in (each.control_file, each.done_file) if ending
+    )
+    return [
+        name
+        for name in names
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        and not (partners and name.endswith(partners))
+    ]
+
+
+def _growing(
+    folder: RemoteFolder,
+    there: dict[str, RemoteFile],
+    *,
+    names: Sequence[str],
+    settle: Callable[[], None],
+) -> Mapping[str, str]:
+    """Files that did not stand still, and why each is left; `there` is renewed meanwhile."""
+    moving, gone = list(names), dict[str, str]()
+    for _ in range(LOOKS_MAX):
+        if not moving:
+            break
+        settle()
+        before, moving = moving, []
+        for name in before:
+            now = folder.again(name)
+            if now is None:
+                gone[name] = "is gone again"
+                continue
+            if now.mark != there[name].mark:
+                moving.append(name)
+            there[name] = now
+    return gone | dict.fromkeys(moving, GROWS)
+
+
+def _unfit(entry: RemoteFile) -> str:
+    """Why an entry is not taken; "" when it is."""
+    name = entry.name
+    if why := name_problem(name):
+        return why
+    odd = _ODD_CHARACTERS.intersection(name) or name.startswith(".")
+    if odd or not name or len(name) > NAME_CHARACTERS_MAX:
+        return "has a name that is not taken: hidden, too long, or with a path or odd characters"
+    if not entry.regular:
+        return "is not a regular file"
+    if entry.size_bytes > FILE_BYTES_MAX:
+        return f"has {entry.size_bytes} bytes; at most {FILE_BYTES_MAX} are read: split it"
+    return ""
+
+
+def _is_known(entry: RemoteFile, *, inbox: Path) -> bool:
+    try:
+        here = (inbox / entry.name).lstat()
+    except OSError:
+        return False
+    return (here.st_size, int(here.st_mtime)) == (entry.size_bytes, _seconds(entry))
+
+
+def _bring(
+    folder: RemoteFolder, entry: RemoteFile, *, inbox: Path, mark: Callable[[str], None]
+) -> str:
+    """Put one file into the inbox, or say why not."""
+    part = inbox / f"{PART_PREFIX}{entry.name}.part"
+    part.unlink(missing_ok=True)
+    try:
+        size = _write(folder, entry, part=part)
+        after = folder.again(entry.name)
+        if size != entry.size_bytes or after is None or after.mark != entry.mark:
+            return CHANGED
+        os.utime(part, (_seconds(entry), _seconds(entry)))
+        mark("fetched")
+        part.replace(inbox / entry.name)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return ""
+
+
+def _write(folder: RemoteFolder, entry: RemoteFile, *, part: Path) -> int:
+    """Bytes written; never more than one piece above what was announced."""
+    size = 0
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FETCHED_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        for piece in folder.parts(entry.name):
+            size += len(piece)
+            if size > entry.size_bytes:
+                break
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    return size
+
+
+def _seconds(entry: RemoteFile) -> int:
+    return int(entry.changed_at.timestamp())

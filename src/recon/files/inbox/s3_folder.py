@@ -1,0 +1,108 @@
+"""A folder of an S3-compatible storage; nothing in it is changed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import ClientError
+from botocore.exceptions import BotoCoreError
+from s3fs import S3FileSystem
+
+from recon.config.file_sources import RemoteSource
+from recon.config.keys import key_of_file
+from recon.files.inbox.fetching import NAMES_MAX, RemoteFile
+from recon.model.errors import ConfigurationError, SourceUnreadableError
+
+CONNECT_SECONDS = 20
+SILENCE_SECONDS = 60
+PIECE_BYTES = 8 * 1024 * 1024
+
+
+class S3Folder:
+    """A folder; see `recon.files.inbox.fetching.RemoteFolder`."""
+
+    def __init__(self, storage: Any, *, folder: str) -> None:
+        """Work in `folder` (`bucket/prefix`) of a storage."""
+        self._storage = storage
+        self._folder = folder.rstrip("/")
+
+    def entries(self) -> Sequence[RemoteFile]:
+        """The objects right below the folder."""
+        found = self._storage.ls(self._folder, detail=True, refresh=True)
+        if len(found) > NAMES_MAX:
+            msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
+            raise SourceUnreadableError(msg)
+        prefix = f"{self._folder}/"
+        return [
+            _file(str(entry["name"]).removeprefix(prefix), entry)
+            for entry in found
+            if entry.get("type") == "file" and entry["name"] != prefix
+        ]
+
+    def again(self, name: str) -> RemoteFile | None:
+        """One object as it is now."""
+        try:
+            return _file(name, self._storage.info(f"{self._folder}/{name}", refresh=True))
+        except FileNotFoundError:
+            return None
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        """The content of the object as it was when it was opened."""
+        path = f"{self._folder}/{name}"
+        with self._storage.open(path, "rb", block_size=PIECE_BYTES, cache_type="none") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+
+@contextmanager
+def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterator[S3Folder]:
+    """The folder of a source.
+
+    Raises:
+        ConfigurationError: a key is missing or its file can be read by others.
+        SourceUnreadableError: the storage cannot be reached, or refuses us.
+    """
+    parts = urlsplit(source.url)
+    secret = (
+        key_of_file(source.secret_key_file)
+        if source.secret_key_file is not None
+        else _variable(source.secret_key_env, environment=environment)
+    )
+    try:
+        storage = S3FileSystem(
+            key=_variable(source.access_key_env, environment=environment),
+            secret=secret,
+            endpoint_url=source.endpoint or None,
+            client_kwargs={"region_name": source.region} if source.region else {},
+            config_kwargs={"connect_timeout": CONNECT_SECONDS, "read_timeout": SILENCE_SECONDS},
+            use_listings_cache=False,
+            skip_instance_cache=True,
+        )
+        yield S3Folder(storage, folder=f"{parts.netloc}{parts.path}")
+    except FileNotFoundError as error:
+        # A storage has no folders, only objects whose names share one.
+        msg = f"{source.shown} cannot be read: there is no such bucket, or nothing at {error}"
+        raise SourceUnreadableError(msg) from error
+    except (BotoCoreError, ClientError, OSError) as error:
+        msg = f"{source.shown} cannot be read: {error or type(error).__name__}"
+        raise SourceUnreadableError(msg) from error
+
+
+def _variable(name: str, *, environment: Mapping[str, str]) -> str:
+    text = environment.get(name, "").strip()
+    if not text:
+        msg = f"the environment variable {name}, a key of the storage, is not set"
+        raise ConfigurationError(msg)
+    return text
+
+
+def _file(name: str, entry: Mapping[str, Any]) -> RemoteFile:
+    changed: datetime = entry["LastModified"]
+    return RemoteFile(
+        name=name,
+        size_bytes=int(entry["size"]),
+        changed_at=changed,
+        mark=f"{entry['size']}/{entry.get('ETag', '')}/{changed.timestamp()}",
+    )

@@ -1,0 +1,187 @@
+"""A folder on an SFTP server, believed only by its host key; nothing on it is changed."""
+
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import paramiko
+from paramiko.hostkeys import InvalidHostKey
+from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR
+
+from recon.config.file_sources import RemoteSource
+from recon.config.keys import key_of_file
+from recon.files.inbox.fetching import NAMES_MAX, RemoteFile
+from recon.model.errors import ConfigurationError, SourceUnreadableError
+
+CONNECT_SECONDS = 20
+SILENCE_SECONDS = 60
+"""How long a server may say nothing."""
+
+PIECE_BYTES = 1024 * 1024
+_PORT = 22
+_KEYS: tuple[type[paramiko.PKey], ...] = (
+    paramiko.Ed25519Key,
+    paramiko.ECDSAKey,
+    paramiko.RSAKey,
+)
+
+
+class SftpSession(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no types
+    """A session that lists names which are not UTF-8 too; paramiko's own listing ends at one."""
+
+    def listed(self, folder: str) -> Iterator[paramiko.SFTPAttributes]:
+        """Every entry; bytes that are not UTF-8 stand in its name as Python writes them."""
+        handle = self._request(CMD_OPENDIR, folder)[1].get_string()
+        try:
+            while True:
+                entries = self._request(CMD_READDIR, handle)[1]
+                for _ in range(entries.get_int()):
+                    name = entries.get_string().decode(errors="surrogateescape")
+                    entries.get_string()  # the line that `ls -l` would print
+                    entry = paramiko.SFTPAttributes._from_msg(entries, name, "")  # noqa: SLF001
+                    if name not in {".", ".."}:
+                        yield entry
+        except EOFError:
+            return
+        finally:
+            self._request(CMD_CLOSE, handle)
+
+
+class SftpFolder:
+    """An open folder; see `recon.files.inbox.fetching.RemoteFolder`."""
+
+    def __init__(self, client: "SftpSession", *, folder: str) -> None:
+        """Work in `folder` of an open session."""
+        self._client = client
+        self._folder = folder.rstrip("/") or "/"
+
+    def entries(self) -> Sequence[RemoteFile]:
+        """What is in the folder; links are named as such, never followed."""
+        found: list[RemoteFile] = []
+        for entry in self._client.listed(self._folder):
+            if len(found) == NAMES_MAX:
+                msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
+                raise SourceUnreadableError(msg)
+            found.append(_file(entry.filename, entry))
+        return found
+
+    def again(self, name: str) -> RemoteFile | None:
+        """One entry as it is now."""
+        try:
+            return _file(name, self._client.lstat(f"{self._folder}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    def parts(self, name: str) -> Iterator[bytes]:
+        """The content, a megabyte at a time."""
+        with self._client.open(f"{self._folder}/{name}", "rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+
+@contextmanager
+def sftp_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterator[SftpFolder]:
+    """The folder of a source, closed again at the end of the block.
+
+    Raises:
+        ConfigurationError: a key, a password or the file of known hosts is missing or unsafe.
+        SourceUnreadableError: the server cannot be reached, is another one, or refuses us.
+    """
+    parts = urlsplit(source.url)
+    secrets = _secrets(source, environment=environment)
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    try:
+        _load_known_hosts(client, source)
+        client.connect(
+            parts.hostname or "",
+            port=parts.port or _PORT,
+            username=unquote(parts.username or ""),
+            timeout=CONNECT_SECONDS,
+            banner_timeout=CONNECT_SECONDS,
+            auth_timeout=CONNECT_SECONDS,
+            channel_timeout=SILENCE_SECONDS,
+            allow_agent=False,
+            look_for_keys=False,
+            **secrets,
+        )
+        session = _session(client)
+        channel = session.get_channel()
+        if channel is not None:
+            channel.settimeout(SILENCE_SECONDS)
+        yield SftpFolder(session, folder=unquote(parts.path))
+    except (paramiko.SSHException, OSError, EOFError, UnicodeError) as error:
+        msg = f"{source.shown} cannot be read: {_told(error)}"
+        raise SourceUnreadableError(msg) from error
+    finally:
+        client.close()
+
+
+def _session(client: paramiko.SSHClient) -> SftpSession:
+    transport = client.get_transport()
+    session = None if transport is None else SftpSession.from_transport(transport)
+    if not isinstance(session, SftpSession):
+        msg = "no session could be opened"
+        raise paramiko.SSHException(msg)
+    return session
+
+
+def _load_known_hosts(client: paramiko.SSHClient, source: RemoteSource) -> None:
+    path = source.known_hosts_file
+    try:
+        client.load_host_keys(str(path))
+    except OSError as error:
+        msg = f"the file of known hosts {path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    except (InvalidHostKey, ValueError) as error:
+        msg = f"the file of known hosts {path} holds a line that is none of OpenSSH's: {error}"
+        raise ConfigurationError(msg) from error
+
+
+def _secrets(source: RemoteSource, *, environment: Mapping[str, str]) -> dict[str, Any]:
+    if source.key_file is not None:
+        return {"pkey": _private_key(source)}
+    if source.password_file is not None:
+        return {"password": key_of_file(source.password_file)}
+    password = environment.get(source.password_env, "")
+    if not password:
+        msg = f"the environment variable {source.password_env}, a password, is not set"
+        raise ConfigurationError(msg)
+    return {"password": password}
+
+
+def _private_key(source: RemoteSource) -> paramiko.PKey:
+    if source.key_file is None:
+        msg = "no key file"
+        raise ConfigurationError(msg)
+    text = key_of_file(source.key_file) + "\n"
+    for kind in _KEYS:
+        try:
+            return kind.from_private_key(StringIO(text))
+        except (paramiko.SSHException, ValueError, IndexError):
+            continue
+    msg = f"the key file {source.key_file} holds no Ed25519, ECDSA or RSA key without passphrase"
+    raise ConfigurationError(msg)
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, paramiko.BadHostKeyException):
+        return "its host key is another than the known one; somebody may stand in between"
+    if isinstance(error, paramiko.AuthenticationException):
+        return "it refuses our key or password"
+    return str(error) or type(error).__name__
+
+
+def _file(name: str, found: paramiko.SFTPAttributes) -> RemoteFile:
+    size, changed = found.st_size or 0, found.st_mtime or 0
+    return RemoteFile(
+        name=name,
+        size_bytes=size,
+        changed_at=datetime.fromtimestamp(changed, UTC),
+        mark=f"{size}/{changed}",
+        regular=stat.S_ISREG(found.st_mode or 0),
+    )

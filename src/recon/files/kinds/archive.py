@@ -1,0 +1,116 @@
+"""What was read, kept by its hash: the same content lies there once, for its owner only.
+
+A file with a card number in any column is not kept, and neither is one with payees' bank details,
+which rest nowhere in clear.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from recon.config.file_layouts import FileLayout
+from recon.files.formats.opening import FileBytes, Seen, read_pieces
+from recon.files.formats.raw_reader import raw_of
+from recon.files.formats.raw_table import refuse
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
+from recon.files.kinds.typed_parts import EveryColumn
+from recon.files.typing.card_columns import holds_card_numbers
+from recon.model.errors import OutputError
+from recon.privacy.own_files import make_folder
+from recon.privacy.shown_text import scrubbed
+
+KEPT_MODE = 0o600
+FOLDER_MODE = 0o700
+COPIED_BYTES = 4 * 1024 * 1024
+
+
+def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
+    """Keep a file that could be read; why it was not kept, or "".
+
+    Raises:
+        OutputError: the archive cannot be written.
+    """
+    place = kept_place(archive, sha256=file.sha256, name=file.path.name)
+    if place.is_file():
+        return ""
+    why = private_content(file, layout=layout)
+    if why:
+        return why
+    _write(place, [file.content], archive=archive)
+    return ""
+
+
+def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
+    """Whether content of this hash lies in the archive."""
+    return kept_place(archive, sha256=sha256, name=path.name).is_file()
+
+
+def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
+    """As `keep`, of a file that was read elsewhere; `private`: why it must not be kept.
+
+    Raises:
+        SourceUnreadableError: it changed after it was read.
+        OutputError: the archive cannot be written.
+    """
+    if is_kept(path, sha256=sha256, archive=archive):
+        return ""
+    if private:
+        return private
+    place = kept_place(archive, sha256=sha256, name=path.name)
+    _write(place, _same_pieces(path, sha256=sha256), archive=archive)
+    return ""
+
+
+def _same_pieces(path: Path, *, sha256: str) -> Iterator[bytes]:
+    seen = Seen()
+    yield from read_pieces(path, seen=seen, piece_bytes=COPIED_BYTES)
+    if seen.sha256 != sha256:
+        refuse(path.name, "changed after it was read; wait until it is complete and run again")
+
+
+def _write(place: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
+    """The pieces under a name that appears when all of them are on the disk."""
+    part = place.with_name(f".{place.name}.part")
+    try:
+        make_folder(place.parent, mode=FOLDER_MODE)
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
+        with os.fdopen(descriptor, "wb") as out:
+            out.writelines(pieces)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(place)
+    except OSError as error:
+        msg = f"the archive {archive} cannot be written: {error.strerror}; nothing was taken"
+        raise OutputError(msg) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
+    """Where content of this hash lies."""
+    return archive / sha256[:2] / f"{sha256}{Path(name).suffix.lower()}"
+
+
+def private_content(file: FileBytes, *, layout: FileLayout) -> str:
+    """Why a file must not be kept, or "".
+
+    Raises:
+        SourceUnreadableError: it cannot be read.
+    """
+    raw = raw_of(file, wanted=EveryColumn(), layout=layout)
+    payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
+    if payees:
+        return "it has columns of payees' bank details, which rest nowhere in clear"
+    found = [name for name, cells in raw.columns.items() if holds_card_numbers(cells)]
+    if found:
+        return (
+            f"it holds card numbers in column {scrubbed(found[0])}; remove it and ask for another"
+        )
+    if holds_card_numbers(pa.array([row.text for row in raw.bad_rows], pa.large_string())):
+        return "it holds card numbers in a row that cannot be read; remove it and ask for another"
+    return ""

@@ -1,0 +1,276 @@
+"""Instruction files of an inbox (`instructions-*`): for payments, subscriptions and payees.
+
+Every row names its own request id. Payout details leave this module sealed; a reject of a payout
+names the column and what is wrong with it, never its value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+
+from recon.config.file_layouts import INSTRUCTIONS_PREFIX, STANDARD, FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.opening import FileBytes, read_bytes
+from recon.files.formats.raw_reader import raw_of
+from recon.files.formats.raw_table import RawTable, refuse
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS, read_payout
+from recon.files.kinds.whole_file import refuse_unproven
+from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.table_schema import Cell, Column, Grammar, TableSchema
+from recon.files.typing.typed_table import type_table
+from recon.model.money import wire_amount
+from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
+from recon.settlement.sealing import Seal
+
+_SENSITIVE = ""
+"""What a reject of a payout row shows of a value."""
+
+INSTRUCTION_FILE = TableSchema(
+    SourceKind.INSTRUCTIONS,
+    (
+        Column("merchant_id", Grammar.ACCOUNT),
+        Column("account_id", Grammar.ACCOUNT),
+        Column("kind", frozenset(map(str, InstructionKind))),
+        Column("request_id", Grammar.TRANSACTION),
+        Column("order_no", Grammar.ORDER_KEY, required=False),
+        Column("transaction_id", Grammar.TRANSACTION, required=False),
+        Column("currency", Cell.CURRENCY, required=False),
+        Column("amount", Cell.AMOUNT, required=False),
+        Column("reason", Grammar.REASON, required=False),
+        Column("review_flag", Grammar.CODE, required=False),
+        Column("recurring_id", Grammar.TRANSACTION, required=False),
+        Column("contract_name", Grammar.NAME, required=False),
+    ),
+    needs_line_end=True,
+)
+
+_KIND = InstructionKind
+_OF_PAYMENT = frozenset({_KIND.CAPTURE, _KIND.REFUND, _KIND.CANCEL, _KIND.REVIEW})
+_WANTS: Mapping[InstructionKind, frozenset[str]] = {
+    **dict.fromkeys(_OF_PAYMENT, frozenset({"order_no", "transaction_id", "currency", "amount"})),
+    _KIND.CANCEL_SUBSCRIPTION: frozenset({"recurring_id", "contract_name", "currency"}),
+    _KIND.PAYOUT: frozenset({"currency", "amount"}),
+}
+_ALLOWS: Mapping[InstructionKind, frozenset[str]] = {
+    **dict.fromkeys(_OF_PAYMENT, frozenset({"reason"})),
+    _KIND.REVIEW: frozenset({"reason", "review_flag"}),
+    _KIND.CANCEL_SUBSCRIPTION: frozenset({"reason"}),
+    _KIND.PAYOUT: frozenset({"reason"}),
+}
+_JUDGED = (
+    *("order_no", "transaction_id", "currency", "amount", "review_flag"),
+    *("recurring_id", "contract_name"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFile:
+    """One instruction file, read."""
+
+    actions: tuple[Mapping[str, Any], ...]
+    """One mapping per accepted row, in the columns of an action."""
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    ignored_columns: tuple[str, ...] = ()
+    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """Row number in the file -> (column, reason) of rows that cannot be meant so."""
+
+
+def is_instruction_file(path: Path) -> bool:
+    """Whether a file of the inbox holds instructions rather than orders."""
+    return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
+
+
+def read_instruction_file(
+    path: Path,
+    *,
+    rules: Rules,
+    seal: Seal | None,
+    review_flags: frozenset[str],
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+) -> InstructionFile:
+    """The instructions of a file; a bad cell rejects its row.
+
+    Args:
+        path: The file.
+        rules: How codes are to be read.
+        seal: For payouts; without one a file with payouts is refused whole.
+        review_flags: The flags that a review may set.
+        layout: How the file is written; payout columns always have their own names.
+        zone: Of timestamps without an offset.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it is not what its name says, or columns are missing.
+    """
+    return instruction_file_of(
+        read_bytes(path),
+        rules=rules,
+        seal=seal,
+        review_flags=review_flags,
+        layout=layout,
+        zone=zone,
+    )
+
+
+def instruction_file_of(
+    file: FileBytes,
+    *,
+    rules: Rules,
+    seal: Seal | None,
+    review_flags: frozenset[str],
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+) -> InstructionFile:
+    """As `read_instruction_file`, from bytes that were read before."""
+    theirs = names_of(INSTRUCTION_FILE, layout=layout).values()
+    known = frozenset(theirs) | frozenset(PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=known, layout=layout)
+    table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)
+    actions: list[Mapping[str, Any]] = []
+    rejects = [_unspoken(reject) for reject in table.rejects]
+    refused: dict[int, tuple[str, str]] = {}
+    for place, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
+        details = _details(raw, row=place)
+        found = _judged(row, details=details, seal=seal, review_flags=review_flags)
+        if isinstance(found, tuple):
+            refused[place] = found
+            rejects.append(_reject(row, column=found[0], reason=found[1]))
+        else:
+            actions.append(found)
+    source = replace(
+        table.source_file,
+        rows_accepted=len(actions),
+        rows_rejected=len(rejects),
+    )
+    ignored = tuple(name for name in table.ignored_columns if name not in known)
+    rejects.sort(key=lambda reject: reject.line)
+    refuse_unproven(
+        file.path,
+        declared=raw.declared,
+        counted=table.counted,
+        rejects=tuple(rejects),
+        layout=layout,
+    )
+    return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused)
+
+
+def _judged(
+    row: Mapping[str, Any],
+    *,
+    details: Mapping[str, str],
+    seal: Seal | None,
+    review_flags: frozenset[str],
+) -> dict[str, Any] | tuple[str, str]:
+    """An action, or the (column, reason) for which the row is refused."""
+    kind = InstructionKind(row["kind"])
+    found = _cells_fit(row, kind=kind, review_flags=review_flags)
+    if found:
+        return found
+    if details and kind is not _KIND.PAYOUT:
+        return next(iter(details)), f"belongs to a payout, not to a {kind}"
+    action = _action(row, kind=kind)
+    if kind is not _KIND.PAYOUT:
+        return action
+    if seal is None:
+        # The whole file waits: rejected rows would not be read again when the key is there.
+        problem = "holds payouts, and RECON_SEAL_KEY is not set: no payee is stored in clear"
+        refuse(row["source"], problem)
+    wire = wire_amount(row["amount"], currency=row["currency"])
+    return _payout(action, details=details, amount=wire, seal=seal)
+
+
+def _payout(
+    action: dict[str, Any], *, details: Mapping[str, str], amount: Decimal, seal: Seal
+) -> dict[str, Any] | tuple[str, str]:
+    read = read_payout(
+        details, amount=amount, currency=action["currency"], reason=action["action_reason"]
+    )
+    if isinstance(read, tuple):
+        return read
+    return action | {
+        "sealed": seal.close(read.document),
+        "payee": read.payee_shown,
+        "payee_digest": seal.digest(read.payee_identity),
+        "content_digest": seal.digest(read.document),
+    }
+
+
+def _cells_fit(
+    row: Mapping[str, Any], *, kind: InstructionKind, review_flags: frozenset[str]
+) -> tuple[str, str] | None:
+    wants, allows = _WANTS[kind], _ALLOWS[kind]
+    for name in _JUDGED:
+        given = row[name] is not None and row[name] != ""
+        if name in wants and not given:
+            return name, f"is blank; a {kind} needs it"
+        if given and name not in wants and name not in allows:
+            return name, f"must be blank for a {kind}"
+    if row["amount"] == 0 and kind is not _KIND.REVIEW:
+        return "amount", "is zero; an instruction moves money or is left out"
+    flag = row["review_flag"]
+    if flag and flag not in review_flags:
+        return "review_flag", f"is none of {', '.join(sorted(review_flags))}"
+    return None
+
+
+def _action(row: Mapping[str, Any], *, kind: InstructionKind) -> dict[str, Any]:
+    amount = row["amount"] or 0
+    return {
+        "merchant_id": row["merchant_id"],
+        "account_id": row["account_id"],
+        "order_no": row["order_no"],
+        "transaction_id": row["transaction_id"],
+        "currency": row["currency"],
+        "amount": amount,
+        "action": kind.value,
+        "action_amount": amount,
+        "action_reason": row["reason"],
+        "request_id": row["request_id"],
+        "review_flag": row["review_flag"],
+        "recurring_id": row["recurring_id"],
+        "contract_name": row["contract_name"],
+        "line": int(row["line"]),
+        "sealed": "",
+        "payee": "",
+        "payee_digest": "",
+        "content_digest": "",
+    }
+
+
+def _details(raw: RawTable, *, row: int) -> dict[str, str]:
+    """The payout cells of a row that are not blank."""
+    cells = {name: raw.columns[name][row].as_py() for name in PAYOUT_COLUMNS if name in raw.columns}
+    return {name: text for name, text in cells.items() if text}
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): None if value is pd.NA else value for name, value in record.items()}
+        for record in frame.astype({"amount": "object"}).to_dict("records")
+    ]
+
+
+def _unspoken(reject: Reject) -> Reject:
+    """A reject without its value: a shifted row may hold a payee's account anywhere."""
+    return replace(reject, value=_SENSITIVE)
+
+
+def _reject(row: Mapping[str, Any], *, column: str, reason: str) -> Reject:
+    return Reject(
+        kind=SourceKind.INSTRUCTIONS,
+        source=row["source"],
+        line=int(row["line"]),
+        column=column,
+        reason=reason,
+        value=_SENSITIVE,
+        merchant_id=row["merchant_id"],
+        account_id=row["account_id"],
+        order_no=row["order_no"] or "",
+    )

@@ -1,0 +1,72 @@
+"""The refused rows of a file, as a night refuses them; order files are read a part at a time."""
+
+from pathlib import Path
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.opening import CHANGED, Seen, read_bytes
+from recon.files.formats.raw_reader import raw_of, raw_parts, read_part
+from recon.files.formats.raw_table import refuse
+from recon.files.kinds.instruction_file import INSTRUCTION_FILE, instruction_file_of
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
+from recon.files.typing.card_columns import CardTally
+from recon.files.typing.mapped_columns import names_of, needed_of
+from recon.files.typing.mending import MendableRow, mendable_rows
+from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.typed_table import reading_of
+from recon.privacy.shown_text import scrubbed
+from recon.settlement.sealing import Seal
+
+
+def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
+    """Every refused row of an order file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row, or changed meanwhile.
+    """
+    first, cards = Seen(), CardTally()
+    rows = _rows(path, rules=rules, layout=layout, cards=cards, seen=first)
+    if cards.agrees:
+        return rows
+    # What looks like cards in one part is how the whole column is numbered, or the other way.
+    again = Seen()
+    rows = _rows(path, rules=rules, layout=layout, cards=CardTally(cards.whole), seen=again)
+    if first.sha256 != again.sha256:
+        refuse(path.name, CHANGED)
+    return rows
+
+
+def _rows(
+    path: Path, *, rules: Rules, layout: FileLayout, cards: CardTally, seen: Seen
+) -> list[MendableRow]:
+    wanted = frozenset(names_of(ORDER_FILE, layout=layout).values())
+    needed = needed_of(ORDER_FILE, layout=layout)
+    found = []
+    for part in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
+        raw = read_part(part, layout=layout)
+        reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
+        refused = {row: (at, reading.reason(row)) for row, (at, _) in reading.problems.items()}
+        found += mendable_rows(reading, schema=ORDER_FILE, refused=refused)
+    return found
+
+
+def refused_instructions(
+    path: Path, *, rules: Rules, seal: Seal | None, review_flags: frozenset[str], layout: FileLayout
+) -> list[MendableRow]:
+    """Every refused row of an instruction file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row.
+    """
+    file, schema = read_bytes(path), INSTRUCTION_FILE
+    wanted = frozenset(names_of(schema, layout=layout).values()) | frozenset(PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=wanted, layout=layout)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
+    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+    judged = instruction_file_of(
+        file, rules=rules, seal=seal, review_flags=review_flags, layout=layout
+    )
+    refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
+    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)

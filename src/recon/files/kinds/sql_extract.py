@@ -1,0 +1,286 @@
+"""A SQL ledger as text columns: one read-only snapshot, counted and summed twice, hashed.
+
+Decimals are exact numbers. SQLite has none: there a column declared NUMERIC gives binary fractions,
+which are taken by their shortest decimal text (as of a spreadsheet), and whole numbers count as
+amounts only beside fractions, since alone they could be minor units. Elsewhere binary fractions are
+refused.
+
+What was read is kept as JSON lines, numbers as numbers: the reader of such files makes the same
+entries of it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from recon.files.formats.limits import ROWS_MAX
+from recon.files.formats.raw_table import RawTable, checked_header, refuse, trimmed
+from recon.model.errors import ConfigurationError, SourceUnreadableError
+from recon.privacy.shown_text import scrubbed
+
+CONNECT_SECONDS = 10
+STATEMENT_MILLISECONDS = 600_000
+THOUSANDTHS = 1_000
+"""Of a major unit: no currency has smaller parts."""
+
+_COLON = re.compile(r"(?<![:\\]):(?=[A-Za-z_])")
+_SQLITE = "sqlite"
+_POSTGRESQL = "postgresql"
+_SUMMABLE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,3}0*)?", re.ASCII)
+
+
+class Extract(NamedTuple):
+    """What a query gave."""
+
+    raw: RawTable
+    content: bytes
+    """The same as JSON lines; its hash is that of the table."""
+
+
+def extract(
+    address: str,
+    *,
+    query: str,
+    wanted: frozenset[str],
+    amount: str = "",
+    rows_max: int | None = None,
+) -> Extract:
+    """The wanted columns of a query, rows in an order that does not depend on the database.
+
+    `amount` names the column whose total the database is asked for once more. With `rows_max` the
+    first rows are enough, and nothing is counted or summed.
+
+    Raises:
+        ConfigurationError: the address is no database URL.
+        SourceUnreadableError: the ledger cannot be reached, or its answer is not to be trusted.
+    """
+    url = _url(address)
+    name = _name_of(url)
+    try:
+        with _snapshot(url) as connection:
+            if rows_max is not None:
+                header, rows = _first_rows(connection, query, name=name, rows_max=rows_max)
+                return _raw_table(
+                    _short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name()
+                )
+            header, rows = _fetch(connection, query, name=name)
+            count = _counted(connection, query)
+            total = (
+                _thousandths(row[header.index(amount)] for row in rows)
+                if amount in header
+                else None
+            )
+            summed = total if total is None else _summed(connection, query, column=amount)
+    except (SQLAlchemyError, OSError) as error:
+        refuse(name, f"cannot be read: {_first_line(error, url=url)}; nothing was taken from it")
+    if count != len(rows):
+        refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
+    if summed != total:
+        refuse(name, f"gave amounts of {total} thousandths and sums them up to {summed}")
+    return _raw_table(_short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name())
+
+
+def _url(address: str) -> URL:
+    try:
+        return make_url(address)
+    except (SQLAlchemyError, ValueError):  # a port that is no number is a ValueError
+        msg = "the ledger's address is not a database URL such as postgresql+psycopg://host/books"
+        raise ConfigurationError(msg) from None
+
+
+def _name_of(url: URL) -> str:
+    place = f"{url.host}/{url.database}" if url.host else str(url.database)
+    return f"ledger {url.get_backend_name()} {place}"
+
+
+def _short_name(url: URL) -> str:
+    """As reports show it: the database without the folder of this machine."""
+    return (
+        f"ledger {url.host}/{url.database}"
+        if url.host
+        else f"ledger {Path(str(url.database)).name}"
+    )
+
+
+@contextmanager
+def _snapshot(url: URL) -> Iterator[Connection]:
+    """A connection that sees one state and cannot write."""
+    dialect = url.get_backend_name()
+    if dialect == _SQLITE and not Path(url.database or "").is_file():
+        msg = f"{_name_of(url)} does not exist; nothing was read"
+        raise SourceUnreadableError(msg)
+    arguments: dict[str, Any] = {}
+    if dialect == _POSTGRESQL:
+        options = f"-c statement_timeout={STATEMENT_MILLISECONDS}"
+        arguments = {"connect_timeout": CONNECT_SECONDS, "options": options}
+    if dialect == _SQLITE:
+        arguments = {"timeout": CONNECT_SECONDS}
+    engine = create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+    try:
+        with engine.connect() as plain:
+            connection = plain
+            if dialect == _POSTGRESQL:
+                connection = plain.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            if dialect == _SQLITE:
+                connection.exec_driver_sql("PRAGMA query_only = ON")
+                connection.exec_driver_sql("BEGIN")
+            yield connection
+            connection.rollback()
+    finally:
+        engine.dispose()
+
+
+def _statement(query: str) -> Any:
+    """The query as it stands; a colon in it is never a parameter."""
+    return text(_COLON.sub(r"\\:", query))
+
+
+def _counted(connection: Connection, query: str) -> int:
+    """How many rows the database itself says that the query has."""
+    return int(_asked(connection, "count(*)", query))
+
+
+def _summed(connection: Connection, query: str, *, column: str) -> int:
+    """The total of its amounts by the database itself, in thousandths of a major unit."""
+    named = connection.dialect.identifier_preparer.quote_identifier(column)
+    exact = f"cast({named} as numeric(38, 3)) * {THOUSANDTHS}"
+    if connection.dialect.name == _SQLITE:  # its numerics are binary fractions: summed as integers
+        exact = f"cast(round({named} * {THOUSANDTHS}) as integer)"
+    return int(_asked(connection, f"coalesce(sum({exact}), 0)", query))
+
+
+def _asked(connection: Connection, what: str, query: str) -> Any:
+    # The query is the merchant's own configuration; line ends keep a comment at its end apart.
+    asking = f"select {what} from (\n{query.rstrip().removesuffix(';')}\n) as counted"  # noqa: S608 - the merchant's own query
+    return connection.execute(_statement(asking)).scalar_one()
+
+
+def _thousandths(cells: Iterable[Any]) -> int | None:
+    """The total of what was read; nothing where a cell is no amount, which is then a reject."""
+    total = 0
+    for cell in cells:
+        text = _text(cell)
+        if text and _SUMMABLE.fullmatch(text) is None:
+            return None
+        total += int(Decimal(text or 0) * THOUSANDTHS)
+    return total
+
+
+def _fetch(
+    connection: Connection, query: str, *, name: str
+) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
+    found = connection.execute(_statement(query))
+    header = checked_header(list(found.keys()), name=name)
+    rows = [tuple(row) for row in found.fetchmany(ROWS_MAX + 1)]
+    if len(rows) > ROWS_MAX:
+        refuse(name, f"gives more than {ROWS_MAX} rows; narrow the query")
+    return header, list(rows)
+
+
+def _first_rows(
+    connection: Connection, query: str, *, name: str, rows_max: int
+) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
+    found = connection.execution_options(stream_results=True).execute(_statement(query))
+    header = checked_header(list(found.keys()), name=name)
+    rows = [tuple(row) for row in found.fetchmany(rows_max)]
+    found.close()
+    return header, list(rows)
+
+
+def _raw_table(
+    name: str,
+    header: tuple[str, ...],
+    rows: list[Sequence[Any]],
+    *,
+    wanted: frozenset[str],
+    dialect: str,
+) -> Extract:
+    places = [place for place, column in enumerate(header) if column in wanted]
+    kinds = {place: {type(row[place]) for row in rows} for place in places}
+    for place in places:
+        _refuse_inexact(kinds[place], column=header[place], name=name, dialect=dialect)
+    told = [[_text(row[place]) for place in places] for row in rows]
+    order = sorted(range(len(rows)), key=told.__getitem__)
+    columns: dict[str, pa.Array] = {}
+    numbers: dict[str, pa.Array] = {}
+    for at, place in enumerate(places):
+        cells = [told[row][at] for row in order]
+        columns[header[place]] = trimmed(pa.array(cells, pa.large_string()))
+        exact = _number_types(kinds[place])
+        marks = [type(rows[row][place]) in exact for row in order]
+        numbers[header[place]] = pa.array(marks, pa.bool_())
+    content = _json_lines(columns, numbers)
+    raw = RawTable(
+        name=name,
+        sha256=hashlib.sha256(content).hexdigest(),
+        size_bytes=len(content),
+        header=header,
+        columns=columns,
+        lines=np.arange(2, len(rows) + 2, dtype=np.int64),
+        numbers=numbers,
+    )
+    return Extract(raw, content)
+
+
+def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]) -> bytes:
+    """One object for each row, exact numbers as they are written."""
+    told = []
+    for name, cells in columns.items():
+        marks = numbers[name].to_pylist()
+        texts = [
+            text if mark else json.dumps(text, ensure_ascii=False)
+            for text, mark in zip(cells.to_pylist(), marks, strict=True)
+        ]
+        key = json.dumps(name, ensure_ascii=False)
+        told.append([f"{key}: {text}" for text in texts])
+    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*told, strict=True)).encode()
+
+
+def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -> None:
+    words = {kind.__name__ for kind in kinds}
+    if "float" in words and dialect != _SQLITE:
+        refuse(name, f"gives binary fractions in column {column!r}; cast it to numeric or text")
+    odd = sorted(words - {"str", "int", "float", "Decimal", "datetime", "date", "NoneType", "UUID"})
+    if odd:
+        refuse(name, f"gives {odd[0]} in column {column!r}; cast it to text, numeric or timestamp")
+
+
+def _number_types(kinds: set[type]) -> set[type]:
+    """Types whose cells are exact numbers in major units."""
+    fractions = {kind for kind in kinds if kind.__name__ == "float"}
+    return {Decimal, *fractions} | ({int} if fractions else set())
+
+
+def _text(cell: Any) -> str:
+    match cell:
+        case None:
+            return ""
+        case str():
+            return cell
+        case datetime() | date():
+            return cell.isoformat()
+    number = cell if isinstance(cell, Decimal) else str(cell)
+    if type(cell).__name__ in {"float", "Decimal"}:
+        return format(Decimal(number), "f")
+    return str(number)
+
+
+def _first_line(error: Exception, *, url: URL) -> str:
+    told = str(getattr(error, "orig", None) or error).strip().splitlines()
+    line = told[0] if told else type(error).__name__
+    return scrubbed(line.replace(url.password, "***") if url.password else line)

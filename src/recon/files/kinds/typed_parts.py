@@ -1,0 +1,127 @@
+"""The parts of an order file as typed rows, by this process or by workers, in their order.
+
+What a worker is handed is the text of whole records, where it stood, and how to read it; what comes
+back is what this process would have made of it. The first part, which has the header, and the last
+one, with what the file declares of itself, are always read here: a small file has no other.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+
+import pyarrow as pa
+
+from recon.config.cluster import Workers
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.csv_text import CsvRecords
+from recon.files.formats.raw_reader import read_part
+from recon.files.formats.raw_table import Declared, RawTable
+from recon.files.typing.card_columns import CardTally, card_runs
+from recon.files.typing.control_figures import Counted
+from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.table_schema import ORDER_FILE
+from recon.files.typing.typed_table import type_table
+from recon.model.words import Reject
+
+BAD_ROWS = "a row that cannot be read"
+
+
+class EveryColumn(Container[str]):
+    """Asks a reader for all columns, also those that recon does not know."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class HowToRead:
+    """What decides how the bytes of one file become rows."""
+
+    rules: Rules
+    layout: FileLayout
+    keep: bool
+    """It may be archived, so every column is looked through for cards."""
+    decided: Mapping[str, bool]
+    """Column -> whether it holds cards, by an earlier reading of the same file."""
+
+    @property
+    def wanted(self) -> Container[str]:
+        """The columns that a reader must bring."""
+        if self.keep:
+            return EveryColumn()
+        return frozenset(names_of(ORDER_FILE, layout=self.layout).values())
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPart:
+    """Some rows of an order file, and what adds up over its parts."""
+
+    rows: pa.Table
+    rejects: tuple[Reject, ...]
+    accepted: int
+    counted: Counted
+    cards: CardTally
+    runs: Mapping[str, tuple[int, int]]
+    """Column -> runs of digits that are cards, and that only look so."""
+    header: tuple[str, ...]
+    declared: Declared | None
+
+
+def typed_parts(
+    parts: Iterable[RawTable | CsvRecords], *, how: HowToRead, workers: Workers
+) -> Iterator[TypedPart]:
+    """Every part of a file, typed; those between the first and the last perhaps elsewhere.
+
+    Raises:
+        SourceUnreadableError: as the parts do, or a required column is missing.
+        ClusterError: the workers are gone.
+    """
+    read = partial(typed_part, how=how)
+    if not workers.elsewhere:
+        yield from map(read, parts)
+        return
+    waiting = iter(parts)
+    yield from map(read, islice(waiting, 1))
+    two = list(islice(waiting, 2))
+    last = two[-1:]
+    if len(two) > 1:
+        yield from workers.each(read, _all_but_last(chain(two, waiting), last=last))
+    yield from map(read, last)
+
+
+def _all_but_last(
+    parts: Iterator[RawTable | CsvRecords], *, last: list[RawTable | CsvRecords]
+) -> Iterator[RawTable | CsvRecords]:
+    """The parts but one, which is in `last` when all others were asked for."""
+    last[:] = islice(parts, 1)
+    for part in parts:
+        yield last[0]
+        last[0] = part
+
+
+def typed_part(part: RawTable | CsvRecords, *, how: HowToRead) -> TypedPart:
+    """What becomes of one part, wherever that is done.
+
+    Raises:
+        SourceUnreadableError: a required column is missing.
+    """
+    raw, cards = read_part(part, layout=how.layout), CardTally(how.decided)
+    table = type_table(raw, schema=ORDER_FILE, rules=how.rules, layout=how.layout, cards=cards)
+    return TypedPart(
+        rows=pa.Table.from_pandas(table.frame, preserve_index=False).combine_chunks(),
+        rejects=table.rejects,
+        accepted=table.source_file.rows_accepted,
+        counted=table.counted,
+        cards=cards,
+        runs=_card_runs(raw) if how.keep else {},
+        header=raw.header,
+        declared=raw.declared,
+    )
+
+
+def _card_runs(raw: RawTable) -> dict[str, tuple[int, int]]:
+    """What looks like a card number, in any column and in rows that cannot be read."""
+    bad = pa.array([row.text for row in raw.bad_rows], pa.large_string())
+    return {name: card_runs(cells) for name, cells in {**raw.columns, BAD_ROWS: bad}.items()}

@@ -1,0 +1,31 @@
+"""The door of foreign files: each is read in a process of its own, within bounds, or refused.
+
+A file that breaks its bounds or its reader takes nothing with it but that process. What it held
+comes back as Arrow and JSON through files without a name; nothing is ever unpickled here.
+"""
+
+from recon.files.reader.bounds import Bounds, bounds_of
+from recon.files.reader.door import FileReader, file_reader
+from recon.files.reader.files import (
+    instruction_file,
+    ledger_file,
+    mendable_instructions,
+    mendable_rows,
+    order_file,
+    plain_table,
+    settlement_file,
+)
+
+__all__ = [
+    "Bounds",
+    "FileReader",
+    "bounds_of",
+    "file_reader",
+    "instruction_file",
+    "ledger_file",
+    "mendable_instructions",
+    "mendable_rows",
+    "order_file",
+    "plain_table",
+    "settlement_file",
+]

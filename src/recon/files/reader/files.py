@@ -1,0 +1,150 @@
+"""Files as the steps ask for them: the same values that their readers give, through the door."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from recon.config.cluster import IN_PROCESS, Workers
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.config.settings import LedgerSource
+from recon.files.formats.raw_reader import kind_of
+from recon.files.kinds.spooled_file import SpooledFile, spooled_file
+from recon.files.reader import parcel, readings
+from recon.files.reader.bounds import MIB, size_of
+from recon.files.reader.door import file_reader
+from recon.files.reader.readings import HowInstructed, InstructionFacts, OrderFacts, TableFacts
+from recon.files.typing.mending import MendableRow
+from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
+from recon.model.errors import SourceMissingError
+from recon.model.words import SourceKind
+from recon.settlement.sealing import Seal
+
+CLUSTER_BYTES_MIN = 64 * MIB
+"""Of CSV files that a cluster reads in parts; all others go through the door."""
+
+
+class TableRead(NamedTuple):
+    """A file whose rows are one frame."""
+
+    frame: pd.DataFrame
+    facts: TableFacts
+
+
+@contextmanager
+def order_file(
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool, workers: Workers = IN_PROCESS
+) -> Iterator[SpooledFile]:
+    """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
+
+    A large CSV file of a night that has a cluster is cut here and read by its workers.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+        OutputError: there is no room for its rows.
+        ClusterError: the workers are gone.
+    """
+    large = size_of(path) > CLUSTER_BYTES_MIN and kind_of(path, layout=layout) == "csv"
+    if workers.elsewhere and large:
+        with spooled_file(path, rules=rules, layout=layout, keep=keep, workers=workers) as found:
+            yield found
+        return
+    task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, readings.orders, **task) as read:
+        facts: OrderFacts = read.facts
+        yield SpooledFile(
+            facts.rejects, facts.source_file, facts.private, facts.header, _spool=read.rows
+        )
+
+
+def instruction_file(
+    path: Path,
+    *,
+    rules: Rules,
+    seal: Seal | None,
+    review_flags: frozenset[str],
+    layout: FileLayout,
+    keep: bool = False,
+) -> InstructionFacts:
+    """An instruction file, payees sealed, and why it must not be archived where it is to be.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    how = HowInstructed(rules, seal, review_flags, layout)
+    with file_reader().read(path, readings.instructions, path=path, how=how, keep=keep) as read:
+        facts: InstructionFacts = read.facts
+        return facts
+
+
+def settlement_file(
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool = False
+) -> TableRead:
+    """A settlement file, SETTLEMENT_COLUMNS.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, readings.settlement, **task) as read:
+        return TableRead(parcel.read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
+
+
+def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> TableRead:
+    """A ledger that is a file, LEDGER_COLUMNS.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+        ConfigurationError: the mapping names what no ledger has.
+    """
+    if source.path is None:
+        msg = "the ledger is no file"
+        raise SourceMissingError(msg)
+    task = {"source": source, "rules": rules, "keep": keep}
+    with file_reader().read(source.path, readings.ledger, **task) as read:
+        return TableRead(parcel.read_frame(read.rows)[list(LEDGER_COLUMNS)], read.facts)
+
+
+def plain_table(path: Path, *, kind: SourceKind, rules: Rules) -> TableRead:
+    """A file of any kind, in the columns of the contract.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    task = {"path": path, "kind": kind, "rules": rules}
+    with file_reader().read(path, readings.table, **task) as read:
+        return TableRead(parcel.read_frame(read.rows), read.facts)
+
+
+def mendable_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
+    """The refused rows of an order file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    task = {"path": path, "rules": rules, "layout": layout}
+    with file_reader().read(path, readings.mendable_orders, **task) as read:
+        return list(read.facts)
+
+
+def mendable_instructions(
+    path: Path, *, rules: Rules, seal: Seal | None, review_flags: frozenset[str], layout: FileLayout
+) -> list[MendableRow]:
+    """The refused rows of an instruction file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    how = HowInstructed(rules, seal, review_flags, layout)
+    with file_reader().read(path, readings.mendable_instructions, path=path, how=how) as read:
+        return list(read.facts)

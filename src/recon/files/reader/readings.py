@@ -1,0 +1,133 @@
+"""What a fork does with its one file: rows into the file it was handed, all else as facts.
+
+Each is a function of the readers that this process would call by itself; nothing is judged here.
+"""
+
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.rules import Rules
+from recon.config.settings import LedgerSource
+from recon.files.formats.opening import FileBytes, read_bytes
+from recon.files.kinds.archive import private_content
+from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
+from recon.files.kinds.ledger_file import read_ledger
+from recon.files.kinds.mendable_file import refused_instructions, refused_rows
+from recon.files.kinds.settlement_file import settlement_file_of
+from recon.files.kinds.spooled_file import spool_file
+from recon.files.reader import parcel
+from recon.files.typing.mending import MendableRow
+from recon.files.typing.typed_table import read_table
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.settlement.sealing import Seal
+
+
+class OrderFacts(NamedTuple):
+    """Of an order file, whose rows lie aside in parts."""
+
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    private: str
+    header: tuple[str, ...]
+
+
+class TableFacts(NamedTuple):
+    """Of a file whose rows are one frame."""
+
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    ignored_columns: tuple[str, ...] = ()
+    private: str = ""
+    """Why it must not be archived; "" too where it is not to be."""
+
+
+class HowInstructed(NamedTuple):
+    """How an instruction file is read."""
+
+    rules: Rules
+    seal: Seal | None
+    review_flags: frozenset[str]
+    layout: FileLayout
+
+
+class InstructionFacts(NamedTuple):
+    """Of an instruction file, which is small: its rows are among the facts, payees sealed."""
+
+    file: InstructionFile
+    private: str
+
+
+def orders(
+    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, keep: bool
+) -> OrderFacts:
+    """An order file."""
+    read = spool_file(path, rules=rules, layout=layout, keep=keep, spool=rows)
+    return OrderFacts(read.rejects, read.source_file, read.private, read.header)
+
+
+def instructions(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    how: HowInstructed,
+    keep: bool,
+) -> InstructionFacts:
+    """An instruction file."""
+    file = read_bytes(path)
+    read = instruction_file_of(file, **how._asdict())
+    return InstructionFacts(read, _private(file, layout=how.layout, keep=keep))
+
+
+def settlement(
+    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, keep: bool
+) -> TableFacts:
+    """A settlement file."""
+    file = read_bytes(path)
+    read = settlement_file_of(file, rules=rules, layout=layout)
+    parcel.write_frame(read.lines, into=rows)
+    private = _private(file, layout=layout, keep=keep)
+    return TableFacts(read.rejects, read.source_file, read.ignored_columns, private)
+
+
+def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -> TableFacts:
+    """A ledger that is a file."""
+    read = read_ledger(source, environment={}, rules=rules)
+    parcel.write_frame(read.entries, into=rows)
+    private = ""
+    if keep and source.path is not None:
+        layout = source.layout or STANDARD
+        private = _private(read_bytes(source.path), layout=layout, keep=True)
+    return TableFacts(read.rejects, read.source_file, private=private)
+
+
+def table(rows: IO[bytes], *, path: Path, kind: SourceKind, rules: Rules) -> TableFacts:
+    """A file of any kind, in the columns of the contract."""
+    read = read_table(path, kind=kind, rules=rules)
+    parcel.write_frame(read.frame, into=rows)
+    return TableFacts(read.rejects, read.source_file, read.ignored_columns)
+
+
+def mendable_orders(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    rules: Rules,
+    layout: FileLayout,
+) -> list[MendableRow]:
+    """The refused rows of an order file."""
+    return refused_rows(path, rules=rules, layout=layout)
+
+
+def mendable_instructions(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    how: HowInstructed,
+) -> list[MendableRow]:
+    """The refused rows of an instruction file."""
+    return refused_instructions(path, **how._asdict())
+
+
+def _private(file: FileBytes, *, layout: FileLayout, keep: bool) -> str:
+    return private_content(file, layout=layout) if keep else ""

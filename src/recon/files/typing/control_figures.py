@@ -1,0 +1,130 @@
+"""What a file, or the file beside it, declares of itself: rows, sums of amounts, its hash.
+
+A file that declares other figures than were read is refused whole: rows are missing, or were
+changed on the way, and nobody could say which.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recon.config.file_layouts import FileLayout
+from recon.files.formats.opening import read_bytes
+from recon.files.formats.raw_table import Declared, refuse
+from recon.files.typing.mapped_columns import plain_amount
+from recon.model.errors import AmountError, SourceMissingError
+from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
+from recon.privacy.shown_text import scrubbed
+
+CONTROL_BYTES_MAX = 64 * 1024
+"""One file of control figures."""
+
+ANY_CURRENCY = ""
+"""A sum that names no currency: that of a file with only one."""
+
+_LINE = re.compile(r"(rows|sha256|amount|amount\.[A-Z]{3})\s*=\s*(\S.*)")
+_WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was read of a file."""
+
+    rows: int
+    sums: Mapping[str, int]
+    """Currency -> sum of the amounts that could be read, minor units."""
+    unread: int
+    """Rows whose amount could not be read; with one of them no sum can be compared."""
+    sha256: str
+
+
+def read_control_file(path: Path, *, ending: str) -> Declared:
+    """The figures beside a file: lines `rows = 12`, `amount.EUR = 10.00`, `sha256 = …`.
+
+    Raises:
+        SourceUnreadableError: there is no such file, or a line of it says nothing we know.
+    """
+    beside = path.with_name(path.name + ending)
+    try:
+        content = read_bytes(beside, bytes_max=CONTROL_BYTES_MAX).content
+    except SourceMissingError:
+        refuse(path.name, f"has no {beside.name} beside it, which tells its control figures")
+    figures: dict[str, str] = {}
+    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line.strip())
+        if found is None or found[1] in figures:
+            refuse(beside.name, f"has a line {number} that is no control figure, or one twice")
+        figures[found[1]] = found[2]
+    if not figures:
+        refuse(beside.name, "has no control figure")
+    amounts = {
+        name.removeprefix("amount").removeprefix("."): text
+        for name, text in figures.items()
+        if name.startswith("amount")
+    }
+    return Declared(figures.get("rows", ""), amounts, figures.get("sha256", "").lower())
+
+
+def refuse_other_figures(
+    declared: Declared, *, counted: Counted, layout: FileLayout, name: str
+) -> None:
+    """Refuse a file that is not what was declared.
+
+    Raises:
+        SourceUnreadableError: naming the figure, what was declared and what was read.
+    """
+    if declared.sha256 and declared.sha256 != counted.sha256:
+        refuse(name, "has another SHA-256 than its control figures say: it is not that file")
+    if declared.rows:
+        if _WHOLE.fullmatch(declared.rows) is None:
+            refuse(name, f"declares {scrubbed(declared.rows)!r} rows, which is no number")
+        if int(declared.rows) != counted.rows:
+            refuse(name, f"declares {int(declared.rows)} rows and has {counted.rows}")
+    for currency, text in declared.amounts.items():
+        _refuse_other_sum(text, currency=currency, counted=counted, layout=layout, name=name)
+
+
+def _refuse_other_sum(
+    text: str, *, currency: str, counted: Counted, layout: FileLayout, name: str
+) -> None:
+    if currency == ANY_CURRENCY:
+        if len(counted.sums) > 1:
+            refuse(name, "declares one sum for several currencies, which no one can compare")
+        currency = next(iter(counted.sums), "")
+    if not currency and (counted.unread or not text.strip("0.,")):
+        return
+    try:
+        units = declared_units(text, currency=currency, layout=layout)
+    except AmountError as error:
+        refuse(name, f"declares a sum that cannot be read: {error}")
+    if counted.unread:
+        return  # the rejected rows say that the sum is not whole
+    found = counted.sums.get(currency, 0)
+    if units != found:
+        shown = format_minor_units(found, currency=currency)
+        refuse(name, f"declares {scrubbed(text)} {currency} and its rows have {shown}")
+
+
+def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
+    """A declared sum in minor units, written as the amounts of the file are.
+
+    Raises:
+        AmountError: it is not an amount of its currency.
+    """
+    plain = plain_amount(text, layout=layout)
+    if plain is None:
+        signs = f"the decimal sign {layout.decimal_sign!r}"
+        if layout.thousands_sign:
+            signs += f" and {layout.thousands_sign!r} between thousands"
+        msg = f"{scrubbed(text)!r} is no amount with {signs}"
+        raise AmountError(msg)
+    if layout.units == "minor":
+        exponent(currency)
+        if re.fullmatch(r"-?[0-9]{1,18}", plain, re.ASCII) is None:
+            msg = f"{scrubbed(text)!r} is not a whole number"
+            raise AmountError(msg)
+        return int(plain)
+    return parse_signed_minor_units(plain, currency=currency)

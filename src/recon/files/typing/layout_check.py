@@ -1,0 +1,65 @@
+"""Whether a layout makes sense for the tables it is of, before any file is read.
+
+A misspelt column would be a setting that silently does not hold; a word or constant that no cell
+may have would refuse every row that has it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from recon.config.file_layouts import FileLayout
+from recon.files.typing.table_schema import Cell, Column, Grammar, TableSchema
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import exponent
+
+
+def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], place: str) -> None:
+    """Refuse a layout with a column, word or constant that none of these tables has.
+
+    Raises:
+        ConfigurationError: with `place` in front, the key, and what there is instead.
+    """
+    names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
+    for key in ("columns", "constants", "words"):
+        unknown = sorted(set(getattr(layout, key)) - set(names))
+        if unknown:
+            msg = f"{place}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
+            raise ConfigurationError(msg)
+    for key, name, text in _given(layout):
+        columns = [c for schema in schemas for c in schema.columns if c.name == name]
+        problems = [_problem(column, text) for column in columns]
+        if all(problems):
+            msg = f"{place}{key}: {text!r} {problems[0]}"
+            raise ConfigurationError(msg)
+
+
+def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
+    """Key, column and text of all that a layout puts into cells."""
+    for name, text in layout.constants.items():
+        yield f"constants.{name}", name, text
+    for name, words in layout.words.items():
+        for their, text in words.items():
+            yield f'words.{name}."{their}"', name, text
+
+
+def _problem(column: Column, text: str) -> str:
+    """Why no cell of the column may have this text; "" when it may."""
+    if not text:
+        return "" if column.may_be_blank else "is blank, which no row may be there"
+    match column.cell:
+        case frozenset() as words:
+            return "" if text in words else f"is none of {', '.join(sorted(words))}"
+        case Grammar() as grammar:
+            pattern, sentence = grammar.value
+            return "" if re.fullmatch(pattern, text, re.ASCII) else f"is not {sentence}"
+        case Cell.CURRENCY:
+            return _currency_problem(text)
+    return ""
+
+
+def _currency_problem(text: str) -> str:
+    try:
+        exponent(text)
+    except AmountError:
+        return "is no currency of ISO 4217"
+    return ""

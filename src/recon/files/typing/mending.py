@@ -1,0 +1,140 @@
+"""Rejected rows as a CSV file that a person mends and drops back in.
+
+It has the columns of the contract whatever the file looked like: cells that were read are written
+in the standard form, the others as they stood, card numbers cut. What was wrong stands in columns
+behind them, which are not read again. Nothing may be accepted that nobody mended: what the layout
+of the file did not explain comes as a blank cell, and a row whose cells could not be told apart or
+that may have been cut as a blank row, each with its text behind.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from recon.files.formats.limits import CELL_CHARACTERS_MAX
+from recon.files.formats.mended_cells import TOLD_COLUMNS, defused
+from recon.files.typing.amounts import AmountColumn
+from recon.files.typing.card_columns import likely_cards
+from recon.files.typing.instants import NOT_GIVEN, InstantColumn
+from recon.files.typing.table_schema import Cell, Column, TableSchema
+from recon.files.typing.typed_table import WHOLE_ROW, Reading
+from recon.model.money import format_minor_units
+from recon.privacy.shown_text import scrubbed
+
+CUT_MARK = "…"
+"""Behind a card number that was cut: no cell may hold it, so that the row is refused again."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MendableRow(NamedTuple):
+    """One refused row."""
+
+    line: int
+    cells: Mapping[str, str]
+    """Column -> the cell in the standard form; nothing of a row whose cells mean nothing."""
+    column: str
+    reason: str
+    text: str
+
+
+def mendable_rows(
+    reading: Reading,
+    *,
+    schema: TableSchema,
+    refused: Mapping[int, tuple[str, str]],
+    also: Sequence[str] = (),
+) -> list[MendableRow]:
+    """The refused rows of a table, or of a part of one, in the order of its lines.
+
+    Args:
+        reading: The table.
+        schema: Its columns.
+        refused: Row number -> (column, scrubbed reason) of every well-formed row that was refused.
+        also: Further columns of the file that its rows may fill.
+    """
+    rows = list(refused)
+    filled = {column.name: _cells(reading, column, rows=rows) for column in schema.columns}
+    for name in also:
+        if name in reading.raw.columns:
+            filled[name] = _as_written(reading, reading.raw.columns[name], name=name, rows=rows)
+    found = [
+        MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
+        for row in reading.raw.bad_rows
+    ]
+    for row, (place, why) in refused.items():
+        cells = {name: texts[row] for name, texts in filled.items()}
+        text = _unexplained(reading, row=row)
+        if place == WHOLE_ROW:
+            text, cells = _bounded(" | ".join(filter(None, cells.values()))), {}
+        found.append(MendableRow(int(reading.raw.lines[row]), cells, place, why, text))
+    return sorted(found, key=lambda row: row.line)
+
+
+def mendable_text(
+    rows: Sequence[MendableRow], *, schema: TableSchema, also: Sequence[str] = ()
+) -> str:
+    """The file, or "" when no row was refused; columns that no row fills are left out."""
+    if not rows:
+        return ""
+    used = {name for row in rows for name, text in row.cells.items() if text}
+    names = [column.name for column in schema.columns if column.required or column.name in used]
+    names += [name for name in also if any(name in row.cells for row in rows)]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*names, *TOLD_COLUMNS])
+    for row in rows:
+        cells = [row.cells.get(name, "") for name in names]
+        told = [str(row.line), row.column, row.reason, row.text]
+        writer.writerow(map(defused, [*cells, *told]))
+    return out.getvalue()
+
+
+def _cells(reading: Reading, column: Column, *, rows: Sequence[int]) -> dict[int, str]:
+    """Row number -> the cell in the standard form."""
+    standard = _as_written(reading, reading.columns[column.name], name=column.name, rows=rows)
+    value = reading.typed[column.name]
+    currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
+    cells = {}
+    for row in rows:
+        cells[row] = standard[row]
+        if isinstance(value, AmountColumn) and currencies is not None and value.given[row]:
+            units = int(value.minor_units[row])
+            cells[row] = format_minor_units(units, currency=currencies[row].as_py())
+        if isinstance(value, InstantColumn) and value.microseconds[row] != NOT_GIVEN:
+            moment = _EPOCH + timedelta(microseconds=int(value.microseconds[row]))
+            cells[row] = moment.isoformat().replace("+00:00", "Z")
+    return cells
+
+
+def _as_written(
+    reading: Reading, cells: pa.Array, *, name: str, rows: Sequence[int]
+) -> dict[int, str]:
+    """The text of some rows, card numbers cut; the column's, when all of the file was judged."""
+    texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
+    hits, misses = likely_cards(cells)
+    for row in hits if reading.cards.decided.get(name, len(hits) > misses) else ():
+        if row in texts:
+            texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
+    return texts
+
+
+def _unexplained(reading: Reading, *, row: int) -> str:
+    """The cells that the layout does not explain, as they stand."""
+    cells = [
+        f"{reading.mapped.theirs[name]}: {reading.mapped.shown[name][row].as_py()}"
+        for name, problems in reading.mapped.problems.items()
+        if row in problems
+    ]
+    return _bounded(" | ".join(cells))
+
+
+def _bounded(text: str) -> str:
+    """A record on one line without card numbers; whole, for it is to be mended."""
+    return " ".join(
+        scrubbed(text[:CELL_CHARACTERS_MAX], characters_max=CELL_CHARACTERS_MAX).split()
+    )

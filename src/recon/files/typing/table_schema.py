@@ -1,0 +1,222 @@
+"""The tables that recon reads: their columns in the order of the contract, and what a cell may be.
+
+The frames made of them have exactly the columns and types of `recon.matching.frames.sources`; a test of
+the order files holds the two together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from recon.model.words import (
+    REVERSAL_SUFFIX,
+    EntryType,
+    InstructionKind,
+    InstructionState,
+    OrderStatus,
+    SourceKind,
+)
+
+
+class Grammar(Enum):
+    """What a text cell may be: a pattern (RE2 and Python read it alike), and how to say so."""
+
+    ACCOUNT = (r"[A-Za-z0-9._-]{1,50}", "an id of letters, digits and . _ -, at most 50")
+    ORDER_KEY = (
+        r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}",
+        "an order key of letters, digits and . _ # / : -, at most 50",
+    )
+    TRANSACTION = (r"[A-Za-z0-9._-]{1,50}", "a transaction id of letters, digits and . _ -")
+    REFERENCE = (r"[!-~](?:[ -~]{0,62}[!-~])?", "a reference of at most 64 ASCII characters")
+    CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
+    DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
+    NAME = (r"[^\x00-\x1f\x7f]{1,255}", "a name of at most 255 characters")
+    REASON = (r"[!-~](?:[ -~]{0,48}[!-~])?", "a reason of at most 50 plain ASCII characters")
+
+
+class Cell(Enum):
+    """What a cell that is not plain text holds."""
+
+    CURRENCY = "currency"
+    AMOUNT = "amount"
+    INSTANT = "instant"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    cell: Grammar | Cell | frozenset[str]
+    """A grammar of text, a typed cell, or the words that it may be."""
+    required: bool = True
+    """The column must exist."""
+    blank: bool = False
+    """Its cells may be blank; always so where the column need not exist."""
+    currency: str = "currency"
+    """Of an amount: the column that names its currency."""
+
+    @property
+    def may_be_blank(self) -> bool:
+        """No row needs this cell."""
+        return self.blank or not self.required
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One kind of table."""
+
+    kind: SourceKind
+    columns: tuple[Column, ...]
+    needs_line_end: bool = False
+    """A last line without a line end may have been cut: its row is refused."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns in the order of the contract."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that a file must have."""
+        return tuple(column.name for column in self.columns if column.required)
+
+
+def _optional(name: str, cell: Grammar | Cell | frozenset[str], currency: str = "") -> Column:
+    return Column(name, cell, required=False, currency=currency or "currency")
+
+
+ENTRY_TYPES = frozenset(
+    word + suffix for word in map(str, EntryType) for suffix in ("", REVERSAL_SUFFIX)
+)
+SIGNED_ENTRY_TYPES = frozenset({EntryType.ADJUSTMENT, EntryType.ADJUSTMENT + REVERSAL_SUFFIX})
+"""Only these may carry a minus."""
+
+ACTIONS = frozenset(
+    {
+        str(InstructionKind.CAPTURE),
+        str(InstructionKind.REFUND),
+        str(InstructionKind.CANCEL),
+        str(InstructionKind.REVIEW),
+    }
+)
+KINDS_WITHOUT_TRANSACTION = frozenset(
+    {str(InstructionKind.PAYOUT), str(InstructionKind.CANCEL_SUBSCRIPTION)}
+)
+
+_KEY = (Column("merchant_id", Grammar.ACCOUNT), Column("account_id", Grammar.ACCOUNT))
+
+ORDERS = TableSchema(
+    SourceKind.ORDERS,
+    (
+        *_KEY,
+        Column("order_no", Grammar.ORDER_KEY),
+        Column("currency", Cell.CURRENCY),
+        Column("amount", Cell.AMOUNT),
+        Column("status", frozenset(map(str, OrderStatus))),
+        Column("ordered_at", Cell.INSTANT),
+        _optional("transaction_id", Grammar.TRANSACTION),
+        _optional("expected_captured_amount", Cell.AMOUNT),
+        _optional("refund_amount", Cell.AMOUNT),
+        _optional("updated_at", Cell.INSTANT),
+    ),
+)
+
+ORDER_FILE = TableSchema(
+    SourceKind.ORDERS,
+    (
+        *ORDERS.columns,
+        _optional("action", ACTIONS),
+        _optional("action_amount", Cell.AMOUNT),
+        _optional("action_reason", Grammar.REASON),
+        _optional("request_id", Grammar.TRANSACTION),
+    ),
+    needs_line_end=True,
+)
+"""The inbox file of a night: orders, and what is to be done with them."""
+
+GATEWAY = TableSchema(
+    SourceKind.GATEWAY,
+    (
+        *_KEY,
+        Column("order_no", Grammar.ORDER_KEY, blank=True),
+        Column("transaction_id", Grammar.TRANSACTION),
+        Column("currency", Cell.CURRENCY),
+        Column("amount", Cell.AMOUNT),
+        Column("payment_status", Grammar.CODE),
+        Column("query_result", Grammar.CODE),
+        # The gateway's own reference joins sets; a payment that has none can still be judged.
+        Column("reference_no", Grammar.REFERENCE, blank=True),
+        Column("transaction_date", Cell.INSTANT),
+        _optional("authorised_amount", Cell.AMOUNT),
+        _optional("captured_amount", Cell.AMOUNT),
+        _optional("refunded_amount", Cell.AMOUNT),
+        _optional("queried_at", Cell.INSTANT),
+    ),
+)
+
+LEDGER = TableSchema(
+    SourceKind.LEDGER,
+    (
+        Column("entry_id", Grammar.REFERENCE),
+        *_KEY,
+        Column("order_no", Grammar.ORDER_KEY, blank=True),
+        Column("entry_type", ENTRY_TYPES),
+        Column("currency", Cell.CURRENCY),
+        Column("amount", Cell.AMOUNT),
+        Column("booked_at", Cell.INSTANT),
+        _optional("transaction_id", Grammar.TRANSACTION),
+        _optional("reference_no", Grammar.REFERENCE),
+        _optional("reverses_entry_id", Grammar.REFERENCE),
+        _optional("transaction_currency", Cell.CURRENCY),
+        _optional("transaction_amount", Cell.AMOUNT, "transaction_currency"),
+    ),
+)
+
+INSTRUCTIONS = TableSchema(
+    SourceKind.INSTRUCTIONS,
+    (
+        Column("instruction_id", Grammar.REFERENCE),
+        *_KEY,
+        Column("order_no", Grammar.ORDER_KEY, blank=True),
+        Column("transaction_id", Grammar.TRANSACTION, blank=True),
+        Column("kind", frozenset(map(str, InstructionKind))),
+        Column("currency", Cell.CURRENCY),
+        Column("amount", Cell.AMOUNT),
+        Column("state", frozenset(map(str, InstructionState))),
+        _optional("request_id", Grammar.TRANSACTION),
+        _optional("approved_at", Cell.INSTANT),
+        _optional("sent_at", Cell.INSTANT),
+        _optional("outcome_at", Cell.INSTANT),
+        _optional("refund_reference_id", Grammar.REFERENCE),
+    ),
+)
+
+SETTLED_TYPES = frozenset(word for word in map(str, EntryType) if word != str(EntryType.WRITE_OFF))
+SETTLEMENT = TableSchema(
+    SourceKind.SETTLEMENT,
+    (
+        Column("batch_id", Grammar.REFERENCE),
+        *_KEY,
+        Column("settled_on", Grammar.DATE),
+        Column("entry_type", SETTLED_TYPES),
+        Column("order_no", Grammar.ORDER_KEY, blank=True),
+        Column("transaction_id", Grammar.TRANSACTION, blank=True),
+        Column("reference_no", Grammar.REFERENCE, blank=True),
+        Column("currency", Cell.CURRENCY),
+        Column("gross", Cell.AMOUNT),
+        Column("fee", Cell.AMOUNT),
+        Column("net", Cell.AMOUNT),
+        # What we named a refund or payout by; many gateways tell only their own reference.
+        _optional("own_reference", Grammar.REFERENCE),
+    ),
+)
+
+_SCHEMAS: Mapping[SourceKind, TableSchema] = {
+    schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS, SETTLEMENT)
+}
+
+
+def schema_of(kind: SourceKind) -> TableSchema:
+    """The table of a kind."""
+    return _SCHEMAS[kind]

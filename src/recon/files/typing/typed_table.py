@@ -1,0 +1,384 @@
+"""From text columns to typed frames, and one reject for every row that cannot be read.
+
+Per row the first bad column in the order of the contract counts, and what is wrong with its other
+cells is told with it, so that a person mends a row once. Values that are shown are scrubbed of card
+numbers, one line each, of bounded length.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.limits import REJECTED_ROWS_MAX
+from recon.files.formats.raw_reader import read_raw
+from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
+from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
+from recon.files.typing.card_columns import CardTally
+from recon.files.typing.control_figures import Counted
+from recon.files.typing.frame_columns import kept, series_of, texts_of
+from recon.files.typing.instants import read_instants
+from recon.files.typing.mapped_columns import MappedColumns, mapped_columns, names_of, needed_of
+from recon.files.typing.row_rules import relations
+from recon.files.typing.table_schema import (
+    SIGNED_ENTRY_TYPES,
+    Cell,
+    Column,
+    Grammar,
+    TableSchema,
+    schema_of,
+)
+from recon.files.typing.text_cells import is_fit, read_text, read_words
+from recon.model.business_date import zone_of
+from recon.model.words import Answer, Reject, SourceFile, SourceKind
+from recon.privacy.shown_text import scrubbed
+
+WHOLE_ROW = "(row)"
+"""Column of a reject whose cells cannot be told apart."""
+
+FURTHER_FAULTS_MAX = 3
+"""Other bad cells of one row that are told by name; more are only counted."""
+
+_KEY = ("merchant_id", "account_id", "order_no")
+_ALWAYS_NEEDED = frozenset({*_KEY, "query_result"})
+"""What a gateway row without a payment must still say."""
+
+
+class Table(NamedTuple):
+    """One file, read: a frame of `recon.matching.frames.sources`, the rows that are not in it, counts."""
+
+    frame: pd.DataFrame
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    ignored_columns: tuple[str, ...]
+    """Columns of the file that recon does not know; nothing was read from them."""
+    rows: npt.NDArray[np.int64]
+    """Row number in the file of each row of the frame."""
+    counted: Counted
+    """What control figures are compared with."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One table while its columns are checked, in order."""
+
+    raw: RawTable
+    mapped: MappedColumns
+    typed: dict[str, Any]
+    problems: dict[int, tuple[str, str]]
+    """Row number -> (column, reason): the first only."""
+    cards: CardTally = field(default_factory=CardTally)
+    further: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Row number -> column -> reason: the other bad cells of such rows."""
+
+    @property
+    def columns(self) -> Mapping[str, pa.Array]:
+        """Cells in the standard form by our names."""
+        return self.mapped.cells
+
+    def note(self, column: str, problems: Mapping[int, str]) -> None:
+        """Keep the first problem of every row, and those of its other cells."""
+        for row, reason in problems.items():
+            first, _ = self.problems.setdefault(row, (column, reason))
+            if first not in {column, WHOLE_ROW}:
+                self.further.setdefault(row, {}).setdefault(column, reason)
+
+    def reason(self, row: int) -> str:
+        """All that is wrong with a row, scrubbed."""
+        told = [scrubbed(self.problems[row][1])]
+        further = list(self.further.get(row, {}).items())
+        for column, why in further[:FURTHER_FAULTS_MAX]:
+            told.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
+        if len(further) > FURTHER_FAULTS_MAX:
+            told.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
+        return "; also ".join(told)
+
+
+def read_table(
+    path: Path,
+    *,
+    kind: SourceKind,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+    schema: TableSchema | None = None,
+) -> Table:
+    """A file as a typed frame and its rejects.
+
+    Args:
+        path: the file; its ending, or the layout, says what it is.
+        kind: which table it is.
+        rules: how the gateway's fields are to be read.
+        layout: how the file is written.
+        zone: of timestamps without an offset; the layout's comes first, then this, then that of
+            the gateway for its own, else that of business dates.
+        schema: another layout of this kind, such as the inbox file's.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it is not what its name says, or columns are missing.
+    """
+    wanted = schema or schema_of(kind)
+    theirs = frozenset(names_of(wanted, layout=layout).values())
+    raw = read_raw(path, wanted=theirs, layout=layout)
+    return type_table(raw, schema=wanted, rules=rules, layout=layout, zone=zone)
+
+
+def type_table(
+    raw: RawTable,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+    cards: CardTally | None = None,
+) -> Table:
+    """As `read_table`, from text columns that somebody else brought.
+
+    `cards` carries what was seen in other parts of the same file.
+
+    Raises:
+        SourceUnreadableError: a required column is missing.
+    """
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone, cards=cards)
+    return _table(reading, schema)
+
+
+def reading_of(
+    raw: RawTable,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+    cards: CardTally | None = None,
+) -> Reading:
+    """Every cell of a table read, with what is wrong with it.
+
+    Raises:
+        SourceUnreadableError: a required column is missing.
+    """
+    _refuse_missing(raw, schema=schema, layout=layout)
+    mapped = mapped_columns(raw, schema=schema, layout=layout)
+    reading = Reading(raw, mapped, {}, {}, cards or CardTally())
+    if schema.needs_line_end and raw.last_line_open and len(raw.lines):
+        reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
+    without_payment = _without_payment(reading, schema=schema, rules=rules)
+    local = ZoneInfo(layout.zone) if layout.zone else zone
+    of_gateway = schema.kind is SourceKind.GATEWAY
+    local = local or zone_of(rules.gateway.timezone if of_gateway else rules.calendar.timezone)
+    for column in schema.columns:
+        problems = _read_column(reading, column, kind=schema.kind, zone=local)
+        problems |= _blanks(reading, column, excused=without_payment)
+        problems |= reading.mapped.problems.get(column.name, {})
+        if column.name not in _ALWAYS_NEEDED and without_payment is not None:
+            problems = {row: why for row, why in problems.items() if not without_payment[row]}
+        reading.note(column.name, problems)
+        if len(reading.problems) + len(raw.bad_rows) > REJECTED_ROWS_MAX:
+            row = max(reading.problems)
+            refuse_too_many_rejects(
+                raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
+            )
+        for place, found in relations(schema, column.name, reading.columns, reading.typed):
+            # What must hold between cells is judged only where each by itself can be read.
+            reading.note(
+                place, {row: why for row, why in found.items() if row not in reading.problems}
+            )
+    _drop_values(reading, schema=schema, rows=without_payment)
+    return reading
+
+
+def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> None:
+    missing = [name for name in needed_of(schema, layout=layout) if name not in raw.header]
+    if missing:
+        word = "column" if len(missing) == 1 else "columns"
+        lacks = f"lacks the {word} {', '.join(missing)}"
+        # A first row that names nothing we know may be a payee and his account, not a header.
+        if not set(raw.header) & set(names_of(schema, layout=layout).values()):
+            told = f"none of its {len(raw.header)} columns has a name that is known: its first row"
+            refuse(raw.name, f"{lacks}; {told} is no header, or another file's")
+        seen = ", ".join(scrubbed(name) for name in raw.header[:40])
+        refuse(raw.name, f"{lacks}; it has {seen}")
+
+
+def _without_payment(
+    reading: Reading, *, schema: TableSchema, rules: Rules
+) -> npt.NDArray[np.bool_] | None:
+    """Gateway rows that answer without showing a payment: only their key must be filled."""
+    if schema.kind is not SourceKind.GATEWAY:
+        return None
+    codes = reading.columns["query_result"]
+    numbered: Any = codes.dictionary_encode()
+    answers = [str(rules.answer_of(code)) for code in numbered.dictionary.to_pylist()]
+    reading.typed["answer"] = pa.array(answers, pa.large_string()).take(numbered.indices)
+    answered = pc.and_(pc.not_equal(codes, ""), pc.not_equal(reading.typed["answer"], Answer.FOUND))
+    return np.array(answered, dtype=bool)
+
+
+def _read_column(
+    reading: Reading,
+    column: Column,
+    *,
+    kind: SourceKind,
+    zone: ZoneInfo,
+) -> dict[int, str]:
+    """Put the column's values into the reading; what is wrong with its filled cells."""
+    cells = reading.columns[column.name]
+    numbers = reading.raw.numbers.get(reading.mapped.theirs.get(column.name, ""))
+    match column.cell:
+        case Cell.AMOUNT:
+            amounts = read_amounts(
+                cells,
+                currencies=reading.columns[column.currency],
+                signed=_signed(reading, kind=kind),
+                numbers=numbers,
+            )
+            reading.typed[column.name] = amounts
+            return amounts.problems
+        case Cell.INSTANT:
+            instants = read_instants(cells, zone=zone, compact=kind is SourceKind.GATEWAY)
+            reading.typed[column.name] = instants
+            return instants.problems
+        case Cell.CURRENCY:
+            reading.typed[column.name] = cells
+            problems = known_currencies(cells)
+            return {
+                row: problems[code]
+                for row, code in enumerate(cells.to_pylist() if any(problems.values()) else ())
+                if code and problems[code]
+            }
+        case Grammar() as grammar:
+            reading.typed[column.name] = cells
+            return read_text(
+                cells, grammar=grammar, numbers=numbers, column=column.name, cards=reading.cards
+            )
+    reading.typed[column.name] = cells
+    return read_words(cells, words=column.cell)
+
+
+def _signed(reading: Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
+    if kind is SourceKind.SETTLEMENT:
+        return np.ones(len(reading.raw.lines), dtype=bool)
+    if kind is not SourceKind.LEDGER:
+        return None
+    words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
+    return np.array(pc.is_in(reading.columns["entry_type"], value_set=words), dtype=bool)
+
+
+def _blanks(
+    reading: Reading, column: Column, *, excused: npt.NDArray[np.bool_] | None
+) -> dict[int, str]:
+    blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
+    if column.name == "order_no" and excused is not None:
+        blank &= excused  # an answer without a payment has nothing but its key
+    elif column.may_be_blank:
+        return {}
+    return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
+
+
+def _drop_values(
+    reading: Reading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
+) -> None:
+    """An answer without a payment shows no amount, whatever stands in its cells."""
+    if rows is None:
+        return
+    for column in schema.columns:
+        value = reading.typed[column.name]
+        if isinstance(value, AmountColumn):
+            value.given &= ~rows
+
+
+def _table(reading: Reading, schema: TableSchema) -> Table:
+    raw = reading.raw
+    rejects = _rejects(reading, schema=schema)
+    keep = np.ones(len(raw.lines), dtype=bool)
+    keep[list(reading.problems)] = False
+    # Most files have no reject: their columns are taken as they are, not copied row by row.
+    chosen = keep if reading.problems else None
+    names = list(schema.names)
+    if "answer" in reading.typed:
+        names.insert(names.index("query_result") + 1, "answer")
+    optional = {
+        c.name for c in schema.columns if c.may_be_blank or schema.kind is SourceKind.GATEWAY
+    }
+    frame = {
+        name: series_of(reading.typed[name], keep=chosen, nullable=name in optional)
+        for name in names
+    }
+    frame["source"] = texts_of(filled(raw.name, rows=int(keep.sum())))
+    frame["line"] = pd.Series(kept(raw.lines, keep=chosen), dtype="int64")
+    known = frozenset(reading.mapped.theirs.values())
+    return Table(
+        frame=pd.DataFrame(frame),
+        rejects=rejects,
+        source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
+        ignored_columns=tuple(scrubbed(name) for name in raw.header if name not in known),
+        rows=np.flatnonzero(keep),
+        counted=_counted(reading),
+    )
+
+
+def _counted(reading: Reading) -> Counted:
+    """Rows and sums of amounts, of all rows that were read: a reject counts too."""
+    raw = reading.raw
+    amounts = reading.typed.get("amount")
+    if not isinstance(amounts, AmountColumn):
+        return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
+    sums = {}
+    unread = len(raw.bad_rows) + int((~amounts.given).sum())
+    for code, problem in known_currencies(reading.columns["currency"]).items():
+        if not problem:
+            rows = np.array(pc.equal(reading.columns["currency"], code), dtype=bool)
+            sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
+    return Counted(raw.rows_read, sums, unread, raw.sha256)
+
+
+def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
+    raw = reading.raw
+    rejects = [
+        Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
+        for bad in raw.bad_rows
+    ]
+    for row, (column, _) in reading.problems.items():
+        key = {name: _key_cell(reading, name, row=row) for name in _KEY}
+        shown = reading.mapped.shown.get(column)
+        value = "" if shown is None else scrubbed(shown[row].as_py())
+        line, place = int(raw.lines[row]), scrubbed(reading.mapped.theirs.get(column, column))
+        reason = reading.reason(row)
+        rejects.append(Reject(schema.kind, raw.name, line, place, reason, value, **key))
+    return tuple(sorted(rejects, key=lambda reject: reject.line))
+
+
+def _key_cell(reading: Reading, name: str, *, row: int) -> str:
+    """The cell where it can be trusted, else blank."""
+    grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
+    text: str = reading.columns[name][row].as_py()
+    bad = {reading.problems[row][0], *reading.further.get(row, ())}
+    if name in bad or not is_fit(text, grammar=grammar):
+        return ""
+    return text if scrubbed(text) == text else ""
+
+
+def _source_file(
+    raw: RawTable, rejects: tuple[Reject, ...], *, kind: SourceKind, accepted: int
+) -> SourceFile:
+    return SourceFile(
+        kind=kind,
+        name=raw.name,
+        sha256=raw.sha256,
+        size_bytes=raw.size_bytes,
+        rows_read=raw.rows_read,
+        rows_accepted=accepted,
+        rows_rejected=len(rejects),
+        rows_skipped=0,
+        rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
+    )

@@ -1,0 +1,183 @@
+"""One read-only query under a given signature rule, and what the gateway says to it.
+
+For the doctor: it asks for an order that no shop has, or for orders that a person named. Nothing
+is moved.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+from recon.gateway.account import GatewayAccount
+from recon.gateway_client.interface.described import SignatureRules
+from recon.gateway_client.interface.signing import SignatureState, same_signature, sign
+from recon.gateway_client.interface.transport import ReadConnection
+from recon.gateway_client.wire.errors import NotSentError, UnknownOutcomeError, UnsignedError
+from recon.gateway_client.wire.json_reply import UnreadableReplyError, json_object, text_of
+from recon.gateway_client.wire.route import checked_proxy, trust
+from recon.gateway_client.wire.text import code_and_text, scrubbed
+from recon.model.words import Clock
+
+QUERY = "retrievalTrans"
+PROBE_ORDER = "recon-doctor-probe"
+"""An order number that no shop uses."""
+NOBODYS_SIGNATURE = "0" * 64
+"""What no rule yields: for a request that is to be refused."""
+SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one query asks."""
+
+    order_nos: tuple[str, ...] = (PROBE_ORDER,)
+    more: Mapping[str, str] = field(default_factory=lambda: NO_FIELDS)
+    """Fields beside those of the document's table."""
+    is_signed: bool = True
+    """Without it the request bears nobody's signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one query came to."""
+
+    word: str
+    """As the status map calls it: accepted, signature, address, merchant …; silent: no answer."""
+    told: str
+    """The gateway's own words, or why there are none."""
+    signature: SignatureState
+    """Of the reply, against the request's own."""
+    rows: tuple[Mapping[str, str], ...] = ()
+    """The rows about the orders that were asked for, each field as text, "" where it is none."""
+    code: str = ""
+    """The code beside a refusal's words, such as I0013; "" when it has none."""
+    skew_seconds: float | None = None
+    """How far the gateway's clock (its Date header) is ahead of ours; None when it names none."""
+
+
+def rules_to_try(configured: SignatureRules) -> Iterator[tuple[str, SignatureRules]]:
+    """The configured rule, then every other one that this product knows, each with its name."""
+    yield "as configured", configured
+    templates = (("merchant_id", "account_id"), ("merchant_id", "account_id", "orders"))
+    for algorithm, template, case in product(
+        ("sha256", "hmac-sha256"), templates, ("lower", "upper")
+    ):
+        rule = configured.model_copy(
+            update={
+                "algorithm": algorithm,
+                "hex_case": case,
+                "templates": {**configured.templates, QUERY: template},
+            }
+        )
+        if rule != configured:
+            yield f"{algorithm} over {' + '.join(template)}, {case} case", rule
+
+
+async def probe(
+    place: GatewayAccount,
+    *,
+    rule: SignatureRules,
+    clock: Clock,
+    question: Question | None = None,
+) -> Probe:
+    """Ask once, signed by `rule`; without a question for the order that no shop has."""
+    question = question or Question()
+    described = place.interface.profile.query.retrievalTrans
+    joined = ",".join(question.order_nos)
+    fields = {described.order_nos_field: joined}
+    try:
+        signature = _signature(place, rule=rule, fields={**fields, "orders": joined})
+    except UnsignedError as error:
+        return Probe("silent", str(error), SignatureState.UNCHECKED)
+    message = {
+        "merchant_id": place.credentials.merchant_id,
+        "account_id": place.credentials.account_id,
+        **fields,
+        **question.more,
+        "encryption_data": signature if question.is_signed else NOBODYS_SIGNATURE,
+    }
+    try:
+        async with _connection(place, clock=clock) as connection:
+            raw = await connection.call(
+                path=described.path,
+                content_type="application/x-www-form-urlencoded",
+                body=urlencode(message).encode(),
+            )
+    except (NotSentError, UnknownOutcomeError) as error:
+        return Probe("silent", str(error), SignatureState.UNCHECKED)
+    try:
+        reply = json_object(place.credentials.without_key(raw.body))
+    except UnreadableReplyError as error:
+        told = f"HTTP {raw.status}, and the reply is {error}"
+        return Probe("silent", told, SignatureState.ABSENT)
+    word, told, code = _read(raw.status, reply, place=place)
+    return Probe(
+        word,
+        told,
+        _state(text_of(reply.get("encryption_data")) or "", expected=signature),
+        tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
+        code,
+        _skew_seconds(raw.headers.get("date", ""), now=raw.received_at),
+    )
+
+
+def _signature(place: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
+    interface = place.interface.model_copy(update={"signature": rule})
+    return sign(QUERY, fields=fields, credentials=place.credentials, interface=interface)
+
+
+def _connection(place: GatewayAccount, *, clock: Clock) -> ReadConnection:
+    gateway = place.settings.gateway
+    return ReadConnection(
+        base_url=place.base_url,
+        clock=clock,
+        connect_seconds=gateway.connect_timeout_seconds,
+        deadline_seconds=gateway.deadline_seconds,
+        trusted=trust(place.base_url, route=place.route),
+        proxy=checked_proxy(place.route, base_url=place.base_url),
+    )
+
+
+def _rows(
+    reply: Mapping[str, Any], *, rows_field: str, order_nos: tuple[str, ...]
+) -> Iterator[Mapping[str, str]]:
+    """What the reply says of the orders that were asked for."""
+    rows = reply.get(rows_field)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos:
+            yield {name: scrubbed(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
+
+
+def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str, str]:
+    """What the reply says in the status map's words, in its own, and the code beside these."""
+    told = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
+    code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(told)[0]
+    number = text_of(reply.get("return_status")) or ""
+    codes = place.interface.status_map
+    word = str(codes.query_return_status.get(number, "unknown"))
+    if code in codes.refusals.signature_codes:
+        word = "signature"
+    said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {told or 'no text'}"
+    return word, said, code
+
+
+def _state(given: str, *, expected: str) -> SignatureState:
+    if not given:
+        return SignatureState.ABSENT
+    same = same_signature(given, expected=expected)
+    return SignatureState.VALID if same else SignatureState.WRONG
+
+
+def _skew_seconds(header: str, *, now: datetime) -> float | None:
+    try:
+        told = parsedate_to_datetime(header)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    told = told.replace(tzinfo=UTC) if told.tzinfo is None else told
+    return (told - now).total_seconds()

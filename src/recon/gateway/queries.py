@@ -1,0 +1,247 @@
+"""Our order keys to the gateway's query, and its answers to rows of our tables."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from recon.config.rules import Rules
+from recon.config.settings import GatewaySettings, Settings
+from recon.gateway.account import GatewayAccount, gateway_account
+from recon.gateway_client import (
+    CertificateError,
+    OrderRecord,
+    QueryAnswers,
+    QueryClient,
+    QueryLimits,
+    QueryRefusedError,
+    UnsignedError,
+)
+from recon.gateway_client.interface.wire_amounts import WireAmounts
+from recon.gateway_client.query.pace import AccountPace, Notice
+from recon.model.errors import AmountError, ConfigurationError, SignerError
+from recon.model.money import parse_minor_units
+from recon.model.words import Answer, Clock
+
+DETAIL_CHARACTERS_MAX = 4_000
+"""Beside the columns an answer's risk, and fields that the document does not list, are kept."""
+
+ANSWERS_BEST_FIRST = (Answer.FOUND, Answer.UNMAPPED, Answer.FAILED, Answer.NOT_FOUND)
+"""Of several payments of one key, the answer that counts for the key."""
+
+PERSONS_PATIENCE_SECONDS = 5
+"""So long a silent gateway is asked again for somebody who waits at a command line."""
+_DATE_FORM = "%Y%m%d%H%M%S"
+_DATE_DIGITS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswers:
+    """Final answers about some keys."""
+
+    answers: Mapping[str, tuple[Answer, str]]
+    """Order number -> answer and the reason of a failure."""
+    observations: tuple[Mapping[str, Any], ...]
+    """One row per payment shown, with columns of the `observation` table."""
+
+
+async def ask(
+    keys: Sequence[str],
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+) -> KeyAnswers:
+    """Ask the gateway about orders of one (merchant, account); every key gets a final answer.
+
+    Args:
+        keys: Order numbers.
+        account: Whose.
+        settings: How the gateway is reached.
+        clock: The time.
+        randomness: For waits.
+        pace: What earlier questions of the same account have learnt; a wait the gateway asked for
+            holds these too.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(place, clock=clock, randomness=randomness, pace=pace) as client:
+            found = await client.query(order_nos=keys)
+    except (QueryRefusedError, CertificateError) as error:
+        msg = f"{error}; nothing was sent"
+        raise ConfigurationError(msg) from error
+    except UnsignedError as error:
+        if error.final:
+            raise ConfigurationError(str(error)) from error
+        # As of a gateway that does not answer: nobody was asked, and nothing is known.
+        return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, str(error))), ())
+    return answers_of(found, rules=settings.rules, amounts=place.interface.profile.amounts)
+
+
+async def look_up(
+    *,
+    order_nos: Sequence[str] = (),
+    transaction_ids: Sequence[str] = (),
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> QueryAnswers:
+    """The gateway's own records of some orders, or of some transactions, for a person to read.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(place, clock=clock, randomness=randomness) as client:
+            return await client.query(order_nos=order_nos, trades=transaction_ids)
+    except (QueryRefusedError, CertificateError) as error:
+        raise ConfigurationError(str(error)) from error
+    except UnsignedError as error:
+        raise SignerError(str(error)) from error
+
+
+def pace_of(
+    gateway: GatewaySettings,
+    *,
+    patience_max: int | None = None,
+    notice: Notice | None = None,
+    first_after_seconds: float = 0.0,
+) -> AccountPace:
+    """The pace of an account's reads, as nothing is known of the gateway yet."""
+    patience = gateway.read_patience_seconds
+    return AccountPace(
+        calls_per_second=gateway.calls_per_second,
+        in_flight=gateway.queries_in_flight,
+        patience_seconds=patience if patience_max is None else min(patience, patience_max),
+        notice=notice,
+        first_after_seconds=first_after_seconds,
+    )
+
+
+def client_of(
+    place: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
+) -> QueryClient:
+    """The client for reads of an account; without a `pace` of a night for a person who waits."""
+    gateway = place.settings.gateway
+    return QueryClient(
+        base_url=place.base_url,
+        credentials=place.credentials,
+        interface=place.interface,
+        policy=gateway.reply_signatures,
+        clock=clock,
+        limits=_limits(gateway),
+        randomness=randomness,
+        pace=pace or pace_of(gateway, patience_max=PERSONS_PATIENCE_SECONDS),
+        route=place.route,
+    )
+
+
+def answers_of(found: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> KeyAnswers:
+    """Answers by our own rules: which codes are found, failed or not mapped at all.
+
+    Args:
+        found: What the gateway told.
+        rules: What its codes mean.
+        amounts: How many decimals it writes.
+    """
+    answers = dict.fromkeys(found.not_found, (Answer.NOT_FOUND, ""))
+    answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in found.failed}
+    observations: list[Mapping[str, Any]] = []
+    by_key: dict[str, list[tuple[Answer, str]]] = {}
+    for record in found.found:
+        answer, reason = _answer_of(record, rules=rules)
+        told = answer not in {Answer.FAILED, Answer.NOT_FOUND}
+        row = _row(record, rules=rules, amounts=amounts) if told else None
+        if isinstance(row, str):
+            answer, reason = Answer.FAILED, row
+        elif row is not None:
+            observations.append(row)
+        by_key.setdefault(record.key, []).append((answer, reason))
+    answers |= {key: _best(judged) for key, judged in by_key.items()}
+    broken = {key for key, judged in by_key.items() if _has_failed(judged)}
+    # One unreadable payment makes the order unknown: what is shown of it would be a part only.
+    answers |= {key: (Answer.FAILED, _failure(by_key[key])) for key in broken}
+    kept = tuple(row for row in observations if row["order_no"] not in broken)
+    return KeyAnswers(answers, kept)
+
+
+def _answer_of(record: OrderRecord, *, rules: Rules) -> tuple[Answer, str]:
+    answer = rules.answer_of(record.query_result)
+    return answer, "" if answer is Answer.FOUND else f"query_result {record.query_result}"
+
+
+def _best(judged: Iterable[tuple[Answer, str]]) -> tuple[Answer, str]:
+    return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
+
+
+def _has_failed(judged: Iterable[tuple[Answer, str]]) -> bool:
+    return any(answer is Answer.FAILED for answer, _ in judged)
+
+
+def _failure(judged: Iterable[tuple[Answer, str]]) -> str:
+    return next(reason for answer, reason in judged if answer is Answer.FAILED)
+
+
+def _row(record: OrderRecord, *, rules: Rules, amounts: WireAmounts) -> Mapping[str, Any] | str:
+    """The row of one payment, or why it cannot be one."""
+    try:
+        amount = parse_minor_units(
+            f"{record.amount:f}",
+            currency=record.currency,
+            wire_decimals=amounts.decimals_of(record.currency),
+        )
+    except AmountError as error:
+        return f"the gateway's amount cannot be read: {error}"
+    return {
+        "order_no": record.order_no,
+        "transaction_id": record.transaction_id,
+        "currency": record.currency,
+        "amount": amount,
+        "payment_status": record.payment_status,
+        "query_result": record.query_result,
+        "reference_no": record.reference_no,
+        "transaction_date": _instant(record.transaction_date, zone=rules.gateway.timezone),
+        "queried_at": record.queried_at,
+        "detail": _detail(record),
+    }
+
+
+def _detail(record: OrderRecord) -> str:
+    """What is kept beside the columns, as JSON; too long a text loses what nobody documented."""
+    risk = {name: value for name, value in asdict(record.risk).items() if value}
+    undocumented = {"row": dict(record.extra), "reply": dict(record.reply_extra)}
+    for told in ({"risk": risk, **undocumented}, {"risk": risk, "cut": True}, {"cut": True}):
+        text = json.dumps(told, sort_keys=True)
+        if len(text) <= DETAIL_CHARACTERS_MAX:
+            return text
+    return "{}"
+
+
+def _instant(digits: str, *, zone: str) -> datetime | None:
+    if len(digits) != _DATE_DIGITS:
+        return None
+    try:
+        local = datetime.strptime(digits, _DATE_FORM).replace(tzinfo=ZoneInfo(zone))
+    except ValueError:
+        return None
+    return local.astimezone(UTC)
+
+
+def _limits(gateway: GatewaySettings) -> QueryLimits:
+    return QueryLimits(
+        calls_per_second=gateway.calls_per_second,
+        in_flight=gateway.queries_in_flight,
+        patience_seconds=gateway.read_patience_seconds,
+        connect_seconds=gateway.connect_timeout_seconds,
+        deadline_seconds=gateway.deadline_seconds,
+    )

@@ -1,0 +1,1 @@
+"""What all operations share: the described interface, rows, signatures, exact bytes, transport."""

@@ -1,0 +1,1 @@
+"""What the gateway says of a batch that moves money: an outcome for every row."""

@@ -1,0 +1,1 @@
+"""Questions to the gateway at its pace, and answers for every key."""

@@ -1,0 +1,138 @@
+"""Where every item went: one place each, the ground of the totals about completeness."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.arrays import Arrays, filled, frame_of_cells, stacked, texts
+from recon.matching.frames.coding import combined, sums_of
+from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.versions import CONFLICT, NEW
+from recon.matching.judging.outcomes import Outcomes
+from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.ledger_side import booked
+from recon.model.words import SetState
+
+GROUP = ("merchant_id", "account_id", "currency")
+PLACE_NAMES = (*GROUP, "source", "row", "state", "break_id", "amount", "net", "items")
+
+
+class Stand(NamedTuple):
+    """How many items of one source and place came to one state, and what they net."""
+
+    source: str
+    state: str
+    place: tuple[str, str, str]
+    """GROUP."""
+    items: int
+    net: int
+
+
+def place_items(
+    joined: Joined,
+    *,
+    outcomes: Outcomes,
+    break_sets: Mapping[int, str],
+    ledger: pd.DataFrame | None,
+) -> Arrays:
+    """One row per item in scope of any side, payouts and settlement lines among them.
+
+    Columns: items (1), source, row, merchant_id, account_id, currency, state, break_id ("" unless
+    broken), amount (as the source states it) and net (as the legs count it), minor units.
+
+    Args:
+        joined: the sets.
+        outcomes: what they came to.
+        break_sets: the id of the break of each set that is one.
+        ledger: for the entries that stand outside the sets.
+    """
+    sides = {
+        "orders": joined.orders.items,
+        "gateway": joined.gateway.items,
+        "ledger": joined.ledger.items,
+        "payouts": joined.payouts,
+        "settlement": joined.settled,
+    }
+    states = outcomes.states()
+    owner = np.where(outcomes.host >= 0, outcomes.host, np.arange(len(states)))
+    ids = filled("", size=len(states))
+    ids[[*break_sets]] = [*break_sets.values()]
+    parts = [
+        _placed(items, source=source, joined=joined).assign(
+            state=states[items["set"]], break_id=ids[owner[items["set"]]]
+        )
+        for source, items in sides.items()
+    ]
+    if ledger is not None:
+        parts.append(_not_compared(joined, ledger=ledger))
+    return stacked(parts, names=PLACE_NAMES)
+
+
+def _placed(items: Arrays, *, source: str, joined: Joined) -> Arrays:
+    size, sets = len(items), items["set"]
+    columns = {
+        **{name: joined.sets[name][sets] for name in ("merchant_id", "account_id")},
+        **{name: items[name] for name in ("row", "currency", "amount", "net")},
+        "source": filled(source, size=size),
+        "items": np.ones(size, dtype=np.int64),
+    }
+    return Arrays(columns, size=size)
+
+
+def with_exact(places: Arrays, *, left: Mapping[str, Rows], tallies: Arrays) -> Arrays:
+    """The places with source rows counted in the whole sources, and those of the exact sets.
+
+    Args:
+        places: what was classified (see place_items).
+        left: for each leg, the rows of the whole source that were left for classification.
+        tallies: see exact_rows.exact_tallies; `row` is negative in them.
+    """
+    row = places["row"].copy()
+    for source, numbers in left.items():
+        mine = places["source"] == source
+        row[mine] = numbers[row[mine]]
+    return stacked([places.assign(row=row), tallies], names=PLACE_NAMES)
+
+
+def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
+    """Entries that stand outside the sets: matched, with nothing to be compared with."""
+    outside = np.isin(joined.ledger.versions, (NEW, CONFLICT))
+    outside[joined.ledger.items["row"]] = False
+    rows = np.flatnonzero(outside)
+    size, (currency, amount, _) = len(rows), booked(ledger)
+    words = {"source": "ledger", "state": SetState.MATCHED.value, "break_id": ""}
+    columns = {
+        **{name: texts(ledger[name])[rows] for name in ("merchant_id", "account_id")},
+        **{name: filled(word, size=size) for name, word in words.items()},
+        "row": rows,
+        "currency": texts(currency)[rows],
+        "amount": amount[rows],
+        "net": np.zeros(size, dtype=np.int64),
+        "items": np.ones(size, dtype=np.int64),
+    }
+    return Arrays(columns, size=size)
+
+
+def stands_of(places: Arrays, *, rows: Bools | None = None) -> list[Stand]:
+    """The items of all places, or of some rows of them, by source, state and place."""
+    chosen = places if rows is None else places.take(rows)
+    groups, keys = combined([chosen[name] for name in ("source", "state", *GROUP)])
+    size = len(keys)
+    items = sums_of(chosen["items"], groups=groups, size=size).tolist()
+    net = sums_of(chosen["net"], groups=groups, size=size).tolist()
+    return [
+        Stand(source, state, (merchant, account, currency), count, amount)
+        for (source, state, merchant, account, currency), count, amount in zip(
+            keys, items, net, strict=True
+        )
+    ]
+
+
+def sides_of(stands: list[Stand]) -> pd.DataFrame:
+    """Count and amount (net) by source, account, currency and state."""
+    names = ("source", *GROUP, "state", "count", "amount")
+    rows = sorted((one.source, *one.place, one.state, one.items, one.net) for one in stands)
+    cells = [dict(zip(names, row, strict=True)) for row in rows]
+    return frame_of_cells(cells, names=names, numbers={"count", "amount"})

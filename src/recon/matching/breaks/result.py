@@ -1,0 +1,164 @@
+"""What the engine gives back: four frames, the effects, the control totals and a verdict.
+
+Column names and order are those of the CSV files in the contract of reconciliation (§2, §7);
+amounts are nullable Int64 minor units of the row's currency, blank when the side is absent.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from recon.model.words import ControlTotal, Verdict
+
+Value = TypeVar("Value")
+
+BREAK_COLUMNS = (
+    "break_id",
+    "merchant_id",
+    "account_id",
+    "code",
+    "flags",
+    "order_no",
+    "transaction_id",
+    "state_orders",
+    "state_gateway",
+    "currency",
+    "order_amount",
+    "gateway_amount",
+    "ledger_amount",
+    "effect_orders",
+    "effect_ledger",
+    "exposure",
+    "owed_to",
+    "age_days",
+    "first_seen",
+    "severity",
+    "cause",
+    "reason",
+)
+EFFECT_COLUMNS = ("break_id", "merchant_id", "account_id", "leg", "currency", "amount")
+MATCH_COLUMNS = (
+    "match_id",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "entry_id",
+    "flags",
+    "rule",
+    "state_orders",
+    "state_gateway",
+    "currency",
+    "order_amount",
+    "gateway_amount",
+    "ledger_amount",
+    "effect_orders",
+    "effect_ledger",
+)
+_OPEN_COLUMNS = tuple(name for name in MATCH_COLUMNS if name not in {"match_id", "rule"})
+PENDING_COLUMNS = (*_OPEN_COLUMNS, "expected_side", "due_at")
+UNVERIFIED_COLUMNS = (*_OPEN_COLUMNS, "reason")
+MOVEMENT_COLUMNS = (
+    "break_id",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "movement",
+    "code_before",
+    "code",
+    "currency_before",
+    "currency",
+    "exposure_before",
+    "exposure",
+    "reopens",
+)
+"""One row per break of the night before or of this one; exposures in minor units, 0 when absent;
+reopens is the closed break that an open one is again, "" for most."""
+JOURNAL_COLUMNS = (
+    "journal_id",
+    "date",
+    "account",
+    "debit",
+    "credit",
+    "currency",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "break_id",
+    "text",
+)
+"""One row per line of a proposed journal; debit and credit in minor units, one of them 0."""
+AMOUNT_COLUMNS = (
+    "order_amount",
+    "gateway_amount",
+    "ledger_amount",
+    "effect_orders",
+    "effect_ledger",
+    "exposure",
+    "amount",
+    "debit",
+    "credit",
+)
+
+
+class Deferred(Generic[Value]):
+    """A value that costs much and that not everybody wants: made when first asked for, once."""
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make = make
+        self._made: list[Value] = []
+
+    def get(self) -> Value:
+        """The value."""
+        if not self._made:
+            self._made.append(self._make())
+        return self._made[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One reconciliation, whole."""
+
+    as_of: datetime
+    verdict: Verdict
+    breaks: pd.DataFrame
+    effects: pd.DataFrame
+    every_match: Deferred[pd.DataFrame]
+    """See `matches`."""
+    pending: pd.DataFrame
+    unverified: pd.DataFrame
+    control_totals: tuple[ControlTotal, ...]
+    sides: pd.DataFrame
+    """source (orders, gateway, ledger), merchant_id, account_id, currency, state, count, amount."""
+    unmapped_codes: tuple[Mapping[str, str | int], ...]
+    """field (payment_status, query_result), code, count, sample order_no."""
+    not_covered: tuple[str, ...]
+    """Legs and controls that had no source, in words."""
+    scope_of_assurance: tuple[Mapping[str, str | int], ...]
+    """statement, currency, count, amount: what was proven, what not, what cannot be seen."""
+    rules_digest: str
+    digest_of_all: Deferred[str]
+    """See `digest`."""
+    movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
+    """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
+    journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
+    """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
+
+    @property
+    def matches(self) -> pd.DataFrame:
+        """MATCH_COLUMNS: every matched set, sorted; a night of a million has a million."""
+        return self.every_match.get()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the four frames and the effects: the same inputs, the same digest (T14)."""
+        return self.digest_of_all.get()
+
+
+def _empty(columns: tuple[str, ...]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype="str") for name in columns})

@@ -1,0 +1,219 @@
+"""From judged sets to the rows of matches, pending, breaks and unverified."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.arrays import Arrays, Column, filled, stacked, text_column, texts
+from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.frames.versions import NEW, Versions
+from recon.matching.judging.outcomes import Outcomes
+from recon.matching.sets.joined_sets import Joined
+from recon.matching.sets.sets import BY_PAYOUT
+from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
+from recon.matching.sides.ledger_side import booked, compared
+from recon.matching.sides.orders_side import ORDER_STATES
+from recon.model.words import Flag
+
+ID_DIGITS = 16
+"""Hexadecimal digits of a break_id and a match_id."""
+NO_AMOUNT = int(np.iinfo(np.int64).min)
+"""A side that is absent, in columns of amounts that become blank cells."""
+
+SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
+
+
+def shown_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
+    """What every set shows of itself (grain: set and currency, the set's own currency first).
+
+    Columns: set, own (the set's own currency), and MATCH_COLUMNS without match_id, flags, rule;
+    NO_AMOUNT for amounts of sides that are absent.
+    """
+    sets = joined.sets
+    rows = _of_sets(_with_explained(sets, outcomes=outcomes))
+    nets = {side: sets[f"{side}_net"].copy() for side in _SIDES}
+    away = np.flatnonzero(outcomes.host >= 0)
+    for side in _SIDES:
+        np.add.at(nets[side], outcomes.host[away], nets[side][away].copy())
+    presence = _presence(sets, outcomes=outcomes)
+    rows.columns |= _amounts(nets, presence=presence, covered=joined.covered)
+    other = _other_currencies(joined, rows=rows)
+    return stacked([rows, other], names=(*rows.columns,)) if len(other) else rows
+
+
+_SIDES = ("order", "gateway", "ledger", "payout")
+
+
+def _with_explained(sets: Arrays, *, outcomes: Outcomes) -> Arrays:
+    """A host shows the payment of the set in the other account that it stands for."""
+    away = np.flatnonzero(outcomes.host >= 0)
+    if not away.size:
+        return sets
+    shown = {}
+    for name, nothing in (("gateway_state", 0), ("gateway_transaction", "")):
+        values = sets[name].copy()
+        hosts = outcomes.host[away]
+        blank = values[hosts] == nothing
+        values[hosts[blank]] = values[away[blank]]
+        shown[name] = values
+    return sets.assign(**shown)
+
+
+def _of_sets(sets: Arrays) -> Arrays:
+    transaction = sets["gateway_transaction"]
+    for other in ("order_transaction", "ledger_transaction_id", "settled_transaction"):
+        transaction = np.where(transaction != "", transaction, sets[other])
+    columns = {
+        "set": np.arange(len(sets)),
+        "own": np.ones(len(sets), dtype=np.bool_),
+        "merchant_id": sets["merchant_id"],
+        "account_id": sets["account_id"],
+        "order_no": sets["order_no"],
+        "transaction_id": np.where(sets["kind"] != BY_PAYOUT, transaction, sets["key"]),
+        "entry_id": sets["entry_ids"],
+        "state_orders": _words(ORDER_STATES, numbers=sets["order_state"]),
+        "state_gateway": _words(GATEWAY_STATES, numbers=sets["gateway_state"]),
+        "currency": sets["currency"],
+    }
+    return Arrays(columns, size=len(sets))
+
+
+def _words(words: tuple[str, ...], *, numbers: Ints) -> Column:
+    return np.asarray(words, dtype=object)[numbers]
+
+
+def _presence(sets: Arrays, *, outcomes: Outcomes) -> dict[str, Bools]:
+    """Which sides a set has; a host has those of the set that it explains."""
+    silent = [NUMBER["none"], NUMBER["unverified"]]
+    presence = {
+        "order": sets["order_state"] != 0,
+        "gateway": ~np.isin(sets["gateway_state"], silent) | (sets["payout_net"] != 0),
+        "ledger": sets["ledger_present"],
+    }
+    away = np.flatnonzero(outcomes.host >= 0)
+    for side, mask in presence.items():
+        presence[side] = mask.copy()
+        presence[side][outcomes.host[away]] |= mask[away]
+    return presence
+
+
+def _amounts(
+    nets: dict[str, Ints], *, presence: dict[str, Bools], covered: bool
+) -> dict[str, Column]:
+    shown = {**nets, "gateway": nets["gateway"] + nets["payout"]}
+    amounts = {
+        f"{side}_amount": np.where(given, shown[side], NO_AMOUNT)
+        for side, given in presence.items()
+    }
+    of_ledger = shown["gateway"] - nets["ledger"]
+    return {
+        **amounts,
+        "effect_orders": nets["gateway"] - nets["order"],
+        "effect_ledger": of_ledger if covered else np.full(len(of_ledger), NO_AMOUNT),
+    }
+
+
+def nullable(values: Ints, *, given: Bools) -> "pd.Series[int]":
+    """Int64 minor units, blank where not given."""
+    return pd.Series(_blanked(values, given=given))
+
+
+def _blanked(values: Ints, *, given: Bools) -> pd.arrays.IntegerArray:
+    return pd.arrays.IntegerArray(np.where(given, values, 0).astype(np.int64), ~given)
+
+
+def frame_of_rows(
+    rows: Arrays, *, names: tuple[str, ...], amounts: tuple[str, ...]
+) -> pd.DataFrame:
+    """Some columns as a frame.
+
+    Args:
+        rows: texts, numbers and amounts.
+        names: the columns, in this order.
+        amounts: those that become blank where NO_AMOUNT stands.
+    """
+    columns: dict[str, object] = {}
+    for name in names:
+        column = rows[name]
+        if name in amounts:
+            columns[name] = _blanked(column, given=column != NO_AMOUNT)
+        else:
+            columns[name] = text_column(column) if column.dtype == object else column
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
+
+
+def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
+    """Rows for the second currencies of a set."""
+    nets = joined.nets
+    other = nets.take(nets["currency"] != joined.sets["currency"][nets["set"]])
+    extra = rows.take(other["set"]).assign(own=False, currency=other["currency"])
+    sums = {side: other[f"{side}_net"] for side in _SIDES}
+    presence = {side: sums[side] != 0 for side in ("order", "gateway", "ledger")}
+    presence["gateway"] = presence["gateway"] | (sums["payout"] != 0)
+    return extra.assign(**_amounts(sums, presence=presence, covered=joined.covered))
+
+
+def identities(sets: Arrays) -> Column:
+    """The id of each set: digest of merchant, account, key and sequence, never of a code."""
+    sequence = np.ones(len(sets), dtype=np.int64)
+    keyed = (sets["merchant_id"], sets["account_id"], sets["key"])
+    if sets["kind"].any():
+        times: dict[tuple[int, str], int] = {}
+        by_kind = np.argsort(sets["kind"], kind="stable").tolist()
+        places = [*sets.rows("account", "key")]
+        for row in by_kind:
+            sequence[row] = times[places[row]] = times.get(places[row], 0) + 1
+    rows = zip(*(column.tolist() for column in keyed), sequence.tolist(), strict=True)
+    ids = [id_of_text(f"{one}\x1f{two}\x1f{key}\x1f{number}") for one, two, key, number in rows]
+    return np.array(ids, dtype=object)
+
+
+def identity_of(
+    merchant: "pd.Series[str]", account: "pd.Series[str]", key: "pd.Series[str]"
+) -> "pd.Series[str]":
+    """The id of each set from its columns, the first of its key."""
+    # Joined column by column: a million rows are too many to join one by one.
+    texts_of_keys = (merchant + "\x1f" + account + "\x1f" + key + "\x1f1").tolist()
+    return text_column([*map(id_of_text, texts_of_keys)])
+
+
+def id_of_text(text: str) -> str:
+    """The id of a text that names a set."""
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+
+
+def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
+    """The entries of each set joined by `;`, sorted (`only`: the id where there is one)."""
+    joined = only.copy()
+    crowded = np.bincount(items["set"], minlength=size)[items["set"]] > 1
+    several: dict[int, list[str]] = {}
+    for number, entry in items.take(crowded).rows("set", "entry_id"):
+        several.setdefault(number, []).append(entry)
+    for number, entries in several.items():
+        joined[number] = ";".join(sorted(entries))
+    return joined[:size]
+
+
+def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
+    """Matches for entries that have nothing to be compared with (grain: entry)."""
+    alone = np.flatnonzero(~compared(ledger) & (versions == NEW))
+    size = len(alone)
+    named = {
+        name: texts(ledger[name])[alone]
+        for name in ("merchant_id", "account_id", "order_no", "transaction_id", "entry_id")
+    }
+    key = ("merchant_id", "account_id", "entry_id")
+    keys = zip(*(named[name].tolist() for name in key), strict=True)
+    words = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
+    words |= {"state_orders": "none", "state_gateway": "none"}
+    amounts = dict.fromkeys(("order_amount", "gateway_amount"), NO_AMOUNT)
+    amounts |= dict.fromkeys(("ledger_amount", "effect_orders", "effect_ledger"), 0)
+    columns = {
+        **named,
+        "match_id": np.array([id_of_text("\x1f".join(key)) for key in keys], dtype=object),
+        **{name: filled(word, size=size) for name, word in words.items()},
+        "currency": texts(booked(ledger).currency)[alone],
+        **{name: np.full(size, amount) for name, amount in amounts.items()},
+    }
+    return Arrays(columns, size=size)

@@ -1,0 +1,94 @@
+"""What a cause may look at, and how much of it a cause must explain."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.exact.aside import Exact
+from recon.matching.frames.coding import placed
+from recon.matching.frames.grouping import NO_INSTANT, Rows, instants_of
+from recon.matching.frames.sources import Sources
+from recon.matching.judging.grace import business_days
+from recon.matching.sets.joined_sets import Joined
+
+BREAKS_MIN = 3
+"""Fewer breaks are looked at one by one."""
+SHARE_MIN = 0.8
+"""A cause holds for at least this share of what it could have held for."""
+
+MINUTE_MICROSECONDS = 60_000_000
+"""No business date ends within a minute."""
+
+Breaks = pd.DataFrame
+"""Breaks, each with its set."""
+Found = Iterator[tuple[pd.Index, str]]
+"""Rows of breaks, and the cause they share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a cause may look at."""
+
+    joined: Joined
+    """The sets that were classified."""
+    sources: Sources
+    """What they were made of."""
+    rules: Rules
+    exact: Exact
+    """The sets that agree in every leg: they speak against a cause."""
+    whole: Sources
+    hosts: Rows
+    """The set whose break explains a set, else negative."""
+    counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
+    """What `agreeing` found, by its columns: several causes ask the same."""
+    dated: list[dict[tuple[str, str, int], int]] = field(default_factory=list)
+    """What `agreeing_days` found, once it was asked."""
+
+    def agreeing(self, *columns: str) -> dict[tuple[str, ...], int]:
+        """How many exact sets the orders of each combination of columns have."""
+        if columns not in self.counted:
+            self.counted[columns] = self._counted(columns)
+        return self.counted[columns]
+
+    def _counted(self, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+        numbers, places = placed(self.whole.orders, by=columns)
+        counts = np.bincount(numbers[self.exact.rows["orders"]], minlength=len(places))
+        return dict(zip(places, counts.tolist(), strict=True))
+
+    def agreeing_days(self) -> dict[tuple[str, str, int], int]:
+        """How many exact sets were paid, by merchant, account and business date."""
+        if not self.dated:
+            self.dated.append(self._dated())
+        return self.dated[0]
+
+    def _dated(self) -> dict[tuple[str, str, int], int]:
+        keys, rows = self.exact.keys, self.exact.rows["gateway"]
+        instants = instants_of(self.whole.gateway["transaction_date"])[rows]
+        known = instants != NO_INSTANT
+        account = keys.account[keys.of["gateway"][rows]][known]
+        size = max(len(keys.accounts), 1)
+        minutes = instants[known] // MINUTE_MICROSECONDS
+        numbers, distinct = pd.factorize(minutes * size + account)
+        minute, place = np.divmod(np.asarray(distinct, dtype=np.int64), size)
+        days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)
+        sums: dict[tuple[str, str, int], int] = {}
+        counts = np.bincount(numbers, minlength=len(distinct)).tolist()
+        for one, day, count in zip(place.tolist(), days.tolist(), counts, strict=True):
+            key = keys.accounts[one][0], keys.accounts[one][1], day
+            sums[key] = sums.get(key, 0) + count
+        return sums
+
+    def file_of_sets(self, source: str) -> "pd.Series[str]":
+        """The file of the first row of every set that has one (index: set)."""
+        frames = {"orders": self.sources.orders, "gateway": self.sources.gateway}
+        items = {"orders": self.joined.orders.items, "gateway": self.joined.gateway.items}[source]
+        names = frames[source]["source"].to_numpy(dtype=object)[items["row"]]
+        files: pd.Series[str] = pd.Series(names, index=items["set"], dtype="str")
+        return files[~files.index.duplicated()]
+
+
+Finder = Callable[[Breaks, Evidence], Found]
+"""Looks for one kind of cause among the breaks that have none yet."""

@@ -1,0 +1,384 @@
+"""Parts of a reason, each true by itself: what one side says, with the amounts that it says."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from recon.matching.causes.reason_facts import NOTHING, Facts, money
+from recon.matching.causes.reason_rows import Paid, Rival, Said
+from recon.matching.sides.instruction_side import STANDINGS
+from recon.model.words import InstructionState
+
+SHOWN_MAX = 4
+"""So many records are named one by one; how many more there are is counted."""
+MONEY = frozenset({"paid", "partially refunded", "refunded"})
+
+Clause = Callable[[Facts], str]
+
+
+def words_of(state: str) -> str:
+    """A state as people read it."""
+    return state.replace("_", " ")
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a, b and c`; of many the first, and how many more."""
+    if len(items) > SHOWN_MAX:
+        items = [*items[: SHOWN_MAX - 1], f"{len(items) - SHOWN_MAX + 1} more"]
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def order_says(facts: Facts) -> str:
+    """The order's state with its amount."""
+    state = words_of(facts.state_orders)
+    if state == "none":
+        return "no order is there"
+    captured = facts.money(facts.order_captured)
+    if state in {"partially refunded", "refunded"}:
+        return f"the order is {state} with {facts.money(facts.order_refunded)} of {captured}"
+    if state == "paid":
+        return f"the order is paid with {captured}"
+    return f"the order is {state} with {facts.money(facts.ordered)} ordered"
+
+
+def gateway_says(facts: Facts) -> str:
+    """The gateway's state with its amounts."""
+    if facts.currencies > 1 and facts.rows.payments:
+        return f"the gateway says {_each_payment(facts)}"
+    state, captured = words_of(facts.state_gateway), facts.money(facts.gateway_captured)
+    together = " in several payments" if facts.payments_with_money > 1 else ""
+    if state == "none":
+        return "the gateway does not know the payment"
+    if state == "chargeback":
+        also = " and others" if facts.payments_with_money else ""
+        return f"the gateway reports a chargeback of the payment{also} of {captured}"
+    if state not in MONEY:
+        return f"the gateway says {state} with {facts.money(facts.stated)}"
+    told = f"the gateway says {state} with {captured} captured{together}"
+    if state == "paid" and not facts.gateway_refunded:
+        return told
+    return f"{told} and {_given_back(facts)} refunded"
+
+
+def _each_payment(facts: Facts) -> str:
+    told = [
+        f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}"
+        for one in facts.rows.payments
+    ]
+    return listed(told)
+
+
+def refund_seen(facts: Facts) -> str:
+    """What the gateway shows of refunds."""
+    if words_of(facts.state_gateway) not in MONEY:
+        return gateway_says(facts)
+    return f"the gateway shows {_given_back(facts)} refunded"
+
+
+def _given_back(facts: Facts) -> str:
+    if facts.refund_unknown:
+        return "an untold amount"
+    return facts.money(facts.gateway_refunded) if facts.gateway_refunded else NOTHING
+
+
+def ledger_has(facts: Facts) -> str:
+    """What is booked, by kind."""
+    kinds = {
+        "captures": facts.ledger_capture,
+        "refunds": facts.ledger_refund,
+        "chargebacks": facts.ledger_chargeback,
+        "adjustments": facts.ledger_adjustment,
+        "write-offs": facts.ledger_write_off,
+    }
+    parts = [f"{kind} of {facts.money(amount)}" for kind, amount in kinds.items() if amount]
+    if not facts.covered:
+        return "no ledger was given"
+    if facts.currencies > 1:
+        return f"the ledger has {_each_kind(facts) or NOTHING}"
+    return f"the ledger has {listed(parts) or NOTHING}"
+
+
+def _each_kind(facts: Facts) -> str:
+    """What is booked by kind and currency."""
+    entries = [one for one in facts.rows.entries if one.amount]
+    return listed([f"{one.words.replace('_', '-')}s of {_said(one)}" for one in entries])
+
+
+def _here(facts: Facts) -> str:
+    return f"account {facts.account_id} has {_sides(facts.rows.sides)}"
+
+
+def _there(facts: Facts) -> str:
+    other = facts.rows.other
+    if other is None:
+        return "another account has the other side"
+    return f"account {other.account_id} has {_sides(facts.rows.other_sides)}"
+
+
+def _sides(sides: Iterable[str]) -> str:
+    return listed([f"the {side}" for side in sides]) or "its other side"
+
+
+def _order_rows(facts: Facts) -> str:
+    rows = facts.rows.orders
+    return listed([f"{words_of(one.words)} with {_said(one)}" for one in rows])
+
+
+def _said(one: Said) -> str:
+    return money(one.amount, currency=one.currency)
+
+
+def _payments(facts: Facts) -> str:
+    live = [one for one in facts.rows.payments if one.captured]
+    return listed([f"{one.transaction_id or 'one'} {_net(one)}" for one in live])
+
+
+def _held(facts: Facts) -> str:
+    """What is left of all payments, by currency."""
+    return _sums(
+        Said("", one.currency, one.captured - one.refunded)
+        for one in facts.rows.payments
+        if one.state != "chargeback"
+    )
+
+
+def _net(one: Paid) -> str:
+    net = money(one.captured - one.refunded, currency=one.currency)
+    back = money(one.refunded, currency=one.currency)
+    return f"{net} after {back} refunded" if one.refunded else net
+
+
+def _answers(facts: Facts) -> str:
+    rows = [one for one in facts.rows.payments if one.transaction_id == _twice_told(facts)]
+    told = [
+        f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}" for one in rows
+    ]
+    return listed(told)
+
+
+def _twice_told(facts: Facts) -> str:
+    ids = [one.transaction_id for one in facts.rows.payments]
+    return next((one for one in ids if ids.count(one) > 1), "")
+
+
+def _by_currency(facts: Facts) -> str:
+    """What each side is over, in its own currencies."""
+    rows = facts.rows
+    sides = {
+        "the order": [*rows.orders],
+        "a payout": [*rows.payouts],
+    }
+    told = {side: _sums(said) for side, said in sides.items()}
+    told |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
+    told["our instructions"] = _sums(
+        Said("", one.currency, one.amount)
+        for one in rows.moves
+        if one.kind in _MOVED_BY and one.state in _MOVED and one.currency != facts.currency
+    )
+    return listed([f"{side} {words}" for side, words in told.items() if words])
+
+
+_MOVED_BY = frozenset({"capture", "refund"})
+_MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
+
+
+def _sums(said: Iterable[Said]) -> str:
+    sums: dict[str, int] = {}
+    for one in said:
+        sums[one.currency] = sums.get(one.currency, 0) + one.amount
+    return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
+
+
+def _codes(facts: Facts) -> str:
+    found = {one.code for one in facts.rows.payments if one.state == "unmapped"}
+    return listed(sorted(found)) or "a code"
+
+
+def _unmapped_money(facts: Facts) -> str:
+    rows = [one for one in facts.rows.payments if one.state == "unmapped"]
+    return _sums(Said("", one.currency, one.amount) for one in rows) or NOTHING
+
+
+def _excess(facts: Facts) -> Paid | None:
+    found = (one for one in facts.rows.payments if one.refunded > one.captured)
+    return next(found, None)
+
+
+def _excess_payment(facts: Facts) -> str:
+    one = _excess(facts)
+    if one is None:
+        return "a payment is refunded beyond what it captured"
+    back, taken = (money(amount, currency=one.currency) for amount in (one.refunded, one.captured))
+    return f"payment {one.transaction_id} has {back} refunded of {taken} captured"
+
+
+def _over_authorised(facts: Facts) -> str:
+    one = next((one for one in facts.rows.payments if one.over_authorised), None)
+    if one is None:
+        return "a payment is captured beyond its authorisation"
+    taken, held = (
+        money(amount, currency=one.currency) for amount in (one.captured, one.authorised)
+    )
+    return f"payment {one.transaction_id} has {taken} captured of {held} authorised"
+
+
+def _evidence_of_refund(facts: Facts) -> str:
+    told = {
+        "the gateway shows {} refunded": facts.gateway_refunded,
+        "our refund of {} was confirmed": facts.refund_confirmed,
+        "the order says {} refunded": facts.order_refunded,
+        "the ledger has refunds of {}": facts.ledger_refund,
+    }
+    return listed([words.format(facts.money(amount)) for words, amount in told.items() if amount])
+
+
+def _booked_more_than_once(facts: Facts) -> str:
+    kinds = {
+        "capture": facts.booked_twice_capture,
+        "refund": facts.booked_twice_refund,
+        "chargeback": facts.booked_twice_chargeback,
+    }
+    return listed([kind for kind, twice in kinds.items() if twice]) or "movement"
+
+
+def _rivals(facts: Facts) -> str:
+    """The other records; those of other accounts with their account."""
+    names = [_name(one, at=facts.account_id) for one in facts.rows.rivals]
+    return listed(names) or "other records"
+
+
+def _name(one: Rival, *, at: str) -> str:
+    return one.name if one.account_id == at else f"{one.name} of account {one.account_id}"
+
+
+def _not_done(kind: str) -> Clause:
+    """Whether the gateway refused, or a person found that it took no effect."""
+
+    def told(facts: Facts) -> str:
+        states = {one.state for one in facts.rows.moves if one.kind == kind}
+        refused = InstructionState.REJECTED in states
+        found_out = InstructionState.RESOLVED_NOT_APPLIED in states
+        if found_out:
+            return "was refused or did not take effect" if refused else "did not take effect"
+        return "was refused by the gateway"
+
+    return told
+
+
+def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause:
+    """What we instructed of one kind and standing, in the currency that we instructed it in."""
+
+    def told(facts: Facts) -> str:
+        mine = [one for one in facts.rows.moves if one.kind == kind and one.state in states]
+        if any(one.currency != facts.currency for one in mine):
+            return _sums(Said("", one.currency, one.amount) for one in mine)
+        return facts.money(getattr(facts, column))
+
+    return told
+
+
+def _payout(standing: str) -> Clause:
+    def told(facts: Facts) -> str:
+        return _sums(one for one in facts.rows.payouts if one.words == standing) or NOTHING
+
+    return told
+
+
+def _paid_out(facts: Facts) -> str:
+    """Who paid whom; a settlement file counts what is paid to us as positive."""
+    sums = [one for one in facts.rows.payouts if one.words == "confirmed"]
+    if facts.rows.moves:
+        return f"we paid out {_sums(sums)}"
+    if sum(one.amount for one in sums) < 0:
+        return f"the settlement collects {_sums(_unsigned(sums))} from us"
+    return f"the settlement pays {_sums(sums)} out to us"
+
+
+def _payout_booked(facts: Facts) -> str:
+    booked = [one for one in facts.rows.entries if one.words == "payout" and one.amount]
+    if not booked:
+        return "the ledger has no payout of it"
+    if sum(one.amount for one in booked) < 0:
+        return f"the ledger has {_sums(_unsigned(booked))} of payouts taken back"
+    return f"the ledger has a payout of {_sums(booked)}"
+
+
+def _unsigned(said: Iterable[Said]) -> list[Said]:
+    return [one._replace(amount=abs(one.amount)) for one in said]
+
+
+def _settled(facts: Facts) -> str:
+    """What the settlement files say of the payment, in their own currency."""
+    rest = facts.settled_gross - facts.settled_captured + facts.settled_refunded
+    kinds = {
+        "captures": facts.settled_captured,
+        "refunds": facts.settled_refunded,
+        "other lines": rest,
+    }
+    named = [
+        f"{kind} of {money(amount, currency=facts.settled_currency)}"
+        for kind, amount in kinds.items()
+        if amount
+    ]
+    return listed(named) or NOTHING
+
+
+def _our_moves() -> Mapping[str, Clause]:
+    """`capture_doubtful` and the like, for each kind that moves money and each standing."""
+    found = {
+        f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
+        for kind in ("capture", "refund")
+        for standing, states in STANDINGS.items()
+    }
+    failed = frozenset({InstructionState.RESOLVED_NOT_APPLIED})
+    column = "refund_failed_later_sum"
+    return {**found, column: _ours("refund", column, failed)}
+
+
+def _confirmed_and_doubtful(facts: Facts) -> str:
+    states = STANDINGS["confirmed"] | STANDINGS["doubtful"]
+    mine = [one for one in facts.rows.moves if one.kind == "refund" and one.state in states]
+    both = facts.money(facts.refund_confirmed + facts.refund_doubtful)
+    if any(one.currency != facts.currency for one in mine):
+        both = _sums(Said("", one.currency, one.amount) for one in mine)
+    doubtful = CLAUSES["refund_doubtful"](facts)
+    return f"{both}, of them {doubtful} in doubt," if facts.refund_doubtful else both
+
+
+CLAUSES: Mapping[str, Clause] = {
+    "order_says": order_says,
+    "gateway_says": gateway_says,
+    "refund_seen": refund_seen,
+    "ledger_has": ledger_has,
+    "here": _here,
+    "there": _there,
+    "order_rows": _order_rows,
+    "payments": _payments,
+    "held": _held,
+    "twice_told": _twice_told,
+    "answers": _answers,
+    "by_currency": _by_currency,
+    "codes": _codes,
+    "unmapped_money": _unmapped_money,
+    "excess_payment": _excess_payment,
+    "over_authorised": _over_authorised,
+    "evidence_of_refund": _evidence_of_refund,
+    "booked_more_than_once": _booked_more_than_once,
+    "rivals": _rivals,
+    "rivals_by": lambda facts: facts.rows.rivals_by,
+    "capture_not_done": _not_done("capture"),
+    "cancel_not_done": _not_done("cancel"),
+    "refund_not_done": _not_done("refund"),
+    "payout_doubtful": _payout("doubtful"),
+    "payout_rejected": _payout("rejected"),
+    "paid_out": _paid_out,
+    "payout_booked": _payout_booked,
+    "settled": _settled,
+    "our_refunds": _confirmed_and_doubtful,
+    "gateway_refunds": _given_back,
+    "fee_gap": lambda facts: facts.money(abs(facts.fee_gap)),
+    "exchange_gap": lambda facts: facts.money(abs(facts.exchange_gap)),
+    **_our_moves(),
+    "moved": lambda facts: facts.money(
+        facts.order_captured or facts.stated or facts.ledger_capture
+    ),
+}
+"""Words that a reason may hold beside the plain amounts of the facts."""

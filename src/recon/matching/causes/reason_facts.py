@@ -1,0 +1,130 @@
+"""What is known of one break when its reason is put into words; nothing here chooses words."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.causes.reason_rows import NO_ROWS, RowsOfSets, SetRows
+from recon.matching.frames.grouping import Ints, amounts_of, given, total
+from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.gateway_side import NUMBER
+from recon.model.money import Money
+
+NOTHING = "nothing"
+
+
+class Facts(NamedTuple):
+    """One break: amounts in minor units of its currency, what its rows say where a code asks."""
+
+    currency: str
+    account_id: str
+    order_no: str
+    state_orders: str
+    state_gateway: str
+    gateway_amount: int | None
+    """Net of the side, None where it is absent; so are the next two."""
+    order_amount: int | None
+    ledger_amount: int | None
+    covered: bool
+    """Whether a ledger was given."""
+    stated: int
+    """What the payments that speak for the set are over."""
+    rows: SetRows
+    ordered: int
+    """The next ones are columns of the sets."""
+    currencies: int
+    order_captured: int
+    order_refunded: int
+    gateway_captured: int
+    gateway_refunded: int
+    payments_with_money: int
+    refund_unknown: bool
+    refund_excess: bool
+    over_authorised: bool
+    ledger_capture: int
+    ledger_refund: int
+    ledger_chargeback: int
+    ledger_adjustment: int
+    ledger_write_off: int
+    booked_twice_capture: bool
+    booked_twice_refund: bool
+    booked_twice_chargeback: bool
+    capture_confirmed: int
+    capture_rejected: int
+    capture_doubtful: int
+    capture_doubtful_any: bool
+    capture_waiting: int
+    capture_waiting_any: bool
+    cancel_doubtful_any: bool
+    cancel_waiting_any: bool
+    refund_confirmed: int
+    refund_rejected: int
+    refund_doubtful: int
+    refund_doubtful_any: bool
+    refund_waiting: int
+    refund_waiting_any: bool
+    refund_failed_later_sum: int
+    review_doubtful_any: bool
+    review_rejected_any: bool
+    settled_captured: int
+    settled_refunded: int
+    settled_gross: int
+    settled_currency: str
+    fee_gap: int
+    exchange_gap: int
+
+    def money(self, amount: int | None) -> str:
+        """An amount of the break's currency; `nothing` where there is none."""
+        return money(amount, currency=self.currency)
+
+
+_OF_SETS = Facts._fields[Facts._fields.index("ordered") + 1 :]
+
+
+def money(amount: int | None, *, currency: str) -> str:
+    """An amount as people read it; `nothing` for none and for one without a currency."""
+    if amount is None or not currency:
+        return NOTHING
+    return str(Money.of_minor_units(amount, currency=currency))
+
+
+def facts_of(frame: pd.DataFrame, *, joined: Joined, rows: RowsOfSets) -> Iterator[Facts]:
+    """The facts of every break, in the order of `frame` (columns set and those of breaks)."""
+    sets, numbers = joined.sets, frame["set"].to_numpy()
+    stated = _stated(joined)
+    columns = [
+        *(frame[name].tolist() for name in ("currency", "account_id", "order_no")),
+        *(frame[name].tolist() for name in ("state_orders", "state_gateway")),
+        *(_blank_as_none(frame[f"{side}_amount"]) for side in ("gateway", "order", "ledger")),
+        [joined.covered] * len(frame),
+        stated[numbers].tolist(),
+        [rows.get(number, NO_ROWS) for number in numbers.tolist()],
+        sets["order_amount"][numbers].tolist(),
+        *(sets[name][numbers].tolist() for name in _OF_SETS),
+    ]
+    for values in zip(*columns, strict=True):
+        yield Facts(*values)
+
+
+def _stated(joined: Joined) -> Ints:
+    """What the payments of the state that speaks for each set are over (grain: set).
+
+    A cancelled attempt beside the authorisation that stands is no part of it.
+    """
+    items, sets = joined.gateway.items, joined.sets
+    number = items["set"]
+    speaks = items["state"] == sets["gateway_state"][number]
+    speaks &= items["currency"] == sets["currency"][number]
+    authorised = np.where(items["authorised_known"], items["authorised"], items["amount"])
+    amount = np.where(np.isin(items["state"], _TAKEN), items["captured"], authorised)
+    return total(np.where(speaks, amount, 0), groups=number, size=joined.keys.size)
+
+
+_TAKEN = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded", "chargeback")]
+
+
+def _blank_as_none(column: "pd.Series[int]") -> list[int | None]:
+    values, known = amounts_of(column).tolist(), given(column).tolist()
+    return [value if there else None for value, there in zip(values, known, strict=True)]

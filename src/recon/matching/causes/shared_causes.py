@@ -1,0 +1,217 @@
+"""Breaks that share one cause, told as one line, so that one look (and one answer) covers them.
+
+A cause is only claimed on evidence that could have spoken against it: a scale needs nearly every
+compared amount of the file to be off by the same power of ten, a missing day needs the source to
+have next to nothing of that day. What is merely alike is left without a cause.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.causes.cause_evidence import (
+    BREAKS_MIN,
+    SHARE_MIN,
+    Breaks,
+    Evidence,
+    Finder,
+    Found,
+)
+from recon.matching.causes.zone_shift import find_zone_shifts
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.grouping import NO_INSTANT
+from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.judging.grace import business_days
+from recon.matching.sides.gateway_side import NUMBER
+from recon.model.words import BreakCode, GatewayState
+
+SCALES = (10, 100, 1000)
+"""Powers of ten by which a wrong unit shifts an amount."""
+
+EPOCH = date(1970, 1, 1).toordinal()
+AMOUNT_CODES = frozenset(
+    {
+        BreakCode.AMOUNT_OVER,
+        BreakCode.AMOUNT_UNDER,
+        BreakCode.OVER_CAPTURE,
+        BreakCode.PARTIAL_CAPTURE_UNEXPECTED,
+    }
+)
+
+
+def with_causes(breaks: pd.DataFrame, *, evidence: Evidence) -> pd.DataFrame:
+    """The breaks with `cause` filled where several share one; the first that holds is told."""
+    if len(breaks) < BREAKS_MIN:
+        return breaks
+    causes = pd.Series("", index=breaks.index, dtype="str")
+    for find in FINDERS:
+        for rows, sentence in find(breaks[causes.eq("").to_numpy()], evidence):
+            causes.loc[rows] = sentence
+    return breaks.assign(cause=causes)
+
+
+def _unmapped(breaks: Breaks, evidence: Evidence) -> Found:
+    """A status code that the map does not know: the line to paste."""
+    chosen = breaks[breaks["code"].eq(BreakCode.STATUS_UNMAPPED)]
+    if len(chosen) < BREAKS_MIN:
+        return
+    items = evidence.joined.gateway.items
+    unknown = items.take(items["state"] == NUMBER[GatewayState.UNMAPPED.value])
+    codes = texts(evidence.sources.gateway["payment_status"])
+    of_set = pd.Series(codes[unknown["row"]], index=unknown["set"])
+    of_set = of_set[~of_set.index.duplicated()]
+    for code, rows in _grouped(chosen, by=chosen["set"].map(of_set)):
+        yield (
+            rows.index,
+            (
+                f"The gateway's payment_status {code} is not mapped: "
+                f'set {code} = "<state>" under [payment_status] in rules.toml.'
+            ),
+        )
+
+
+def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
+    """Orders of one account whose payments sit in one other account."""
+    chosen = breaks[breaks["code"].eq(BreakCode.WRONG_ACCOUNT)]
+    if len(chosen) < BREAKS_MIN:
+        return
+    sets = evidence.joined.sets
+    away = np.flatnonzero(evidence.hosts >= 0)
+    # A host stands for one set: that one's account, never just any with the same order number.
+    other = pd.Series(sets["account_id"][away], index=evidence.hosts[away])
+    told_of = chosen.assign(other=chosen["set"].map(other))
+    for (_, account, stray), rows in told_of.groupby([*ACCOUNT, "other"]):
+        if len(rows) >= BREAKS_MIN:
+            told = f"The other side of these records of account {account} sits in account {stray}."
+            yield rows.index, told
+
+
+def _scale(breaks: Breaks, evidence: Evidence) -> Found:
+    """Amounts of one file and currency that are all 10, 100 or 1000 times off."""
+    if breaks["code"].isin(AMOUNT_CODES).sum() < BREAKS_MIN:
+        return
+    sets = evidence.joined.sets
+    both = np.flatnonzero((sets["order_captured"] > 0) & (sets["gateway_captured"] > 0))
+    files = evidence.file_of_sets("orders").reindex(both)
+    names = ("currency", "order_captured", "gateway_captured")
+    columns = {"file": files.to_numpy(dtype=object), **{name: sets[name][both] for name in names}}
+    compared = pd.DataFrame(columns, index=both)
+    agreeing = evidence.agreeing("source", "currency")
+    for (file, currency), rows in compared.groupby(["file", "currency"]):
+        ordered = rows["order_captured"].to_numpy()
+        paid = rows["gateway_captured"].to_numpy()
+        all_rows = len(rows) + int(agreeing.get((str(file), str(currency)), 0))
+        for scale in SCALES:
+            for word, off in (
+                ("large", ordered == paid * scale),
+                ("small", ordered * scale == paid),
+            ):
+                inside = breaks[breaks["set"].isin(rows.index[off]).to_numpy()]
+                if len(inside) >= BREAKS_MIN and off.sum() >= SHARE_MIN * all_rows:
+                    told = f"The amounts of {file} in {currency} are {scale} times too {word}."
+                    yield inside.index, told
+
+
+def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
+    """A file of which the gateway knows nearly no order: another account or environment."""
+    chosen = breaks[breaks["code"].eq(BreakCode.MISSING_AT_GATEWAY)]
+    if len(chosen) < BREAKS_MIN:
+        return
+    files = evidence.file_of_sets("orders")
+    due = evidence.joined.sets["order_captured"][files.index.to_numpy(dtype=np.intp)] > 0
+    known = files[due].value_counts()
+    agreeing = evidence.agreeing("source")
+    for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
+        if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
+            told = f"The gateway knows nearly no order of {file}: is it of another account?"
+            yield rows.index, told
+
+
+def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
+    """Two files that hold the same orders with different content."""
+    chosen = breaks[breaks["code"].eq(BreakCode.DUPLICATE_ORDER_ROW)]
+    if len(chosen) < BREAKS_MIN:
+        return
+    items = evidence.joined.orders.items
+    items = items.take(np.isin(items["set"], chosen["set"].to_numpy()))
+    names = texts(evidence.sources.orders["source"])[items["row"]]
+    files = pd.Series(names, index=items["set"])
+    both = files.groupby(level=0).agg(lambda group: " and ".join(sorted(set(group))))
+    both = both[both.str.contains(" and ")]
+    for pair, rows in _grouped(chosen, by=chosen["set"].map(both)):
+        told = f"{pair} hold the same orders with different content: is one a correction?"
+        yield rows.index, told
+
+
+def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str, few: str) -> "Finder":
+    """A business date of which a source has next to nothing, although the gateway has payments.
+
+    `told` is said where it has nothing at all, `few` where a few strayed into the date.
+    """
+
+    def find(breaks: Breaks, evidence: Evidence) -> Found:
+        chosen = breaks[breaks["code"].eq(code)]
+        if len(chosen) < BREAKS_MIN:
+            return
+        sets, calendar = evidence.joined.sets, evidence.rules.business_calendar
+        days = business_days(sets[dated], calendar=calendar)
+        place = pd.Series(
+            list(zip(*(sets[name].tolist() for name in ACCOUNT), days.tolist(), strict=True))
+        )
+        present = Counter(place[sets[lacking] != 0])
+        present.update(evidence.agreeing_days())
+        for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
+            _, account, day = place[rows["set"].iloc[0]]
+            strays = present[key]
+            every = len(rows) + strays
+            if day != NO_INSTANT and len(rows) >= SHARE_MIN * every:
+                words = {"day": date.fromordinal(EPOCH + day), "account": account}
+                said = few if strays else told
+                yield rows.index, said.format(**words, strays=strays, every=every)
+
+    return find
+
+
+def _grouped(breaks: Breaks, *, by: "pd.Series[str]") -> Iterator[tuple[object, Breaks]]:
+    """Groups that are large enough to be one cause; blank keys belong to none."""
+    known = (by.notna() & by.ne("")).to_numpy()
+    for key, rows in breaks[known].groupby(by[known]):
+        if len(rows) >= BREAKS_MIN:
+            yield key, rows
+
+
+FINDERS: tuple[Finder, ...] = (
+    _unmapped,
+    _other_account,
+    _scale,
+    _doubled_file,
+    find_zone_shifts,
+    _unknown_file,
+    _missing_day(
+        BreakCode.MISSING_IN_ORDERS,
+        lacking="order_state",
+        dated="transaction_date",
+        told="No order file has an order of {day} for account {account}: is a file missing?",
+        few=(
+            "The order files have only {strays} of {every} payments of {day} for account "
+            "{account}: is a file missing?"
+        ),
+    ),
+    _missing_day(
+        BreakCode.MISSING_IN_LEDGER,
+        lacking="ledger_capture",
+        dated="transaction_date",
+        told=(
+            "The ledger has no capture of payments of {day} in account {account}: "
+            "is a posting run missing?"
+        ),
+        few=(
+            "The ledger has a capture of only {strays} of {every} payments of {day} in account "
+            "{account}: is a posting run missing?"
+        ),
+    ),
+)
+"""In this order; each break is told its first."""

@@ -1,0 +1,212 @@
+"""Times of one source that are a whole number of quarters of an hour off those of the others.
+
+A zone that is set wrong moves the records around the end of a business date to its neighbour: a
+file of one date then lacks some and has others too many. Told are breaks of records that stand
+alone, whose date the shift changes, at an end of a date where nearly no record has its other side.
+The shift itself is read from the sets that have both sides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.causes.cause_evidence import (
+    BREAKS_MIN,
+    MINUTE_MICROSECONDS,
+    SHARE_MIN,
+    Breaks,
+    Evidence,
+    Found,
+)
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
+from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.judging.grace import HOUR_MICROSECONDS, business_days
+from recon.model.words import BreakCode
+
+STEP_MICROSECONDS = HOUR_MICROSECONDS // 4
+"""Zones differ by hours, halves or quarters (Kathmandu is 5 3/4 hours ahead of UTC); a payment
+follows its order, and an entry its payment, within a step."""
+SLACK_MICROSECONDS = 2 * MINUTE_MICROSECONDS
+"""So far clocks of two systems may be apart."""
+NEAR_MICROSECONDS = 2 * STEP_MICROSECONDS
+STEP_HOURS = 0.25
+STEPS_MIN, STEPS_MAX = 4, 56
+"""Less than an hour is a delay; no zone is more than 14 hours away from UTC."""
+WIDTH = 2 * STEPS_MAX + 3
+"""So many steps are told apart, beyond all zones on either side counted as one."""
+NO_EDGE = NO_INSTANT
+NOTHING = np.zeros(1, dtype=np.intp)
+
+PAID_AT = "transaction_date"
+DATED = {"orders": "ordered_at", "ledger": "booked_at"}
+"""The time that each source has beside the gateway's."""
+ALONE: Mapping[str, Mapping[BreakCode, str]] = {
+    "orders": {
+        BreakCode.MISSING_IN_ORDERS: PAID_AT,
+        BreakCode.MISSING_AT_GATEWAY: DATED["orders"],
+        BreakCode.BOOKED_NOT_AT_GATEWAY: DATED["orders"],
+    },
+    "ledger": {
+        BreakCode.MISSING_IN_LEDGER: PAID_AT,
+        BreakCode.LEDGER_ONLY: DATED["ledger"],
+    },
+}
+"""By source, the breaks of a record whose other side is missing, and the time it stands under."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The sets that have a time of one source and one of the gateway (grain: set)."""
+
+    account: Rows
+    """By number, as Keys.accounts counts."""
+    times: Mapping[str, Ints]
+    """The source's time and the gateway's, by the name of their column."""
+
+
+def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
+    """Records around the end of a business date that one shift of a source keeps apart."""
+    alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
+    if alone.sum() < BREAKS_MIN:
+        return
+    pairs = {source: [*_pairs(source, evidence=evidence)] for source in DATED}
+    shifts = {source: _common_shifts(one) for source, one in pairs.items()}
+    for account in sorted({*shifts["orders"], *shifts["ledger"]}):
+        place = evidence.exact.keys.accounts[account]
+        inside = alone & breaks[ACCOUNT].eq(list(place)).all(axis=1)
+        found = {source: known[account] for source, known in shifts.items() if account in known}
+        rows_of = {
+            source: _kept_apart(
+                breaks[inside], source=source, steps=steps, pairs=pairs[source], evidence=evidence
+            )
+            for source, steps in found.items()
+        }
+        yield from _told(rows_of, found=found, account=place[1])
+
+
+def _told(rows_of: Mapping[str, pd.Index], *, found: Mapping[str, int], account: str) -> Found:
+    """One sentence where orders and ledger agree against the gateway, else one for each."""
+    if len(found) == len(DATED) and len({*found.values()}) == 1:
+        steps = -next(iter(found.values()))
+        rows = rows_of["orders"].append(rows_of["ledger"])
+        parts = [("gateway", rows, steps, "of the orders and the ledger")]
+    else:
+        parts = [(one, rows_of[one], found[one], "of the gateway") for one in found]
+    for source, rows, steps, others in parts:
+        if len(rows) >= BREAKS_MIN:
+            yield rows, _sentence(source, steps=steps, others=others, account=account)
+
+
+def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
+    hours = f"{abs(steps) * STEP_HOURS:g} hour{'' if abs(steps) == STEPS_MIN else 's'}"
+    word = "ahead of" if steps > 0 else "behind"
+    return (
+        f"The times of the {source} in account {account} are {hours} {word} those {others}, which "
+        "moves records at the end of a business date to another one: is its time zone right?"
+    )
+
+
+def _pairs(source: str, *, evidence: Evidence) -> Iterator[_Pairs]:
+    """Sets that were classified, then exact sets, as far as both times are known."""
+    sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
+    yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
+    frame = getattr(evidence.whole, source)
+    if frame is not None and exact.size:
+        account = exact.keys.account[exact.keys.of["orders"][exact.rows["orders"]]]
+        ours = instants_of(frame[dated])[exact.rows[source]]
+        paid = instants_of(evidence.whole.gateway[PAID_AT])[exact.rows["gateway"]]
+        yield _known(account, times={dated: ours, PAID_AT: paid})
+
+
+def _known(account: Rows, *, times: Mapping[str, Ints]) -> _Pairs:
+    known: Bools = account >= 0
+    for at in times.values():
+        known &= at != NO_INSTANT
+    if known.all():
+        return _Pairs(account, times)
+    return _Pairs(account[known], {name: at[known] for name, at in times.items()})
+
+
+def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
+    """By account, how many steps nearly all times of the source are ahead of the gateway's."""
+    size = max((int(one.account.max(initial=-1)) for one in pairs), default=-1) + 1
+    sums = sum((np.bincount(one.account, minlength=size) for one in pairs), start=NOTHING)
+    alike = sum((_alike(one, size=size) for one in pairs), start=NOTHING)
+    if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
+        return {}
+    counts = sum((_by_steps(one, size=size) for one in pairs), start=NOTHING)
+    found = (
+        (spot // WIDTH, spot % WIDTH - STEPS_MAX - 1, count)
+        for spot, count in enumerate(counts.tolist())
+    )
+    return {
+        account: steps
+        for account, steps, count in found
+        if STEPS_MIN <= abs(steps) <= STEPS_MAX
+        and count >= max(BREAKS_MIN, SHARE_MIN * sums[account])
+    }
+
+
+def _alike(pairs: _Pairs, *, size: int) -> Rows:
+    """By account, the pairs that are hardly apart: a few of them rule a shift out."""
+    one, other = pairs.times.values()
+    near = np.abs(one - other) < NEAR_MICROSECONDS
+    return np.bincount(pairs.account[near], minlength=size)
+
+
+def _by_steps(pairs: _Pairs, *, size: int) -> Rows:
+    """How many pairs are so many steps apart, by account and steps."""
+    (clock, ours), (_, paid) = pairs.times.items()
+    # What came second is a little later than the shift alone would have it.
+    if clock == DATED["orders"]:
+        steps = -((paid - ours + SLACK_MICROSECONDS) // STEP_MICROSECONDS)
+    else:
+        steps = (ours - paid + SLACK_MICROSECONDS) // STEP_MICROSECONDS
+    spots = np.clip(steps, -STEPS_MAX - 1, STEPS_MAX + 1).astype(np.intp) + STEPS_MAX + 1
+    return np.bincount(pairs.account * WIDTH + spots, minlength=size * WIDTH)
+
+
+def _kept_apart(
+    breaks: Breaks, *, source: str, steps: int, pairs: Sequence[_Pairs], evidence: Evidence
+) -> pd.Index:
+    """The breaks of one account that the shift of this source explains."""
+    rows: list[pd.Index] = [
+        one
+        for code, clock in ALONE[source].items()
+        for one in _at_bare_edges(
+            breaks[breaks["code"].eq(code)],
+            clock=clock,
+            shift=(steps if clock == PAID_AT else -steps) * STEP_MICROSECONDS,
+            pairs=pairs,
+            evidence=evidence,
+        )
+    ]
+    return rows[0].append(rows[1:]) if rows else breaks.index[:0]
+
+
+def _at_bare_edges(
+    breaks: Breaks, *, clock: str, shift: int, pairs: Sequence[_Pairs], evidence: Evidence
+) -> Iterator[pd.Index]:
+    """By end of a business date, breaks beside which nearly no record has its other side."""
+    if breaks.empty:
+        return
+    times = evidence.joined.sets[clock][breaks["set"].to_numpy()]
+    edges = _edges(times, shift=shift, evidence=evidence)
+    account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
+    beside = np.concatenate([one.times[clock][one.account == account] for one in pairs])
+    whole = _edges(beside, shift=shift, evidence=evidence)
+    for edge in np.unique(edges[edges != NO_EDGE]):
+        apart: Bools = edges == edge
+        if apart.sum() >= SHARE_MIN * (apart.sum() + (whole == edge).sum()):
+            yield breaks.index[apart]
+
+
+def _edges(times: Ints, *, shift: int, evidence: Evidence) -> Ints:
+    """The business date that begins between each time and the shifted one; NO_EDGE for none."""
+    calendar = evidence.rules.business_calendar
+    known = times != NO_INSTANT
+    shifted = np.where(known, times + shift * known, NO_INSTANT)
+    here, there = (business_days(one, calendar=calendar) for one in (times, shifted))
+    return np.where(here == there, NO_EDGE, np.maximum(here, there))

@@ -1,0 +1,1 @@
+"""Sets that agree in every leg, found by their keys and set aside."""

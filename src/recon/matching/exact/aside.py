@@ -1,0 +1,134 @@
+"""The sets that agree in every leg, found by their keys alone and set aside before any judgement.
+
+One order, one payment, one entry (and one settled line, where settlement is covered) under one key
+that name the same positive amount, currency and day: such a set is MATCHED by the rule `exact`,
+whatever the rest of the night holds. Nearly all sets of a night are like this, so what is left for
+classification is small. Left is every set that is not exact in one of its legs, and every one that
+another row may speak of: repeats, our own instructions, rejected rows, the breaks of the night
+before, and all ids that a row without an order key names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from recon.config.cluster import IN_PROCESS, Workers
+from recon.config.rules import Rules
+from recon.matching.exact.exact_legs import belonging, legs_of, marked
+from recon.matching.exact.exact_search import ASKED, Keys, Question, find_exact, keys_of
+from recon.matching.exact.partitioned import find_in_partitions
+from recon.matching.frames.grouping import Ints, Rows, amounts_or
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
+from recon.matching.sets.joined_sets import keyed_quarantine
+from recon.matching.sides.loose_words import loose_words
+from recon.matching.sides.settlement_side import of_payments
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The sets that were set aside, and what is left."""
+
+    rows: Mapping[str, Rows]
+    """For each leg, the source row of each set."""
+    amount: Ints
+    """What each set moves in every leg, minor units."""
+    left: Mapping[str, Rows]
+    """For each leg, the source rows that are left for classification."""
+    keys: Keys
+    sources: Sources
+    """What is left for classification."""
+    left_keys: Keys
+    """The numbers of what is left; they are drawn once, for the whole."""
+
+    match_ids: "pd.Series[str] | None" = None
+    """The ids of their matches, where they were made while the sets were found."""
+
+    @property
+    def size(self) -> int:
+        """How many sets were set aside."""
+        return len(self.amount)
+
+    def item_rows(self) -> dict[str, Rows]:
+        """For each leg, the whole source's row of each row that the engine counts items by."""
+        rows = dict(self.left)
+        if self.sources.settlement is not None:
+            rows["settlement"] = rows["settlement"][of_payments(self.sources.settlement)]
+        return rows
+
+
+def set_aside(
+    sources: Sources, *, rules: Rules, previous: Previous | None, workers: Workers = IN_PROCESS
+) -> Exact:
+    """Find the exact sets and what is left of the sources without them."""
+    whole = marked(sources)
+    question = Question(
+        whole,
+        _spoken_of(sources, previous=previous) | _asked(sources),
+        frozenset(loose_words(whole, belongs=belonging(whole))),
+        rules,
+    )
+    match_ids = None
+    if workers.partitions == 1:
+        found = find_exact(question)
+    else:
+        found, match_ids = find_in_partitions(question, workers=workers)
+    rows, keys = found.rows, found.keys
+    orders = sources.orders
+    ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
+    left = {name: _others(taken, size=len(getattr(sources, name))) for name, taken in rows.items()}
+    rest, left_keys = _left_of(sources, rows=rows, left=left, keys=keys)
+    return Exact(rows, ordered[rows["orders"]], left, keys, rest, left_keys, match_ids)
+
+
+def nothing_aside(sources: Sources, *, rules: Rules, previous: Previous | None) -> Exact:
+    """Everything is left for classification: what the exact sets must come to as well."""
+    legs = legs_of(marked(sources), rules=rules)
+    keys = keys_of(legs, others=_spoken_of(sources, previous=previous) | _asked(sources))
+    nothing = np.zeros(0, dtype=np.intp)
+    left = {name: np.arange(len(leg.frame)) for name, leg in legs.items()}
+    rows = dict.fromkeys(legs, nothing)
+    return Exact(rows, nothing.astype(np.int64), left, keys, sources, keys)
+
+
+def _spoken_of(sources: Sources, *, previous: Previous | None) -> dict[str, pd.DataFrame]:
+    """The frames whose keys always need a judgement (KEY_COLUMNS)."""
+    rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
+    frames = {"rejects": pd.DataFrame(rejected, columns=[*KEY_COLUMNS], dtype="str")}
+    if sources.quarantined:
+        frames["quarantined"] = keyed_quarantine(sources.quarantined)
+    if sources.instructions is not None:
+        frames["instructions"] = sources.instructions
+    if previous is not None:
+        frames |= {"breaks": previous.breaks, "chargebacks": previous.chargebacks}
+    return frames
+
+
+def _asked(sources: Sources) -> dict[str, pd.DataFrame]:
+    return {} if sources.universe is None else {ASKED: sources.universe}
+
+
+def _others(rows: Rows, *, size: int) -> Rows:
+    """The rows of a source that are not among these."""
+    outside = np.ones(size, dtype=np.bool_)
+    outside[rows] = False
+    return np.flatnonzero(outside)
+
+
+def _left_of(
+    sources: Sources, *, rows: Mapping[str, Rows], left: Mapping[str, Rows], keys: Keys
+) -> tuple[Sources, Keys]:
+    """The sources without the rows of the exact sets, and without their keys in the universe."""
+    if not len(rows["orders"]):
+        return sources, keys
+    frames = {
+        name: getattr(sources, name).iloc[numbers].reset_index(drop=True)
+        for name, numbers in left.items()
+    }
+    if sources.universe is not None:
+        done = np.zeros(keys.size + 1, dtype=np.bool_)
+        done[keys.of["orders"][rows["orders"]]] = True
+        left = {**left, ASKED: np.flatnonzero(~done[keys.of[ASKED]])}
+        frames[ASKED] = sources.universe.iloc[left[ASKED]].reset_index(drop=True)
+    return replace(sources, **frames), keys.take(left)

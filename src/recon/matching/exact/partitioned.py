@@ -1,0 +1,135 @@
+"""The search for exact sets by partitions of the order key, wherever each of them is done.
+
+A partition holds all rows of its keys, so it finds what the whole would find. Rows without an order
+number are in none: what they name is known before (`Question.words`), and they are left over.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from recon.config.cluster import Workers
+from recon.matching.breaks.result_rows import identity_of
+from recon.matching.exact.exact_legs import ALONE, FIRST_SETTLED, SHARED
+from recon.matching.exact.exact_search import ACCOUNT, Found, Keys, Question, find_exact
+from recon.matching.frames.coding import NO_KEY, placed_together
+from recon.matching.frames.grouping import Rows
+from recon.matching.frames.sources import KEY_COLUMNS, Sources
+from recon.matching.sets.partitions import rows_by_partition
+from recon.matching.sides.ledger_side import JUDGED
+
+_KEY = (*KEY_COLUMNS,)
+_NAMES = ("transaction_id", "reference_no")
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "orders": (
+        *(*_KEY, "transaction_id", "currency", "amount", "expected_captured_amount"),
+        *("status", "ordered_at"),
+    ),
+    "gateway": (
+        *(*_KEY, *_NAMES, "currency", "amount", "authorised_amount", "captured_amount"),
+        *("refunded_amount", "payment_status", "answer", "transaction_date"),
+        SHARED,
+    ),
+    "ledger": (*_KEY, *_NAMES, "currency", "amount", "transaction_amount", "entry_type", ALONE),
+    "settlement": (*_KEY, *_NAMES, "currency", "gross", "fee", "entry_type", FIRST_SETTLED),
+}
+"""For each leg, the columns that the search reads: nothing else is sent to a worker."""
+
+Places = Mapping[str, Rows]
+"""By source, the rows of the whole that a partition holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPart:
+    """What one partition found, in its own numbers."""
+
+    found: Found
+    match_ids: "pd.Series[str]"
+
+
+def find_in_partitions(question: Question, *, workers: Workers) -> tuple[Found, "pd.Series[str]"]:
+    """The exact sets and the ids of their matches, as `find_exact` of the whole would have them."""
+    places = _places(question, partitions=workers.partitions)
+    parts = (_part(question, places=place) for place in places)
+    found = list(zip(places, workers.each(find_part, parts), strict=True))
+    keys = _joined_keys(question, found=found)
+    rows = {
+        leg: np.concatenate([place[leg][part.found.rows[leg]] for place, part in found])
+        for leg in _legs(question)
+    }
+    ids = pd.concat([part.match_ids for _, part in found], ignore_index=True)
+    return Found(rows, keys), ids
+
+
+def find_part(question: Question) -> FoundPart:
+    """The exact sets of one partition, and what makes the ids of their matches."""
+    found = find_exact(question)
+    orders = question.sources.orders[[*_KEY]].iloc[found.rows["orders"]].reset_index(drop=True)
+    return FoundPart(found, identity_of(*(orders[name] for name in _KEY)))
+
+
+def _legs(question: Question) -> dict[str, pd.DataFrame]:
+    frames = {name: getattr(question.sources, name) for name in NEEDED}
+    return {name: frame for name, frame in frames.items() if frame is not None}
+
+
+def _places(question: Question, *, partitions: int) -> list[Places]:
+    frames = _legs(question) | dict(question.others)
+    split = {
+        name: rows_by_partition(frame["order_no"], partitions=partitions)
+        for name, frame in frames.items()
+    }
+    return [{name: rows[number] for name, rows in split.items()} for number in range(partitions)]
+
+
+def _part(question: Question, *, places: Places) -> Question:
+    legs = {
+        name: _taken(frame, rows=places[name], columns=NEEDED[name])
+        for name, frame in _legs(question).items()
+    }
+    others = {
+        name: _taken(frame, rows=places[name], columns=_KEY)
+        for name, frame in question.others.items()
+    }
+    moves = question.sources.instructions
+    kept = Sources(
+        orders=legs["orders"],
+        gateway=legs["gateway"],
+        ledger=legs.get("ledger"),
+        # Whether there is a source of instructions matters; whom they speak of is in `others`.
+        instructions=None if moves is None else moves.iloc[:0],
+        settlement=legs.get("settlement"),
+    )
+    return replace(question, sources=kept, others=others)
+
+
+def _taken(frame: pd.DataFrame, *, rows: Rows, columns: tuple[str, ...]) -> pd.DataFrame:
+    wanted = [*columns, *([JUDGED] if JUDGED in frame.columns else [])]
+    return frame[wanted].iloc[rows].reset_index(drop=True)
+
+
+def _joined_keys(question: Question, *, found: list[tuple[Places, FoundPart]]) -> Keys:
+    """The keys of all partitions numbered through; no key is in two of them."""
+    frames = _legs(question) | dict(question.others)
+    of = {name: np.full(len(frame), NO_KEY, dtype=np.intp) for name, frame in frames.items()}
+    account_of, accounts = placed_together([*frames.values()], by=ACCOUNT)
+    number = {account: at for at, account in enumerate(accounts)}
+    account = []
+    for first, (places, part) in zip(_starts(found), found, strict=True):
+        keys = part.found.keys
+        for name, rows in places.items():
+            numbers = keys.of[name]
+            of[name][rows] = np.where(numbers == NO_KEY, NO_KEY, numbers + first)
+        known = [number[one] for one in keys.accounts]
+        account.append(np.asarray([*known, 0], dtype=np.intp)[keys.account])
+    named = dict(zip(frames, account_of, strict=True))
+    return Keys(of, named, np.concatenate(account), accounts)
+
+
+def _starts(found: list[tuple[Places, FoundPart]]) -> Iterator[int]:
+    first = 0
+    for _, part in found:
+        yield first
+        first += part.found.keys.size

@@ -1,0 +1,97 @@
+"""Columns of one length: what the engine works on between its sources and its result.
+
+Numbers are numpy arrays, texts arrays of `str`. A night of three orders looks at some hundred of
+columns, and a frame asks a hundred times more than an array for each look.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from recon.matching.frames.grouping import Bools
+
+Column = npt.NDArray[Any]
+TEXT_TYPE = pd.StringDtype(na_value=np.nan)
+
+
+class Arrays:
+    """Columns of one length, by name."""
+
+    def __init__(self, columns: Mapping[str, Column], *, size: int) -> None:
+        self.columns = dict(columns)
+        self.size = size
+
+    def __getitem__(self, name: str) -> Column:
+        """One column."""
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return self.size
+
+    def take(self, rows: Any) -> "Arrays":
+        """Some of the rows: by their numbers, by a mask or by a slice."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Arrays(columns, size=len(next(iter(columns.values()))))
+
+    def assign(self, **columns: Any) -> "Arrays":
+        """The same rows with other columns, or more of them; a single value stands in every row."""
+        given = {
+            name: column if isinstance(column, np.ndarray) else np.full(self.size, column)
+            for name, column in columns.items()
+        }
+        return Arrays({**self.columns, **given}, size=self.size)
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Row by row, what stands in these columns."""
+        return zip(*(self.columns[name].tolist() for name in names), strict=True)
+
+
+def texts(column: "pd.Series[str]") -> Column:
+    """A column of text as an array of `str`."""
+    return column.to_numpy(dtype=object)
+
+
+def text_column(words: Sequence[str] | Column) -> "pd.Series[str]":
+    """The other way round: a column of a frame from texts."""
+    return pd.Series(pd.array(words, dtype=TEXT_TYPE))
+
+
+def filled(word: str, *, size: int) -> Column:
+    """The same text in every row."""
+    column = np.empty(size, dtype=object)
+    column[:] = word
+    return column
+
+
+def records(frame: pd.DataFrame, *, rows: Any, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Some cells of some rows of a frame, row by row."""
+    named = [*names]
+    columns = (frame[name].array.take(rows).tolist() for name in named)
+    for cells in zip(*columns, strict=True):
+        yield dict(zip(named, cells, strict=True))
+
+
+def frame_of_cells(
+    rows: Sequence[Mapping[str, Any]], *, names: Iterable[str], numbers: Collection[str]
+) -> pd.DataFrame:
+    """A frame of texts from a few rows; the columns named in `numbers` hold 64-bit integers."""
+    columns = {}
+    for name in names:
+        cells = [row[name] for row in rows]
+        columns[name] = np.array(cells, np.int64) if name in numbers else text_column(cells)
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
+
+
+def among(column: Column, words: "frozenset[str] | set[str]") -> Bools:
+    """The rows that hold one of the words."""
+    return np.fromiter((word in words for word in column.tolist()), np.bool_, len(column))
+
+
+def stacked(tables: "list[Arrays]", *, names: tuple[str, ...]) -> Arrays:
+    """Some columns of several tables, one below the other."""
+    columns = {name: np.concatenate([one[name] for one in tables]) for name in names}
+    return Arrays(columns, size=sum(map(len, tables)))

@@ -1,0 +1,157 @@
+"""Text columns as numbers: each distinct word is looked at once, each row costs one look-up."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.matching.frames.grouping import Bools, Ints, Rows
+
+Word = TypeVar("Word", bound=Hashable)
+Codes = npt.NDArray[np.int32]
+NO_KEY = -1
+FEW_ROWS = 256
+"""Fewer are numbered one by one: a dictionary of Arrow costs as much as some hundred of words."""
+
+
+Columns = pd.DataFrame | Mapping[str, "pd.Series[str]"]
+"""What rows are numbered by."""
+
+
+class Coded(NamedTuple):
+    """Columns that share one dictionary."""
+
+    codes: tuple[Codes, ...]
+    """For each column, the number of the word in each of its rows."""
+    words: pa.Array
+    """The distinct words, by number."""
+
+
+class Placed(NamedTuple):
+    """A number for each distinct combination of a few columns of few words."""
+
+    rows: Rows
+    places: list[tuple[str, ...]]
+
+
+def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
+    """Number the words of several columns together, in order of first appearance."""
+    if sum(map(len, columns)) <= FEW_ROWS:
+        known: dict[str, int] = {}
+        few = [np.array([*_numbers(_texts(one), known=known)], np.int32) for one in columns]
+        return Coded(tuple(few), pa.array([*known], pa.large_string()))
+    chunks = [_pieces(column) for column in columns]
+    together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
+    numbered = together.dictionary_encode()
+    ends = np.cumsum([len(part) for part in chunks])
+    codes = [np.asarray(chunk.indices) for chunk in numbered.chunks]
+    parts = [codes[end - len(part) : end] for part, end in zip(chunks, ends, strict=True)]
+    words = numbered.chunk(0).dictionary if numbered.num_chunks else together.combine_chunks()
+    return Coded(tuple(_joined(part) for part in parts), words)
+
+
+def _texts(column: "pd.Series[str]") -> list[str]:
+    words: list[Any] = column.tolist()
+    return [word if isinstance(word, str) else "" for word in words]
+
+
+def _numbers(words: Iterable[Word], *, known: dict[Word, int]) -> Iterator[int]:
+    """The number of each word, the next one for a word that is not known yet."""
+    return (known.setdefault(word, len(known)) for word in words)
+
+
+def numbered(column: "pd.Series[str]") -> Rows:
+    """The number of each row's word among the words of the column."""
+    return coded([column]).codes[0].astype(np.intp)
+
+
+def _joined(parts: list[Codes]) -> Codes:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+
+
+def _pieces(column: "pd.Series[str]") -> list[pa.Array]:
+    text: Any = pa.array(column)
+    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+    return [
+        pc.fill_null(chunk, "") if chunk.null_count else chunk
+        for chunk in (chunk.cast(pa.large_string()) for chunk in chunks)
+        if len(chunk)
+    ]
+
+
+def by_word(
+    column: "pd.Series[str]", *, of: Callable[[str], int | bool]
+) -> "np.ndarray[Any, np.dtype[Any]]":
+    """What `of` says to the word of each row; it is asked once for each distinct word."""
+    if len(column) <= FEW_ROWS:
+        texts = _texts(column)
+        asked = {word: of(word) for word in texts}
+        return np.array([asked[word] for word in texts], dtype=None if texts else np.int64)
+    (codes,), words = coded([column])
+    told = [of(word) for word in words.to_pylist()]
+    return np.array(told or [0])[codes]
+
+
+def is_word(column: "pd.Series[str]", *words: str) -> Bools:
+    """The rows that hold one of the words."""
+    return np.asarray(by_word(column, of=lambda word: word in words), dtype=np.bool_)
+
+
+def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
+    """Number the distinct combinations of columns that hold few words each."""
+    (rows,), places = placed_together([frame], by=by)
+    return Placed(rows, places)
+
+
+def placed_together(
+    frames: Sequence[Columns], *, by: Sequence[str]
+) -> tuple[list[Rows], list[tuple[str, ...]]]:
+    """The same for several frames; the rows of each by the numbers that they share."""
+    sizes = [len(frame[by[0]]) for frame in frames]
+    if sum(sizes) <= FEW_ROWS:
+        numbers: dict[tuple[str, ...], int] = {}
+        every = (zip(*(_texts(frame[name]) for name in by), strict=True) for frame in frames)
+        few = [np.array([*_numbers(words, known=numbers)], np.intp) for words in every]
+        return few, [*numbers]
+    ends = np.cumsum(sizes)
+    rows = np.zeros(ends[-1], dtype=np.intp)
+    places: list[tuple[str, ...]] = [()] if len(rows) else []
+    for name in by:
+        codes, words = coded([frame[name] for frame in frames])
+        texts = words.to_pylist()
+        if len(texts) == 1:
+            places = [(*place, texts[0]) for place in places]
+        elif texts:
+            rows, known = pd.factorize(rows * len(texts) + np.concatenate(codes))
+            split = (divmod(int(one), len(texts)) for one in known)
+            places = [(*places[place], texts[word]) for place, word in split]
+    return np.split(rows, ends[:-1]), places
+
+
+def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
+    """Number the distinct combinations of columns of texts, in order of first appearance."""
+    if len(columns[0]) <= FEW_ROWS:
+        numbers: dict[tuple[str, ...], int] = {}
+        lists = zip(*(column.tolist() for column in columns), strict=True)
+        return Placed(np.array([*_numbers(lists, known=numbers)], np.intp), [*numbers])
+    rows = np.zeros(len(columns[0]), dtype=np.intp)
+    places: list[tuple[str, ...]] = [()]
+    for column in columns:
+        codes, words = pd.factorize(column)
+        rows, pairs = pd.factorize(rows * len(words) + codes)
+        split = (divmod(int(one), len(words)) for one in pairs)
+        places = [(*places[place], words[word]) for place, word in split]
+    return Placed(rows, places)
+
+
+def sums_of(values: Ints, *, groups: Rows, size: int) -> Ints:
+    """Exact sums of few groups."""
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, groups, values)
+    return sums

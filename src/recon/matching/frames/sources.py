@@ -1,0 +1,248 @@
+"""What the engine reads: typed frames, one row per accepted source row.
+
+Columns and types are the contract between the readers (order_file, ledger, store) and the engine.
+Text is pandas `str` with "" for "not given"; required amounts are int64 minor units, optional ones
+nullable Int64; instants are datetime64[us, UTC] with NaT for "not given".
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
+
+TEXT = "str"
+MINOR_UNITS = "int64"
+MINOR_UNITS_OR_BLANK = "Int64"
+INSTANT = "datetime64[us, UTC]"
+
+PLACE_COLUMNS: Mapping[str, str] = {"source": TEXT, "line": "int64"}
+"""Where a row came from; for findings only, never part of a comparison."""
+
+ORDER_COLUMNS: Mapping[str, str] = {
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "status": TEXT,
+    "ordered_at": INSTANT,
+    "transaction_id": TEXT,
+    "expected_captured_amount": MINOR_UNITS_OR_BLANK,
+    "refund_amount": MINOR_UNITS_OR_BLANK,
+    "updated_at": INSTANT,
+    **PLACE_COLUMNS,
+}
+"""One row per accepted order row, repeats included."""
+
+GATEWAY_COLUMNS: Mapping[str, str] = {
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS_OR_BLANK,
+    "payment_status": TEXT,
+    "query_result": TEXT,
+    "answer": TEXT,  # model.Answer: found, not_found, failed, unmapped
+    "reference_no": TEXT,
+    "transaction_date": INSTANT,
+    "authorised_amount": MINOR_UNITS_OR_BLANK,
+    "captured_amount": MINOR_UNITS_OR_BLANK,
+    "refunded_amount": MINOR_UNITS_OR_BLANK,
+    "queried_at": INSTANT,
+    **PLACE_COLUMNS,
+}
+"""One row per answer of the gateway; amount is blank unless the answer is `found`."""
+
+LEDGER_COLUMNS: Mapping[str, str] = {
+    "entry_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "entry_type": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "booked_at": INSTANT,
+    "transaction_id": TEXT,
+    "reference_no": TEXT,
+    "reverses_entry_id": TEXT,
+    "transaction_currency": TEXT,
+    "transaction_amount": MINOR_UNITS_OR_BLANK,
+    **PLACE_COLUMNS,
+}
+"""One row per ledger entry; positive as written, adjustments may be signed."""
+
+INSTRUCTION_COLUMNS: Mapping[str, str] = {
+    "instruction_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "kind": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "state": TEXT,
+    "request_id": TEXT,
+    "approved_at": INSTANT,
+    "sent_at": INSTANT,
+    "outcome_at": INSTANT,
+    "refund_reference_id": TEXT,
+    **PLACE_COLUMNS,
+}
+"""One row per instruction; for a refund the amount is the refunded one."""
+
+SETTLEMENT_COLUMNS: Mapping[str, str] = {
+    "batch_id": TEXT,
+    "merchant_id": TEXT,
+    "account_id": TEXT,
+    "settled_on": TEXT,  # ISO date
+    "entry_type": TEXT,  # capture, refund, chargeback, fee, reserve, adjustment, payout
+    "order_no": TEXT,
+    "transaction_id": TEXT,
+    "reference_no": TEXT,
+    "currency": TEXT,
+    "gross": MINOR_UNITS,
+    "fee": MINOR_UNITS,
+    "net": MINOR_UNITS,
+    "own_reference": TEXT,
+    **PLACE_COLUMNS,
+}
+"""One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""
+
+KEY_COLUMNS: Mapping[str, str] = {"merchant_id": TEXT, "account_id": TEXT, "order_no": TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything one reconciliation compares."""
+
+    orders: pd.DataFrame
+    gateway: pd.DataFrame
+    ledger: pd.DataFrame | None
+    """None: no ledger is covered; the verdict is never better than INCOMPLETE."""
+    instructions: pd.DataFrame | None
+    """None: nothing about instructions is judged."""
+    rejects: tuple[Reject, ...] = ()
+    files: tuple[SourceFile, ...] = ()
+    universe: pd.DataFrame | None = None
+    """KEY_COLUMNS of the keys a night asked for; None when a gateway file is complete by itself."""
+    merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
+    """How the store took the accepted rows of a night, for T2; empty for plain files."""
+    arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
+    """Source -> step (matching.bridge) -> rows, from what the files brought to what is compared."""
+    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `ledger`."""
+    exported: tuple["Exported", ...] = ()
+    """Journals that were handed out on earlier nights."""
+    agreed_write_offs: "AgreedWriteOffs | None" = None
+    """What may be written off; None: nobody keeps such a list."""
+    opening_balance: tuple["LeftOut", ...] = ()
+    """What was left out as older than the window; none of it is a break."""
+    settlement: pd.DataFrame | None = None
+    """None: what was settled, its fees and its pay-outs are not covered."""
+    settled: "SettledDays | None" = None
+    """What a night knows of its settlement files; None: the given files are complete."""
+    quarantined: tuple[Quarantined, ...] = ()
+    """Order rows of any night that could not be read and that nobody brought again since."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedWriteOffs:
+    """What may be written off: currency and minor units."""
+
+    breaks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Break id -> its exposure when two people agreed to write it off."""
+    entries: Mapping[str, tuple[str, int]] | None = None
+    """Entry id -> what the books had written off before anybody could agree to it here; None: the
+    books were not seen yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Records of one kind and currency that are older than the window and asked about by nobody."""
+
+    what: str
+    """`ledger entries`, `payments`."""
+    currency: str
+    count: int
+    amount: int
+    """Their net, minor units."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledDays:
+    """Which days the settlement files of one account tell of, ISO dates."""
+
+    first: str
+    """The first day of the oldest file, "" without any: older payments are not its business."""
+    last: str
+    """Up to here nothing is missing; of what is due later a missing line says nothing."""
+    batches: frozenset[str]
+    """Those that files of this night tell of; the others were proven on their own night."""
+    waits_for: str = ""
+    """The file that is missing, where one ends the proof early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A journal that was handed out, as it is known."""
+
+    break_id: str
+    currency: str
+    version: int
+    booked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCounts:
+    """T2 of one source: what became of its accepted rows when they were stored."""
+
+    accepted: int
+    new: int
+    repeat: int
+    superseding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What an earlier run left open."""
+
+    as_of: datetime
+    breaks: pd.DataFrame
+    """result.BREAK_COLUMNS of the earlier run; ids, first seen and roll-forward come from here."""
+    chargebacks: pd.DataFrame
+    """KEY_COLUMNS of the keys that were once answered `chargeback`."""
+    closed: frozenset[str] = frozenset()
+    """Ids of breaks that closed: what is broken again is a new break that points to the old."""
+    away: Mapping[str, str] = field(default_factory=dict)
+    """Id -> first seen of breaks that went out of sight without closing."""
+
+
+def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A typed frame of exactly these columns, from row mappings; missing cells become blank."""
+    records = list(rows)
+    if not records:
+        return _no_rows(tuple(columns.items())).copy()
+    return pd.DataFrame(
+        {name: _column([row.get(name) for row in records], kind) for name, kind in columns.items()}
+    )
+
+
+@cache
+def _no_rows(columns: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    """A night has many frames without a row, and each column is slow to make."""
+    return pd.DataFrame({name: _column([], kind) for name, kind in columns})
+
+
+def _column(values: list[Any], kind: Any) -> "pd.Series[Any]":
+    if kind == TEXT:
+        values = ["" if value is None else value for value in values]
+    if kind == INSTANT:
+        values = [pd.NaT if value is None else pd.Timestamp(value) for value in values]
+    column: pd.Series[Any] = pd.Series(values, dtype=kind)
+    return column

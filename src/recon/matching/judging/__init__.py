@@ -1,0 +1,1 @@
+"""What a set is: the state table, both legs, grace, severity."""

@@ -1,0 +1,232 @@
+"""From the sides to the facts of a set: what its rows say, and what our moves did and explain."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.judging.pattern import CLOCKS
+from recon.matching.judging.state_table import Due
+from recon.matching.sets.residuals import MONEY_STATES, STATES_REFUND, Ours, bits, ints
+from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
+from recon.matching.sides.orders_side import ORDER_STATES
+from recon.matching.sides.payouts import paid_out
+from recon.matching.sides.settlement_side import in_time
+
+
+def unseen_moves(sets: Arrays) -> dict[str, Bools]:
+    """Moves of ours without a visible effect."""
+    shown = ints(sets["gateway_refunded"])
+    confirmed, doubtful = ints(sets["refund_confirmed"]), ints(sets["refund_doubtful"])
+    rejected = ints(sets["refund_rejected"] + sets["refund_failed_later_sum"])
+    unknown = sets["refund_unknown"]
+    unseen = {
+        "refund_confirmed": (confirmed > shown) | (unknown & (confirmed > 0)),
+        "refund_doubtful": sets["refund_doubtful_any"] & (confirmed + doubtful > shown),
+        "refund_rejected": sets["refund_rejected_any"] & (confirmed + doubtful + rejected > shown),
+        "refund_failed_later": sets["refund_failed_later"]
+        & (confirmed + doubtful + rejected > shown),
+        "refund_waiting": sets["refund_waiting_any"],
+    }
+    for kind in ("capture", "cancel"):
+        for standing in ("confirmed", "rejected", "doubtful", "waiting"):
+            unseen[f"{kind}_{standing}"] = sets[f"{kind}_{standing}_any"]
+    return unseen
+
+
+def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[str, Ints], Ours]:
+    """What our instructions did and explain.
+
+    Args:
+        sets: the joined sides (grain: set).
+        refund_late: sets whose confirmed refund should be visible by now.
+        rules: which states the query can show.
+    """
+    unseen = unseen_moves(sets)
+    money = np.isin(sets["gateway_state"], MONEY_STATES)
+    sure = ints(sets["refund_confirmed"])
+    in_full = sure + ints(sets["refund_doubtful"]) >= ints(sets["gateway_captured"])
+    hidden = sets["refund_unknown"] | ~_can_show(in_full, rules=rules)
+    reply_only = unseen["refund_confirmed"] & hidden & money
+    explained = _explained(sets, money=money)
+    more = np.maximum(sure - ints(sets["gateway_refunded"]), 0)
+    ours = Ours(
+        hidden=more * reply_only,
+        running=more * (money & ~reply_only & ~refund_late),
+        uncaptured=_uncaptured(sets, explained=explained),
+        explained=explained,
+    )
+    moves = {name: bits(mask) for name, mask in unseen.items()}
+    moves["reply_only"] = bits(reply_only)
+    moves["refund_running"] = bits(ours.running > 0)
+    moves["tells_refund"] = bits(np.isin(sets["order_state"], STATES_REFUND))
+    moves["explained"] = bits(explained)
+    return moves, ours
+
+
+def _can_show(in_full: Bools, *, rules: Rules) -> Bools:
+    """Whether some code of the status map means the state that the refund would lead to."""
+    states = set(rules.payment_status.values())
+    return np.where(in_full, "refunded" in states, "partially_refunded" in states)
+
+
+def _explained(sets: Arrays, *, money: Bools) -> Bools:
+    """Our confirmed moves account exactly for what the gateway shows beyond the order.
+
+    What went beyond what the order expects is no explanation.
+    """
+    confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
+    hidden = ~sets["captured_known"] & (confirmed <= shown)
+    by_capture = (confirmed > 0) & ((confirmed == shown) | hidden)
+    by_capture &= confirmed <= _to_be_captured(sets)
+    refunds, refunded = ints(sets["refund_confirmed"]), ints(sets["order_refunded"])
+    by_refund = (refunds > 0) & (refunds == ints(sets["gateway_refunded"]))
+    by_refund &= ~np.isin(sets["order_state"], STATES_REFUND) | (refunds <= refunded)
+    captured_ties = shown == ints(sets["order_captured"])
+    refunded_ties = ints(sets["gateway_refunded"]) == refunded
+    ordered = (sets["order_state"] != 0) & ~sets["order_duplicate"]
+    single = (ints(sets["payments_with_money"]) == 1) & (ints(sets["currencies"]) == 1)
+    plain = ~(sets["refund_unknown"] | sets["moves_foreign"])
+    pair = money & ordered & single & plain
+    moved = (by_capture | by_refund) & (by_capture | captured_ties) & (by_refund | refunded_ties)
+    cancelled = (sets["gateway_state"] == NUMBER["cancelled"]) & ordered
+    by_cancel = cancelled & sets["cancel_confirmed_any"]
+    return np.asarray((pair & moved) | by_cancel, dtype=np.bool_)
+
+
+def _to_be_captured(sets: Arrays) -> Ints:
+    """The most that an order lets us take: nothing once it is cancelled or failed."""
+    waits = sets["order_state"] == ORDER_STATES.index("pending")
+    return np.where(waits, ints(sets["order_amount"]), ints(sets["order_captured"]))
+
+
+def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
+    """What the query shows as authorised beyond the capture that explains the set."""
+    confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
+    less = explained & ~sets["captured_known"] & (confirmed > 0) & (confirmed < shown)
+    return np.where(less, shown - confirmed, 0).astype(np.int64)
+
+
+def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
+    """Bit n is set where the n-th clock has run out; due exactly at as-of is late."""
+    late = np.zeros(len(next(iter(due.values()))), dtype=np.int64)
+    for place, clock in enumerate(CLOCKS):
+        late |= (due[clock] <= as_of).astype(np.int64) << place
+    return late
+
+
+def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
+    """Facts that are read off the sides without comparing their amounts."""
+    state = sets["gateway_state"]
+    present = (sets["order_state"] != 0) | ~np.isin(state, _ABSENT) | sets["ledger_present"]
+    present |= sets["settled_any"] | (sets["payout"] != 0)
+    foreign = (sets["gateway_currency"] != "") & (sets["gateway_currency"] != sets["currency"])
+    mismatch = ((sets["currencies"] > 1) & ~_both_dead(sets)) | sets["moves_foreign"]
+    twice = _booked_twice(sets, ours=ours)
+    refunds = np.maximum(
+        sets["gateway_refunded"], sets["refund_confirmed"] + sets["refund_doubtful"]
+    )
+    bounded = np.isin(state, BOUNDED)
+    masks = {
+        "anything": present,
+        "ambiguous": np.logical_or.reduce([sets[name] for name in _AMBIGUOUS]),
+        "order_duplicate": sets["order_duplicate"],
+        "wrong_account": sets["wrong_account"],
+        "currency_mismatch": mismatch,
+        "foreign_payment": foreign,
+        "unmapped": sets["unmapped"],
+        "several_payments": sets["payments_with_money"] > 1,
+        "both_known": sets["both_known"],
+        "over_authorised": sets["over_authorised"],
+        "over_refund": bounded & ((refunds > sets["gateway_captured"]) | sets["refund_excess"]),
+        "order_net": sets["order_net"] != 0,
+        "gateway_net": sets["gateway_net"] != 0,
+        "captured": sets["gateway_captured"] > 0,
+        "refund_unknown": sets["refund_unknown"],
+        "covered": np.full(len(sets), covered),
+        "ledger_net": sets["ledger_any"] != 0,
+        "ledger_captured": (sets["ledger_capture"] != 0) | (sets["ledger_adjustment"] != 0),
+        "booked_twice": twice & covered,
+        "refund_evidence": _refund_evidence(sets),
+        "chargeback_before": sets["chargeback_before"],
+    }
+    facts = {name: bits(np.asarray(mask)) for name, mask in masks.items()}
+    return {
+        **facts,
+        **_beyond_the_legs(sets, ours=ours),
+        "ledger_refunded": np.sign(ints(sets["ledger_refund"])),
+        "ledger_chargeback": np.sign(ints(sets["ledger_chargeback"])),
+        "order_state": ints(sets["order_state"]),
+        "gateway_state": state.astype(np.int64),
+    }
+
+
+_AMBIGUOUS = ("gateway_ambiguous", "key_ambiguous", "account_ambiguous", "moves_told_apart")
+_ABSENT = [NUMBER["none"], NUMBER["unverified"]]
+_DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
+BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]
+
+
+def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
+    """Reviews, exchange, settlement and payouts."""
+    review = sets["gateway_state"] == NUMBER["in_review"]
+    same = sets["settled_currency"] == sets["currency"]
+    captured = sets["settled_captured"] != sets["gateway_captured"] - ours.uncaptured
+    refunded = sets["settled_refund_any"] & ~sets["refund_unknown"]
+    refunded &= sets["settled_refunded"] != sets["gateway_refunded"] + ours.hidden
+    masks = {
+        **{
+            f"review_{standing}": review & sets[f"review_{standing}_any"]
+            for standing in ("confirmed", "rejected", "doubtful")
+        },
+        "exchange_differs": sets["exchange_gap"] != 0,
+        "settled": sets["settled_any"],
+        "settled_capture": sets["settled_capture_any"],
+        "settled_differs": ~same | captured | refunded,
+        "settlement_owed": in_time(sets),
+        "fee_differs": sets["fee_gap"] != 0,
+    }
+    facts = {name: bits(np.asarray(mask)) for name, mask in masks.items()}
+    return {**facts, "payout": paid_out(sets)}
+
+
+def _both_dead(sets: Arrays) -> Bools:
+    closed = np.isin(sets["order_state"], [ORDER_STATES.index(w) for w in ("cancelled", "failed")])
+    return np.asarray(closed & np.isin(sets["gateway_state"], _DEAD) & (sets["ledger_any"] == 0))
+
+
+def _booked_twice(sets: Arrays, *, ours: Ours) -> Bools:
+    """A movement stands twice and its type sums to more than the gateway's."""
+    charged = sets["gateway_state"] == NUMBER["chargeback"]
+    bounds = {
+        "capture": sets["gateway_captured"],
+        "refund": sets["gateway_refunded"] + ours.hidden + ours.running,
+        "chargeback": np.where(charged, sets["gateway_captured"], 0),
+    }
+    twice = np.zeros(len(sets), dtype=np.bool_)
+    for kind, bound in bounds.items():
+        twice |= sets[f"booked_twice_{kind}"] & (sets[f"ledger_{kind}"] > bound)
+    return twice
+
+
+def _refund_evidence(sets: Arrays) -> Bools:
+    refunded = (sets["gateway_refunded"] > 0) | (sets["refund_confirmed"] > 0)
+    refunded |= (sets["order_refunded"] > 0) | (sets["ledger_refund"] > 0)
+    return np.asarray(refunded, dtype=np.bool_)
+
+
+def unverified_reasons(sets: Arrays) -> Ints:
+    """Number of the first reason (pattern.UNVERIFIED_REASONS, from 1) or 0."""
+    unknown = sets["refund_unknown"] & ~sets["refund_confirmed_any"]
+    causes = [
+        sets["quarantined"],
+        sets["entry_conflict"],
+        sets["no_answer"],
+        sets["answer_unmapped_only"],
+        unknown & (sets["gateway_state"] == GATEWAY_STATES.index("partially_refunded")),
+    ]
+    numbers = np.arange(1, len(causes) + 1)
+    chosen = np.select([np.asarray(cause) for cause in causes], list(numbers), 0)
+    return np.asarray(chosen, dtype=np.int64)

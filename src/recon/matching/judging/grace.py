@@ -1,0 +1,103 @@
+"""When something one-sided becomes late: every grace as a column of instants."""
+
+from datetime import date, datetime, time
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.grouping import NO_INSTANT, Ints
+from recon.matching.judging.state_table import Due
+from recon.model.business_date import BusinessCalendar, Grace
+
+HOUR_MICROSECONDS = 3_600_000_000
+DAY_MICROSECONDS = 24 * HOUR_MICROSECONDS
+
+
+def microseconds(instant: datetime) -> int:
+    """An instant as the frames count it."""
+    return int(pd.Timestamp(instant).as_unit("us").value // 1000)
+
+
+def due_columns(sets: Arrays, *, rules: Rules) -> dict[Due, Ints]:
+    """For every grace, when it ends for each set; NO_INSTANT (late) where it never started."""
+    ordered, dated = sets["ordered_at"], sets["transaction_date"]
+    sold = np.where(ordered == NO_INSTANT, dated, ordered)
+    sold = np.where(sold == NO_INSTANT, sets["instructed_at"], sold)
+    taken = np.maximum(dated, sets["capture_confirmed_at"])
+    moved = np.maximum(taken, sets["refund_confirmed_at"])
+    grace = rules.grace
+    starts = {
+        Due.ORDER: (sold, grace.order_to_gateway),
+        Due.HARD: (sold, grace.hard_limit),
+        Due.BOOKED: (sets["booked_at"], grace.gateway_to_ledger),
+        Due.LEDGER: (taken, grace.gateway_to_ledger),
+        Due.LEDGER_REFUND: (moved, grace.gateway_to_ledger),
+        Due.CAPTURE: (sets["capture_confirmed_at"], grace.instruction_to_gateway),
+        Due.CANCEL: (sets["cancel_confirmed_at"], grace.instruction_to_gateway),
+        Due.REFUND: (sets["refund_confirmed_at"], grace.refund_visible),
+        Due.CAPTURE_WAITING: (sets["capture_waiting_at"], grace.instruction_to_gateway),
+        Due.CANCEL_WAITING: (sets["cancel_waiting_at"], grace.instruction_to_gateway),
+        Due.REFUND_WAITING: (sets["refund_waiting_at"], grace.instruction_to_gateway),
+        Due.REVIEW: (sets["review_confirmed_at"], grace.instruction_to_gateway),
+        Due.PAYOUT: (sets["payout_at"], grace.gateway_to_ledger),
+        Due.SETTLEMENT: (moved, grace.gateway_to_settlement),
+    }
+    return {
+        clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)
+        for clock, (since, length) in starts.items()
+    }
+
+
+def with_unproven(due: dict[Due, Ints], *, sets: Arrays, as_of: int) -> dict[Due, Ints]:
+    """Settlement that fell due after the last day that files prove is looked for the next day."""
+    ends = due[Due.SETTLEMENT]
+    unproven = (ends > sets["settled_until"]) & (ends <= as_of)
+    return due | {Due.SETTLEMENT: np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
+
+
+def due(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:
+    """`BusinessCalendar.due_at` for a whole column."""
+    started = since != NO_INSTANT
+    if grace.unit == "h":
+        return np.where(started, since + grace.count * HOUR_MICROSECONDS, NO_INSTANT)
+    ends = np.full(len(since), NO_INSTANT, dtype=np.int64)
+    if started.any():
+        ends[started] = _business_days_later(since[started], grace=grace, calendar=calendar)
+    return ends
+
+
+def business_days(instants: Ints, *, calendar: BusinessCalendar) -> Ints:
+    """The business date each instant belongs to, in days since 1970; NO_INSTANT stays."""
+    given = np.where(instants == NO_INSTANT, 0, instants)
+    wall = _wall_clock(given, calendar=calendar)
+    cut_off = int(calendar.cut_off.total_seconds()) * 1_000_000
+    days = (wall - cut_off) // DAY_MICROSECONDS + 1
+    return np.where(instants == NO_INSTANT, NO_INSTANT, days)
+
+
+def _wall_clock(instants: Ints, *, calendar: BusinessCalendar) -> Ints:
+    local = pd.DatetimeIndex(instants.view("datetime64[us]"), tz="UTC").tz_convert(calendar.zone)
+    return np.asarray(local.tz_localize(None).as_unit("us").asi8, dtype=np.int64)
+
+
+def _business_days_later(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:
+    wall = _wall_clock(since, calendar=calendar)
+    days, which = np.unique(wall // DAY_MICROSECONDS, return_inverse=True)
+    later = np.array([_later(int(day), grace=grace, calendar=calendar) for day in days])
+    moved = later[which] * DAY_MICROSECONDS + wall % DAY_MICROSECONDS
+    local = pd.DatetimeIndex(moved.astype(np.int64).view("datetime64[us]")).tz_localize(
+        calendar.zone,
+        ambiguous=np.ones(len(moved), dtype=np.bool_),
+        nonexistent=pd.Timedelta(hours=1),
+    )
+    return np.asarray(local.tz_convert("UTC").as_unit("us").asi8, dtype=np.int64)
+
+
+def _later(day: int, *, grace: Grace, calendar: BusinessCalendar) -> int:
+    """The day number so many business days later."""
+    start = date.fromordinal(date(1970, 1, 1).toordinal() + day)
+    noon = datetime.combine(start, time(12), calendar.zone)
+    end = calendar.local_date(calendar.due_at(noon, grace=grace))
+    return end.toordinal() - date(1970, 1, 1).toordinal()

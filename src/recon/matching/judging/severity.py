@@ -1,0 +1,156 @@
+"""How much is at risk in a break, who is owed, how old and how urgent it is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from recon.config.rules import Rules, SeverityRules
+from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.grouping import Ints
+from recon.model.money import exponent
+from recon.model.words import BreakCode, Severity
+
+AGE_RAISES_AFTER_DAYS = 3
+"""More business days than this raise the severity by one step."""
+
+LEVELS = tuple(Severity)
+_HIGH = LEVELS.index(Severity.HIGH)
+
+BY_LARGEST_AMOUNT = frozenset(
+    {
+        BreakCode.STATUS_CONFLICT,
+        BreakCode.STATUS_UNMAPPED,
+        BreakCode.STALE_PENDING,
+        BreakCode.AUTHORISATION_EXPIRED,
+        BreakCode.CAPTURE_DUE,
+        BreakCode.CANCEL_DUE,
+        BreakCode.REFUND_DUE,
+        BreakCode.MISSING_AT_GATEWAY,
+        BreakCode.MISSING_IN_ORDERS,
+        BreakCode.MISSING_IN_LEDGER,
+        BreakCode.CAPTURE_UNCONFIRMED,
+        BreakCode.CAPTURE_REJECTED,
+        BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.CANCEL_REJECTED,
+        BreakCode.REFUND_UNCONFIRMED,
+        BreakCode.REFUND_REJECTED,
+        BreakCode.REFUND_FAILED_AFTER_ACCEPT,
+        BreakCode.PAYOUT_UNCONFIRMED,
+        BreakCode.PAYOUT_FAILED,
+        BreakCode.REVIEW_STUCK,
+    }
+)
+"""Codes whose exposure is the largest order, gateway or instruction amount, not the effect."""
+
+_MEASURED_BY: Mapping[BreakCode, str] = {
+    BreakCode.SETTLEMENT_MISSING: "captured",
+    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: "settlement gap",
+    BreakCode.UNEXPECTED_RECEIPT: "settled",
+    BreakCode.FEE_VARIANCE: "fee",
+    BreakCode.FX_DIFFERENCE: "exchange",
+}
+"""Codes beyond the two legs, by what they differ in."""
+
+NOBODY_OWED = frozenset(
+    {
+        BreakCode.WRONG_ACCOUNT,
+        BreakCode.DUPLICATE_ORDER_ROW,
+        BreakCode.DUPLICATE_LEDGER_POSTING,
+        BreakCode.BOOKED_NOT_AT_GATEWAY,
+        BreakCode.MISSING_AT_GATEWAY,
+        BreakCode.REFUND_NOT_BOOKED,
+        BreakCode.LEDGER_AMOUNT_MISMATCH,
+        BreakCode.FX_DIFFERENCE,
+        BreakCode.MISSING_IN_LEDGER,
+        BreakCode.LEDGER_ONLY,
+        BreakCode.PAYOUT_NOT_BOOKED,
+        BreakCode.PAYOUT_AMOUNT_MISMATCH,
+        BreakCode.LEDGER_PAYOUT_ONLY,
+        BreakCode.SETTLEMENT_MISSING,
+        BreakCode.SETTLEMENT_AMOUNT_MISMATCH,
+        BreakCode.FEE_VARIANCE,
+        BreakCode.UNEXPECTED_RECEIPT,
+    }
+)
+"""File, ledger and existence codes: nobody is owed by what they say."""
+
+NEVER_BELOW_HIGH = frozenset(
+    {
+        BreakCode.CAPTURE_UNCONFIRMED,
+        BreakCode.REFUND_UNCONFIRMED,
+        BreakCode.CANCEL_UNCONFIRMED,
+        BreakCode.PAYOUT_UNCONFIRMED,
+        BreakCode.OVER_REFUND,
+        BreakCode.DUPLICATE_PAYMENT,
+    }
+)
+
+
+def owed_to(code: BreakCode, *, effect_orders: int) -> str:
+    """`shopper`, `merchant` or `none`, by the sign of gateway minus order."""
+    if code is BreakCode.LEDGER_REFUND_ONLY:
+        return "shopper"
+    if code in NOBODY_OWED or effect_orders == 0:
+        return "none"
+    return "shopper" if effect_orders > 0 else "merchant"
+
+
+def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
+    """What is at risk in a break: its effect where one is known, never more than the whole.
+
+    The one rule behind its severity, the column on Breaks and the sums of page one.
+
+    Args:
+        exposure: The whole amount that may be at risk, minor units.
+        effects: On orders and ledger, signed minor units; 0 where none is known.
+    """
+    effect = max(abs(one) for one in effects)
+    return min(effect, exposure) if effect else exposure
+
+
+def severity_of(
+    codes: Sequence[BreakCode], *, at_risk: int, currency: str, age_days: int, rules: Rules
+) -> Severity:
+    """Money at risk sets it, age raises it, `ignore` caps it, doubt is never below HIGH."""
+    thresholds = rules.severity.get(currency, SeverityRules())
+    unit = 10 ** (exponent(currency) if currency else 0)
+    limits = (thresholds.medium, thresholds.high, thresholds.critical)
+    level: int = sum(int(at_risk >= limit * unit) for limit in limits)
+    if age_days > AGE_RAISES_AFTER_DAYS:
+        level = min(level + 1, len(LEVELS) - 1)
+    if at_risk < thresholds.ignore * unit:
+        level = 0
+    if NEVER_BELOW_HIGH.intersection(codes):
+        level = max(level, _HIGH)
+    return LEVELS[level]
+
+
+def exposure_of(code: BreakCode) -> str:
+    """The column of `exposures` that a code is measured by."""
+    return "amount" if code in BY_LARGEST_AMOUNT else _MEASURED_BY.get(code, "effect")
+
+
+def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
+    """What a set may put at risk, by what it is measured by; minor units, unsigned."""
+    columns = {
+        "fee": sets["fee_gap"],
+        "exchange": sets["exchange_gap"],
+        "settled": sets["settled_gross"],
+        "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
+        "captured": sets["gateway_captured"],
+    }
+    found = {name: np.abs(column) for name, column in columns.items()}
+    back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
+    found["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
+    amounts = largest(
+        sets["order_amount"],
+        sets["gateway_amount_shown"],
+        sets["instruction_amount"],
+        sets["payout_amount"],
+    )
+    return {**found, "amount": amounts, "effect": effects}
+
+
+def largest(*columns: Ints) -> Ints:
+    """Row by row, the greatest absolute amount."""
+    return np.asarray(np.maximum.reduce([np.abs(c) for c in columns]), dtype=np.int64)

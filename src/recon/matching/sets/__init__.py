@@ -1,0 +1,1 @@
+"""Which rows of the sides belong together."""

@@ -1,0 +1,279 @@
+"""All sides of every set beside each other: the frame that everything is judged on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.exact.exact_search import Keys
+from recon.matching.frames.arrays import Arrays, Column, among, filled, stacked, texts
+from recon.matching.frames.coding import is_word
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present
+from recon.matching.frames.nets import nets_of, primary
+from recon.matching.frames.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.frames.versions import CONFLICT, Versions
+from recon.matching.sets.sets import (
+    BY_ORDER,
+    BY_PAYOUT,
+    ID_COLUMNS,
+    NO_SET,
+    Named,
+    SetKeys,
+    build_sets,
+)
+from recon.matching.sides.gateway_side import NUMBER, gateway_side
+from recon.matching.sides.instruction_side import instruction_side, of_other_currency
+from recon.matching.sides.ledger_side import JUDGED, compared, entry_versions, ledger_side
+from recon.matching.sides.orders_side import Side, orders_side
+from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
+from recon.matching.sides.settlement_side import (
+    fee_gaps,
+    of_payments,
+    settled_items,
+    settlement_side,
+)
+from recon.model.words import InstructionKind, Quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The sets with what each side says."""
+
+    sets: Arrays
+    """One row per set, amounts in the set's currency."""
+    nets: Arrays
+    """One row per set and currency (see nets.nets_of)."""
+    orders: Side
+    gateway: Side
+    ledger: Side
+    keys: SetKeys
+    covered: bool
+    """Whether a ledger was given."""
+    payouts: Arrays
+    """See payouts.Payouts.items; `set` counts as in `sets`."""
+    settled: Arrays
+    """One row per line of a settlement file that is no pay-out: row, set, currency, amount, net."""
+
+
+def join_sides(
+    sources: Sources, *, numbers: Keys, rules: Rules, previous: Previous | None
+) -> Joined:
+    """Build the sets and put the sides together.
+
+    Args:
+        sources: the rows.
+        numbers: their keys and accounts as numbers.
+        rules: the status map, rates and fees.
+        previous: what was once charged back.
+    """
+    ledger = sources.ledger
+    covered = ledger is not None
+    if ledger is None:
+        ledger = frame_of([], columns=LEDGER_COLUMNS)
+    versions = entry_versions(ledger)
+    keys, payouts = _keys(
+        sources, ledger=ledger, versions=versions, numbers=numbers, previous=previous
+    )
+    size, first = keys.size, keys.size - len(payouts.frame)
+    orders = orders_side(sources.orders, sets=keys.of["orders"], size=size)
+    gateway = gateway_side(
+        sources.gateway,
+        sets=keys.of["gateway"],
+        accounts=numbers.account_of["gateway"],
+        size=size,
+        rules=rules,
+    )
+    books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
+    ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
+    lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers, rules=rules)
+    settled = settlement_side(
+        lines, gaps=gaps, accounts=keys.frame["account"], days=sources.settled
+    )
+    paid = payout_facts(payouts, first=first, size=size)
+    sides = (keys.frame, orders.sets, gateway.sets, books.sets)
+    columns = {name: column for side in sides for name, column in side.columns.items()}
+    sets = Arrays({**columns, **ours, **settled, **paid}, size=size)
+    paid_items = payouts.items.assign(set=payouts.items["set"] + first)
+    items = {"order": orders.items, "gateway": gateway.items, "ledger": books.items}
+    nets = nets_of({**items, "payout": paid_items})
+    _put_together(sets, nets=nets, sources=sources, keys=keys)
+    return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines)
+
+
+def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys) -> None:
+    """What only all sides together tell: the currency of a set, its nets and its evidence."""
+    currency = _currency(sets)
+    sets.columns |= {"currency": currency, **primary(nets, currency=currency)}
+    sets.columns["key_ambiguous"] = keys.ambiguous
+    sets.columns["moves_foreign"] = of_other_currency(
+        sources.instructions, sets=keys.of["instructions"], currency=currency
+    )
+    _mark_evidence(sets, sources=sources, keys=keys)
+
+
+def _settled(
+    settlement: pd.DataFrame | None, *, keys: SetKeys, numbers: Keys, rules: Rules
+) -> tuple[Arrays, Ints]:
+    """The lines of payments, and what the fee of each differs by."""
+    sets = keys.of["settlement"]
+    if settlement is None:
+        lines = settled_items(None, sets=sets, accounts=sets)
+        return lines, np.zeros(0, dtype=np.int64)
+    rows = of_payments(settlement)
+    accounts = numbers.account_of["settlement"][rows]
+    lines = settled_items(settlement, sets=sets, accounts=accounts)
+    return lines, fee_gaps(settlement, rules=rules)[rows]
+
+
+def _keys(
+    sources: Sources,
+    *,
+    ledger: pd.DataFrame,
+    versions: Versions,
+    numbers: Keys,
+    previous: Previous | None,
+) -> tuple[SetKeys, Payouts]:
+    """The numbered sets, those of the payouts last."""
+    judged = np.zeros(len(ledger), dtype=np.bool_)
+    if JUDGED in ledger.columns:
+        judged = ledger[JUDGED].to_numpy(dtype=np.bool_)
+    belongs = (compared(ledger) | (versions == CONFLICT)) & ~judged
+    payouts = payouts_of(sources, judged=judged)
+    moves = sources.instructions
+    alone = np.zeros(0, dtype=np.bool_)
+    if moves is not None:
+        alone = is_word(moves["kind"], InstructionKind.PAYOUT)
+    counted = _counted(sources, ledger=belongs, alone=alone)
+    named = _named(sources, numbers=numbers, previous=previous, counted=counted)
+    keys = build_sets(named, accounts=numbers.accounts)
+    entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
+    entry_sets[belongs] = keys.of["ledger"]
+    entry_sets[judged] = payouts.ledger[judged] + keys.size
+    move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + keys.size)
+    move_sets[~alone] = keys.of["instructions"]
+    behind = _behind(payouts.frame, numbers=numbers)
+    frame = stacked([keys.frame, behind], names=(*keys.frame.columns,))
+    ambiguous = np.append(keys.ambiguous, np.zeros(len(behind), dtype=np.bool_))
+    of = {**keys.of, "ledger": entry_sets, "instructions": move_sets.astype(np.intp)}
+    return SetKeys(frame, of, ambiguous), payouts
+
+
+def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
+    """The sets of payouts with the number of their account."""
+    number = {account: at for at, account in enumerate(numbers.accounts)}
+    accounts = [number[account] for account in payouts.rows("merchant_id", "account_id")]
+    return payouts.assign(kind=BY_PAYOUT, account=np.array(accounts, dtype=np.intp))
+
+
+_SPEAK = (
+    *("orders", "gateway", "ledger", "instructions", "settlement"),
+    *("rejects", "quarantined", "universe", "chargebacks"),
+)
+"""What may name a set, in the order in which sets are numbered."""
+
+
+def _named(
+    sources: Sources,
+    *,
+    numbers: Keys,
+    previous: Previous | None,
+    counted: Mapping[str, Bools],
+) -> dict[str, Named]:
+    """What the rows of every source name; of some sources only the rows that count."""
+    frames: dict[str, pd.DataFrame | None] = {
+        **{name: getattr(sources, name) for name in (*_SPEAK[:5], "universe")},
+        "quarantined": keyed_quarantine(sources.quarantined) if sources.quarantined else None,
+        "chargebacks": None if previous is None else previous.chargebacks,
+    }
+    order_nos = {
+        name: filled("", size=0) if frame is None else texts(frame["order_no"])
+        for name, frame in frames.items()
+    }
+    order_nos["rejects"] = np.array([one.order_no for one in sources.rejects], dtype=object)
+    nothing, found = np.zeros(0, dtype=np.intp), {}
+    for name in _SPEAK:
+        frame = frames.get(name)
+        ids = [] if frame is None else [one for one in ID_COLUMNS if one in frame.columns]
+        keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
+        known = {one: texts(frame[one]) for one in ids} if frame is not None else {}
+        named = Named(keys, accounts, order_nos[name], known)
+        found[name] = named.take(counted[name]) if name in counted else named
+    return found
+
+
+def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bools]:
+    """By source, the rows that make up sets, where not all do.
+
+    Args:
+        sources: whose rows are meant.
+        ledger: the entries that belong to sets of orders.
+        alone: the instructions that have no order.
+    """
+    readable = [bool(r.merchant_id and r.account_id and r.order_no) for r in sources.rejects]
+    counted = {"rejects": np.array(readable, dtype=np.bool_)}
+    if sources.ledger is not None:
+        counted["ledger"] = ledger
+    if sources.instructions is not None:
+        counted["instructions"] = ~alone
+    if sources.settlement is not None:
+        counted["settlement"] = of_payments(sources.settlement)
+    return counted
+
+
+def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
+    """KEY_COLUMNS of the rows that still stand for an order and name all of its key."""
+    named = [{name: getattr(row, name) for name in KEY_COLUMNS} for row in rows]
+    kept = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
+    return frame_of(kept, columns=KEY_COLUMNS)
+
+
+def _currency(sets: Arrays) -> Column:
+    """The order's, else the gateway's or payout's, the ledger's, what was settled, instructed."""
+    currency = sets["order_currency"]
+    for side in ("gateway", "payout", "ledger", "settled", "instruction"):
+        currency = np.where(currency != "", currency, sets[f"{side}_currency"])
+    return currency
+
+
+def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
+    """What makes a set unverified: quarantined rows and answers that say nothing."""
+    size = keys.size
+    found = sets["gateway_state"] != NUMBER["none"]
+    failed = sets["answer_failed"] & ~found
+    if sources.universe is not None:
+        asked = _spoken_of(keys.of["universe"], size=size) | (sets["order_state"] != 0)
+        answered = _spoken_of(keys.of["gateway"], size=size)
+        failed |= asked & ~answered & (sets["kind"] == BY_ORDER)
+    unmapped = sets["answer_unmapped"] & ~found & ~failed
+    sets.columns |= {
+        "quarantined": _spoken_of(keys.of["rejects"], size=size)
+        | _spoken_of(keys.of["quarantined"], size=size)
+        | _named_in_part(sets, rows=sources.quarantined),
+        "chargeback_before": sets["chargeback_before"]
+        | _spoken_of(keys.of["chargebacks"], size=size),
+        "no_answer": failed,
+        "answer_unmapped_only": unmapped,
+        "gateway_state": np.where(failed | unmapped, NUMBER["unverified"], sets["gateway_state"]),
+    }
+
+
+def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
+    """Sets without an order, of whose order number a row stands whose account is not known."""
+    wanted = {row.order_no for row in rows if row.order_no and not row.names_its_key}
+    if not wanted:
+        return np.zeros(len(sets), dtype=np.bool_)
+    return np.asarray(among(sets["order_no"], wanted) & (sets["order_state"] == 0), np.bool_)
+
+
+def _spoken_of(rows: Rows, *, size: int) -> Bools:
+    return present(np.ones(len(rows), dtype=np.bool_), groups=rows, size=size)
+
+
+def event_instants(sets: Arrays) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """When each set began: ordered, else paid, else booked, else instructed."""
+    instants = sets["ordered_at"]
+    for column in ("transaction_date", "booked_at", "instructed_at", "payout_at"):
+        instants = np.where(instants == NO_INSTANT, sets[column], instants)
+    return instants

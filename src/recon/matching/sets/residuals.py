@@ -1,0 +1,172 @@
+"""How much of each leg of a set nothing explains, to the minor unit.
+
+A leg's effect is gateway less order, or gateway less ledger. What our own confirmed moves, a
+chargeback, a write-off and rounding explain of it is taken off one after the other, each with the
+exact amount that it stands for; what remains is the residual. Nothing is MATCHED with one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, Column
+from recon.matching.frames.grouping import Bools, Ints
+from recon.matching.frames.tolerance import sign, tolerance_of
+from recon.matching.sides.gateway_side import NUMBER
+from recon.matching.sides.orders_side import ORDER_STATES
+
+MONEY_STATES = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded")]
+ORDER_MONEY = [ORDER_STATES.index(word) for word in ("paid", "partially_refunded", "refunded")]
+STATES_REFUND = [ORDER_STATES.index(word) for word in ("partially_refunded", "refunded")]
+"""Orders that say what they expect refunded; a paid order may not have heard of it yet."""
+
+
+class Ours(NamedTuple):
+    """What our confirmed moves did beyond what the query shows (grain: set), minor units.
+
+    `hidden` and `running` are never both more than 0.
+    """
+
+    hidden: Ints
+    """Refunds that the query cannot show: known from their replies."""
+    running: Ints
+    """Refunds that it does not show yet, within their grace."""
+    uncaptured: Ints
+    """Shown as taken, though we captured less: the query tells only what was authorised."""
+    explained: Bools
+    """Sets that a confirmed move of ours explains on the leg of orders."""
+
+
+class Legs(NamedTuple):
+    """Both legs of every set, minor units of the set's currency (grain: set)."""
+
+    facts: dict[str, Ints]
+    """Fields of pattern.Pattern."""
+    rounded: Ints
+    """What is called rounding, both legs together, unsigned."""
+
+
+def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
+    """Compare both legs, gross and net, and find what nothing explains.
+
+    Args:
+        sets: the joined sides (grain: set), amounts in the set's currency.
+        ours: what our moves did beyond what the query shows.
+        rules: the tolerances.
+        strict: sets for which nothing is rounding, because the night's budget is spent.
+        covered: whether a ledger was given.
+    """
+    free = ~strict
+    bounds = [
+        tolerance_of(ints(sets[base]), currency=sets["currency"], rules=rules) * free
+        for base in ("order_net", "gateway_net")
+    ]
+    of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
+    # A chargeback explains the leg of orders while the books have it, or are still to have it.
+    told = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
+    charged = (sets["gateway_state"] == NUMBER["chargeback"]) & told
+    facts, rounded_orders = _orders(
+        sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
+    )
+    return Legs({**facts, **of_books}, rounded_orders + rounded_ledger)
+
+
+def _orders(
+    sets: Arrays, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
+) -> tuple[dict[str, Ints], Ints]:
+    """Leg A: what the gateway shows, with what our replies say of it, less what is ordered."""
+    money = np.isin(sets["gateway_state"], MONEY_STATES)
+    pair = money & np.isin(sets["order_state"], ORDER_MONEY)
+    tells = np.isin(sets["order_state"], STATES_REFUND)
+    captured = ints(sets["gateway_captured"] - sets["order_captured"])
+    refunded = ints(sets["gateway_refunded"] - sets["order_refunded"])
+    refunded = refunded + (ours.hidden + ours.running) * tells
+    net = effect_on_orders(sets, ours=ours)
+    signs = {
+        "net_sign": sign(net, within=bound),
+        "captured_sign": sign(captured, within=bound),
+        "refunded_sign": sign(refunded, within=bound),
+    }
+    left = np.where(ours.explained, 0, net)
+    left = left + np.where(charged & (left < 0), ints(sets["gateway_charged"]), 0)
+    closed = _written_off(sets, left=left, covered=covered)
+    left = np.where(closed, 0, left)
+    gross_agree = (signs["captured_sign"] == 0) & (signs["refunded_sign"] == 0)
+    several = ints(sets["payments_with_money"]) > 1
+    alike = (pair & (gross_agree | several)) | charged
+    small = alike & (left != 0) & (np.abs(left) <= bound)
+    facts = {
+        **signs,
+        "closed_orders": bits(closed),
+        "rounded": bits(small),
+        "residual_orders": np.where(small, 0, np.sign(left)),
+    }
+    return facts, np.where(small, np.abs(left), 0)
+
+
+def _ledger(
+    sets: Arrays, *, ours: Ours, bound: Ints, covered: bool
+) -> tuple[dict[str, Ints], Ints]:
+    """Leg B: what the gateway shows, with what our replies say of it, less what is booked."""
+    money = np.isin(sets["gateway_state"], MONEY_STATES)
+    taken = ints(sets["gateway_captured"]) - ours.uncaptured
+    back = refunded_for_books(sets, ours=ours)
+    booked = ints(sets["ledger_capture"] + sets["ledger_adjustment"])
+    capture_gap, refund_gap = taken - booked, back - ints(sets["ledger_refund"])
+    differs = {
+        "ledger_capture_differs": np.abs(sign(capture_gap, within=bound)),
+        "ledger_refund_differs": np.abs(sign(refund_gap, within=bound)),
+    }
+    left = effect_on_ledger(sets, ours=ours)
+    closed = _written_off(sets, left=left, covered=covered)
+    left = np.where(closed, 0, left) * covered
+    booked_any = (ints(sets["ledger_capture"]) != 0) | (ints(sets["ledger_adjustment"]) != 0)
+    ties = (differs["ledger_capture_differs"] == 0) & (differs["ledger_refund_differs"] == 0)
+    ties &= money & booked_any & (ints(sets["ledger_chargeback"]) == 0)
+    small = ties & (left != 0) & (np.abs(left) <= bound)
+    facts = {
+        **differs,
+        "refunded": bits(back > 0),
+        "closed_ledger": bits(closed),
+        "ledger_rounded": bits(small),
+        "residual_ledger": np.where(small, 0, np.sign(left)),
+    }
+    return facts, np.where(small, np.abs(left), 0)
+
+
+def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
+    """Gateway less order, with what our replies say of refunds where the order tells of them."""
+    tells = np.isin(sets["order_state"], STATES_REFUND)
+    shown = ints(sets["gateway_net"] - sets["order_net"])
+    return np.asarray(shown - (ours.hidden + ours.running) * tells, dtype=np.int64)
+
+
+def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:
+    """Gateway less ledger, with what our replies say of refunds and captures."""
+    more = refunded_for_books(sets, ours=ours) - ints(sets["gateway_refunded"])
+    shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
+    return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
+
+
+def refunded_for_books(sets: Arrays, *, ours: Ours) -> Ints:
+    """What the books should have as refunded: a running refund may stand there already."""
+    shown = ints(sets["gateway_refunded"])
+    early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))
+    return np.asarray(shown + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
+
+
+def _written_off(sets: Arrays, *, left: Ints, covered: bool) -> Bools:
+    """Legs that a write-off of exactly what is left closes."""
+    written = ints(sets["ledger_write_off"])
+    return np.asarray((written > 0) & (written == np.abs(left)) & covered, dtype=np.bool_)
+
+
+def ints(column: Column) -> Ints:
+    """A column as 64-bit integers."""
+    return np.asarray(column, dtype=np.int64)
+
+
+def bits(mask: Bools) -> Ints:
+    """A mask as 0 and 1."""
+    return np.asarray(mask).astype(np.int64)

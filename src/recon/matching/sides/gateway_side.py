@@ -1,0 +1,227 @@
+"""The gateway's side of a set: what the query answered, transaction by transaction, then summed."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, Column, texts
+from recon.matching.frames.coding import by_word, numbered
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    amounts_of,
+    amounts_or,
+    count,
+    first_row,
+    given,
+    instants_of,
+    present,
+    taken,
+    total,
+)
+from recon.matching.frames.versions import CONFLICT, NEW, SUPERSEDED, versions
+from recon.matching.sides.orders_side import Side
+from recon.model.words import Answer
+
+GATEWAY_STATES = (
+    "none",
+    "chargeback",
+    "paid",
+    "partially_refunded",
+    "refunded",
+    "unmapped",
+    "authorised",
+    "in_review",
+    "pending",
+    "cancelled",
+    "expired",
+    "failed",
+    "unverified",
+)
+"""Words of state_gateway; of several transactions of a set the first rank of `_RANK` speaks."""
+
+NUMBER = {state: number for number, state in enumerate(GATEWAY_STATES)}
+_MONEY = [NUMBER["paid"], NUMBER["partially_refunded"], NUMBER["refunded"]]
+_DEAD = [NUMBER["cancelled"], NUMBER["expired"], NUMBER["failed"]]
+_RANK = np.array([9, 0, 1, 1, 2, 3, 4, 5, 5, 6, 6, 6, 9])
+"""Chargeback, money left, refunded in full, unmapped, authorised, pending, dead."""
+
+
+def gateway_side(
+    gateway: pd.DataFrame, *, sets: Rows, accounts: Rows, size: int, rules: Rules
+) -> Side:
+    """The gateway's answers for every set.
+
+    `sets` of the result: state (number in GATEWAY_STATES), captured, refunded and authorised
+    (gross, minor units), what of it is known, and which answers stand for the set.
+    """
+    answers = texts(gateway["answer"])
+    found = answers == Answer.FOUND.value
+    ids = numbered(gateway["transaction_id"])
+    payments = np.where(found, _pairs(sets, ids), -1)
+    outcome = versions(gateway, groups=payments, newest="queried_at")
+    kept = found & np.isin(outcome, (NEW, CONFLICT))
+    every = gateway_items(gateway, rules=rules).assign(set=sets)
+    items = every.take(kept)
+    columns = _summed(items, size=size)
+    columns["gateway_ambiguous"] = present(outcome == CONFLICT, groups=sets, size=size)
+    columns["gateway_ambiguous"] |= _shared_payments(
+        items, payments=_pairs(accounts, ids)[kept], size=size
+    )
+    older = found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
+    columns["chargeback_before"] = present(older, groups=sets, size=size)
+    for answer in (Answer.NOT_FOUND, Answer.FAILED, Answer.UNMAPPED):
+        mask = answers == answer.value
+        columns[f"answer_{answer.value}"] = present(mask, groups=sets, size=size)
+    return Side(items, Arrays(columns, size=size), outcome)
+
+
+class Shown(NamedTuple):
+    """What each answer says of its payment, gross minor units (grain: gateway row)."""
+
+    state: Ints
+    """Number in GATEWAY_STATES."""
+    captured: Ints
+    refunded: Ints
+    net: Ints
+
+
+def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
+    """What the answers say.
+
+    paid: captured_amount, else amount; refunded: that less refunded_amount (blank: in full);
+    partially_refunded needs refunded_amount; every other state nets to 0.
+    """
+    state = _states(gateway["payment_status"], rules=rules)
+    money = np.isin(state, _MONEY)
+    bears = money | (state == NUMBER["chargeback"])
+    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    captured[~bears] = 0
+    in_full = (state == NUMBER["refunded"]) & ~given(gateway["refunded_amount"])
+    refunded = np.where(in_full, captured, amounts_of(gateway["refunded_amount"]))
+    refunded[~bears] = 0
+    return Shown(state, captured, refunded, np.where(money, captured - refunded, 0))
+
+
+def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
+    """The answers with what they say of their payments (see `shown`; grain: gateway row)."""
+    state, captured, refunded, net = shown(gateway, rules=rules)
+    means_authorised = rules.gateway.amount_means == "authorised"
+    authorised = authorised_amounts(gateway, rules=rules)
+    refund_told = given(gateway["refunded_amount"])
+    columns = {
+        "row": np.arange(len(gateway)),
+        "state": state,
+        "currency": texts(gateway["currency"]),
+        "transaction_id": texts(gateway["transaction_id"]),
+        "transaction_date": instants_of(gateway["transaction_date"]),
+        "amount": amounts_of(gateway["amount"]),
+        "captured": captured,
+        "refunded": refunded,
+        "authorised": amounts_of(authorised),
+        "authorised_known": given(authorised),
+        "captured_known": given(gateway["captured_amount"]) | (not means_authorised),
+        "refund_unknown": (state == NUMBER["partially_refunded"]) & ~refund_told,
+        "net": net,
+    }
+    return Arrays(columns, size=len(gateway))
+
+
+def authorised_amounts(gateway: pd.DataFrame, *, rules: Rules) -> "pd.Series[int]":
+    """What each answer says was authorised, minor units; blank where it says nothing of it."""
+    authorised: pd.Series[int] = gateway["authorised_amount"]
+    if rules.gateway.amount_means == "authorised":
+        return authorised.fillna(gateway["amount"])
+    return authorised
+
+
+def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:
+    return by_word(codes, of=lambda code: NUMBER[rules.state_of(code).value]).astype(np.int64)
+
+
+def _pairs(places: Rows, ids: Rows) -> Rows:
+    """One number for each pair of numbers."""
+    pairs: Rows = pd.factorize(places * (int(ids.max(initial=0)) + 1) + ids)[0]
+    return pairs
+
+
+def _shared_payments(items: Arrays, *, payments: Rows, size: int) -> Bools:
+    """Sets with a payment that the gateway names under another order of the account as well.
+
+    One transaction is one movement of money: whose it is, nobody here can choose.
+
+    Args:
+        items: the payments.
+        payments: a number for the account and transaction of each.
+        size: how many sets there are.
+    """
+    live = (items["transaction_id"] != "") & ~np.isin(items["state"], _DEAD)
+    mine, sets = payments[live], items["set"][live]
+    first = np.full(int(payments.max(initial=-1)) + 1, -1, dtype=np.intp)
+    first[mine] = sets
+    several = np.zeros(len(first), dtype=np.bool_)
+    several[mine[first[mine] != sets]] = True
+    return present(several[mine], groups=sets, size=size)
+
+
+def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
+    """The payments of each set as one (grain: set)."""
+    groups, state = items["set"], items["state"]
+    money = np.isin(state, _MONEY)
+    charged = state == NUMBER["chargeback"]
+    live = money | charged
+    captured, refunded, authorised = (items[n] for n in ("captured", "refunded", "authorised"))
+    authorised_known, captured_known = items["authorised_known"], items["captured_known"]
+    spoken = _speaking(items, size=size)
+    shown = np.where(authorised_known, authorised, items["amount"])
+    over = authorised_known & captured_known & (captured > authorised) & live
+    known = ~present(~authorised_known & live, groups=groups, size=size)
+    taken_known = ~present(~captured_known & live, groups=groups, size=size)
+    sums = {
+        "gateway_captured": np.where(live, captured, 0),
+        "gateway_refunded": np.where(live, refunded, 0),
+        "gateway_charged": np.where(charged, captured - refunded, 0),
+        "gateway_amount_shown": np.where(live, np.maximum(captured, 0), shown),
+    }
+    marks = {
+        "unmapped": state == NUMBER["unmapped"],
+        "over_authorised": over,
+        "refund_unknown": items["refund_unknown"],
+        "refund_excess": refunded > captured,
+    }
+    return {
+        "gateway_state": _state_of_sets(items, rows=spoken, size=size),
+        "gateway_currency": taken(items["currency"], rows=spoken),
+        "gateway_transaction": taken(items["transaction_id"], rows=spoken),
+        "transaction_date": np.append(items["transaction_date"], NO_INSTANT)[spoken],
+        "payments_with_money": count(money, groups=groups, size=size),
+        **{name: total(amounts, groups=groups, size=size) for name, amounts in sums.items()},
+        **{name: present(mask, groups=groups, size=size) for name, mask in marks.items()},
+        "captured_known": taken_known,
+        "both_known": known & taken_known,
+    }
+
+
+def _speaking(items: Arrays, *, size: int) -> Rows:
+    """The payment that stands for its set: by rank, then the newest."""
+    state = items["state"]
+    order = [
+        _RANK[state],
+        np.where(np.isin(state, _MONEY), state, 0),
+        -np.maximum(items["transaction_date"], 0),
+        items["transaction_id"],
+        items["amount"],
+    ]
+    return first_row(order, groups=items["set"], size=size)
+
+
+def _state_of_sets(items: Arrays, *, rows: Rows, size: int) -> Ints:
+    """A set of paid and partly refunded payments is partly refunded; else the speaker's state."""
+    states = np.append(items["state"], NUMBER["none"])[rows]
+    part = items["state"] == NUMBER["partially_refunded"]
+    mixed = present(part, groups=items["set"], size=size) & (states == NUMBER["paid"])
+    return np.where(mixed, NUMBER["partially_refunded"], states).astype(np.int64)

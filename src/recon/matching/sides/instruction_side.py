@@ -1,0 +1,109 @@
+"""Our own moves on a set: what we instructed, and what is known of it."""
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.arrays import Column, texts
+from recon.matching.frames.coding import is_word
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    amounts_of,
+    first_row,
+    instants_of,
+    latest,
+    present,
+    taken,
+    total,
+)
+from recon.matching.frames.sources import INSTRUCTION_COLUMNS, frame_of
+from recon.model.words import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    REJECTED_STATES,
+    WAITING_STATES,
+    InstructionKind,
+    InstructionState,
+)
+
+KINDS = (
+    InstructionKind.CAPTURE,
+    InstructionKind.REFUND,
+    InstructionKind.CANCEL,
+    InstructionKind.REVIEW,
+)
+TOLD_APART = "told_apart"
+"""Column that the engine may add: two rows tell of this instruction and exclude each other."""
+STANDINGS = {
+    "confirmed": CONFIRMED_STATES,
+    "rejected": REJECTED_STATES,
+    "doubtful": DOUBTFUL_STATES,
+    "waiting": WAITING_STATES,
+}
+"""What a state of an instruction counts as; withdrawn ones count as nothing."""
+
+
+def instruction_side(
+    instructions: pd.DataFrame | None, *, sets: Rows, size: int
+) -> dict[str, Column]:
+    """Our moves per set (grain: set).
+
+    For each kind and standing `<kind>_<standing>` (sum, minor units), `<kind>_<standing>_any`, and
+    `<kind>_<standing>_at` (latest of outcome_at, else sent_at, else approved_at); for refunds also
+    `refund_failed_later` (accepted, then found not applied). `instruction_amount` is the largest.
+    """
+    rows = frame_of([], columns=INSTRUCTION_COLUMNS) if instructions is None else instructions
+    sets = sets if instructions is not None else np.zeros(0, dtype=np.intp)
+    amount = amounts_of(rows["amount"])
+    at = started_at(rows)
+    failed_later = is_word(rows["state"], InstructionState.RESOLVED_NOT_APPLIED)
+    failed_later &= is_word(rows["kind"], InstructionKind.REFUND)
+    failed_later &= texts(rows["refund_reference_id"]) != ""
+    columns: dict[str, Column] = {}
+    of_states = {standing: is_word(rows["state"], *known) for standing, known in STANDINGS.items()}
+    for kind in KINDS:
+        of_kind = is_word(rows["kind"], kind)
+        for standing, of_state in of_states.items():
+            mask = of_kind & of_state
+            if standing == "rejected":
+                mask &= ~failed_later
+            name = f"{kind.value}_{standing}"
+            columns[name] = total(np.where(mask, amount, 0), groups=sets, size=size)
+            columns[f"{name}_any"] = present(mask, groups=sets, size=size)
+            columns[f"{name}_at"] = latest(np.where(mask, at, NO_INSTANT), groups=sets, size=size)
+    columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
+    failed = np.where(failed_later, amount, 0)
+    columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)
+    currencies = texts(rows["currency"])
+    chosen = first_row([currencies, texts(rows["instruction_id"])], groups=sets, size=size)
+    columns["instruction_currency"] = taken(currencies, rows=chosen)
+    columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
+    apart = np.zeros(len(rows), dtype=np.bool_)
+    if TOLD_APART in rows.columns:
+        apart = rows[TOLD_APART].to_numpy(dtype=np.bool_)
+    columns["moves_told_apart"] = present(apart, groups=sets, size=size)
+    columns["instructed_at"] = latest(at, groups=sets, size=size)
+    return columns
+
+
+def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency: Column) -> Bools:
+    """Sets with money that we moved, or may have moved, in another currency than the set's."""
+    size = len(currency)
+    if instructions is None:
+        return np.zeros(size, dtype=np.bool_)
+    named = texts(instructions["currency"])
+    moved = is_word(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
+    moved &= is_word(instructions["kind"], InstructionKind.CAPTURE, InstructionKind.REFUND)
+    moved &= (amounts_of(instructions["amount"]) > 0) & (named != "")
+    other = named != taken(currency, rows=sets)
+    return present(moved & other, groups=sets, size=size)
+
+
+def started_at(rows: pd.DataFrame) -> Ints:
+    """When the grace of each instruction starts."""
+    instants = instants_of(rows["outcome_at"])
+    for column in ("sent_at", "approved_at"):
+        instants = np.where(instants == NO_INSTANT, instants_of(rows[column]), instants)
+    return np.asarray(instants, dtype=np.int64)

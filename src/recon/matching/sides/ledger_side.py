@@ -1,0 +1,198 @@
+"""The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, Column, among, texts
+from recon.matching.frames.coding import by_word, coded, placed
+from recon.matching.frames.exchange import exchange_gaps
+from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
+from recon.matching.frames.grouping import (
+    Bools,
+    Ints,
+    Rows,
+    amounts_or,
+    first_row,
+    given,
+    instants_of,
+    present,
+    taken,
+    total,
+)
+from recon.matching.frames.open_entries import open_since
+from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
+from recon.matching.sides.orders_side import Side
+from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+SIGN = {
+    EntryType.CAPTURE: 1,
+    EntryType.REFUND: -1,
+    EntryType.CHARGEBACK: -1,
+    EntryType.ADJUSTMENT: 1,
+    EntryType.PAYOUT: -1,
+}
+"""Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
+
+_NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT})
+JUDGED = "payout_judged"
+"""Column that the engine adds to the ledger: this payout entry is compared."""
+_MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
+
+
+def compared(ledger: pd.DataFrame) -> Bools:
+    """Entries that belong to a set; fees, reserves and keyless adjustments do not.
+
+    Payouts do where somebody tells of payouts (column `payout_judged`).
+    """
+    belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
+    loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
+    if loose.any():
+        belongs[loose] = texts(ledger["order_no"])[loose] != ""
+    if JUDGED in ledger.columns:
+        return np.asarray(belongs | ledger[JUDGED].to_numpy(dtype=np.bool_), dtype=np.bool_)
+    return belongs
+
+
+def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
+    """The entries of one of the types, reversed or not."""
+    mine = by_word(entry_type, of=lambda word: word.removesuffix(REVERSAL_SUFFIX) in types)
+    return mine.astype(np.bool_)
+
+
+def _sign(word: str) -> int:
+    sign = {kind.value: sign for kind, sign in SIGN.items()}.get(
+        word.removesuffix(REVERSAL_SUFFIX), 0
+    )
+    return -sign if word.endswith(REVERSAL_SUFFIX) else sign
+
+
+class Booked(NamedTuple):
+    """What each entry moves, minor units of `currency` (grain: ledger row)."""
+
+    currency: "pd.Series[str]"
+    amount: Ints
+    net: Ints
+
+
+def booked(ledger: pd.DataFrame) -> Booked:
+    """What the entries move, in the transaction's currency where it is stated."""
+    stated = given(ledger["transaction_amount"])
+    amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
+    currency = ledger["currency"].reset_index(drop=True)
+    abroad = stated
+    if stated.any():
+        abroad = stated & (texts(ledger["transaction_currency"]) != "")
+    if abroad.any():
+        named = ledger["transaction_currency"].reset_index(drop=True)
+        currency = currency.where(~abroad, named)
+    sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
+    return Booked(currency, amount, np.where(compared(ledger), amount * sign, 0))
+
+
+def entry_versions(ledger: pd.DataFrame) -> Versions:
+    """NEW, REPEAT or CONFLICT (one entry_id, other content) for each ledger row."""
+    ids = ledger["entry_id"]
+    if are_distinct(ids):
+        return np.full(len(ledger), NEW, dtype=np.int8)
+    shared = maybe_repeated(ids) | (texts(ids) == "")
+    by = ("merchant_id", "account_id", "entry_id")
+    numbers = np.full(len(ledger), -1, dtype=np.intp)
+    numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows
+    content = ledger.drop(columns=JUDGED, errors="ignore")
+    return versions(content, groups=numbers, newest=None)
+
+
+def ledger_items(ledger: pd.DataFrame) -> Arrays:
+    """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
+    (codes,), words = coded([ledger["entry_type"]])
+    named = words.to_pylist()
+    kinds = np.array([*(word.removesuffix(REVERSAL_SUFFIX) for word in named), ""], dtype=object)
+    backward = np.array([*(word.endswith(REVERSAL_SUFFIX) for word in named), False])
+    reversal = backward[codes]
+    currency, amount, net = booked(ledger)
+    columns = {
+        "row": np.arange(len(ledger)),
+        "kind": kinds[codes],
+        "reversal": reversal,
+        "entry_id": texts(ledger["entry_id"]),
+        "reverses": texts(ledger["reverses_entry_id"]),
+        "currency": texts(currency),
+        "transaction_id": texts(ledger["transaction_id"]),
+        "reference_no": texts(ledger["reference_no"]),
+        "booked_at": instants_of(ledger["booked_at"]),
+        "amount": amount,
+        "forward": np.where(reversal, -amount, amount),
+        "net": net,
+    }
+    return Arrays(columns, size=len(ledger))
+
+
+def ledger_side(
+    ledger: pd.DataFrame, *, versions: Versions, sets: Rows, size: int, rules: Rules
+) -> Side:
+    """The entries of every set; entries that are not compared have set -1.
+
+    `sets` of the result: booked gross per movement (reversals taken off), currency, since when
+    they stand open, and what makes the set unverified or a duplicate.
+    """
+    conflict = versions == CONFLICT
+    every = ledger_items(ledger)
+    every = every.assign(
+        set=sets,
+        exchange=exchange_gaps(ledger, rules=rules),
+        forward=np.where(conflict, 0, every["forward"]),
+        net=np.where(conflict, 0, every["net"]),
+    )
+    items = every.take((versions != REPEAT) & (sets >= 0))
+    groups, kinds = items["set"], items["kind"]
+    present_in = partial(present, groups=groups, size=size)
+    columns: dict[str, Column] = {"ledger_present": present_in(np.ones(len(items), np.bool_))}
+    repeated = _repeated_movements(items)
+    for kind in (*_MOVEMENTS, EntryType.ADJUSTMENT, EntryType.WRITE_OFF):
+        mine = kinds == kind.value
+        moved = np.where(mine, items["forward"], 0)
+        columns[f"ledger_{kind.value}"] = total(moved, groups=groups, size=size)
+        if kind in _MOVEMENTS:
+            columns[f"booked_twice_{kind.value}"] = present_in(repeated & mine)
+    columns["booked_at"] = open_since(items, size=size)
+    columns["entry_conflict"] = present(conflict, groups=sets, size=size)
+    named = ("currency", "transaction_id", "entry_id")
+    chosen = first_row([items[name] for name in named], groups=groups, size=size)
+    for name in named:
+        columns[f"ledger_{name}"] = taken(items[name], rows=chosen)
+    columns["entries"] = np.bincount(groups, minlength=size)
+    columns["exchange_gap"] = total(items["exchange"], groups=groups, size=size)
+    return Side(items, Arrays(columns, size=size), versions)
+
+
+_MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
+
+
+def _repeated_movements(items: Arrays) -> Bools:
+    """Marks the entries whose movement stands more than once and is not reversed."""
+    marks = np.zeros(len(items), dtype=np.bool_)
+    moves = np.flatnonzero(among(items["kind"], {kind.value for kind in _MOVEMENTS}))
+    shared = np.bincount(items["set"][moves])[items["set"][moves]] > 1
+    if not shared.any():
+        return marks
+    names = ("row", *_MOVEMENT, "reversal", "reverses", "entry_id")
+    rows = moves[shared]
+    every = pd.DataFrame({name: items[name][rows] for name in names}, index=rows)
+    entries = every[every.duplicated(_MOVEMENT[:4], keep=False)]
+    if entries.empty:
+        return marks
+    unnamed = entries[entries["reversal"] & entries["reverses"].eq("")]
+    # An id names an entry of its own account only, so a reversal reaches no other set.
+    gone = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])
+    reversed_ = pd.MultiIndex.from_frame(entries[["set", "entry_id"]]).isin(gone)
+    standing = entries[~entries["reversal"] & ~reversed_]
+    times = standing.groupby(_MOVEMENT)["row"].transform("size")
+    taken_back = unnamed.groupby(_MOVEMENT[:4]).size().rename("taken_back").reset_index()
+    joined = standing[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
+    left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
+    marks[standing.index.to_numpy()[left > 1]] = True
+    return marks

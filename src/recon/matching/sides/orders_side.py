@@ -1,0 +1,124 @@
+"""The orders' side of a set: what the merchant says was sold, taken and given back."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.coding import by_word
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Ints,
+    Rows,
+    amounts_of,
+    amounts_or,
+    first_row,
+    given,
+    instants_of,
+    taken,
+    total,
+)
+from recon.matching.frames.versions import CONFLICT, NEW, Versions, versions
+from recon.model.words import OrderStatus
+
+NO_ORDER = 0
+ORDER_STATES = (
+    "none",
+    OrderStatus.PAID.value,
+    OrderStatus.PARTIALLY_REFUNDED.value,
+    OrderStatus.REFUNDED.value,
+    OrderStatus.AUTHORISED.value,
+    OrderStatus.PENDING.value,
+    OrderStatus.CANCELLED.value,
+    OrderStatus.FAILED.value,
+)
+"""Words of state_orders; in a set with several rows the first of this order speaks for it."""
+
+_NUMBER = {state: number for number, state in enumerate(ORDER_STATES)}
+_MONEY = [
+    _NUMBER[status]
+    for status in (OrderStatus.PAID, OrderStatus.PARTIALLY_REFUNDED, OrderStatus.REFUNDED)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of all sets."""
+
+    items: Arrays
+    """One row per row in scope: row (position in the source), set, currency, amount, net."""
+    sets: Arrays
+    """One row per set, by set number."""
+    versions: Versions
+    """What became of each source row."""
+
+
+def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
+    """The orders of every set.
+
+    `sets` of the result: state (number in ORDER_STATES), duplicate, currency, transaction_id,
+    ordered_at, amount (as ordered), and captured and refunded as the order expects them (gross).
+    """
+    outcome = versions(orders, groups=sets, newest="updated_at")
+    kept = np.isin(outcome, (NEW, CONFLICT))
+    items = order_items(orders).assign(set=sets).take(kept)
+    groups = items["set"]
+    by = ("state", "currency", "amount", "transaction_id", "ordered_at")
+    speaks = first_row([items[name] for name in by], groups=groups, size=size)
+    columns = {
+        "order_state": np.append(items["state"], NO_ORDER)[speaks],
+        "order_duplicate": np.bincount(groups, minlength=size) > 1,
+        "order_currency": taken(items["currency"], rows=speaks),
+        "order_transaction": taken(items["transaction_id"], rows=speaks),
+        "ordered_at": np.append(items["ordered_at"], NO_INSTANT)[speaks],
+    }
+    for name in ("amount", "captured", "refunded"):
+        columns[f"order_{name}"] = total(items[name], groups=groups, size=size)
+    return Side(items, Arrays(columns, size=size), outcome)
+
+
+class Expected(NamedTuple):
+    """What each order row expects, gross minor units (grain: order row)."""
+
+    state: Ints
+    """Number in ORDER_STATES, -1 for a word that is none."""
+    captured: Ints
+    refunded: Ints
+    net: Ints
+
+
+def expected(orders: pd.DataFrame) -> Expected:
+    """What the order rows expect.
+
+    paid: the expected captured amount, else the amount; partially_refunded and refunded: that less
+    refund_amount (refunded and blank: in full); every other status nets to 0.
+    """
+    state = by_word(orders["status"], of=lambda word: _NUMBER.get(word, -1)).astype(np.int64)
+    money = np.isin(state, _MONEY)
+    full = state == _NUMBER[OrderStatus.REFUNDED]
+    captured = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
+    captured[~(money | (state == _NUMBER[OrderStatus.AUTHORISED]))] = 0
+    part = state == _NUMBER[OrderStatus.PARTIALLY_REFUNDED]
+    part |= full & given(orders["refund_amount"])
+    refunded = np.where(full, captured, 0)
+    refunded[part] = amounts_of(orders["refund_amount"])[part]
+    return Expected(state, captured, refunded, np.where(money, captured - refunded, 0))
+
+
+def order_items(orders: pd.DataFrame) -> Arrays:
+    """The order rows with what they expect (see `expected`; grain: order row)."""
+    state, captured, refunded, net = expected(orders)
+    columns = {
+        "row": np.arange(len(orders)),
+        "state": state,
+        "currency": texts(orders["currency"]),
+        "transaction_id": texts(orders["transaction_id"]),
+        "ordered_at": instants_of(orders["ordered_at"]),
+        "amount": amounts_of(orders["amount"]),
+        "captured": captured,
+        "refunded": refunded,
+        "net": net,
+    }
+    return Arrays(columns, size=len(orders))

@@ -1,0 +1,291 @@
+"""Payouts: what left towards a bank, against what the ledger says left.
+
+A payout has no order. Its set is named by the id under which it was asked for, or by the batch of
+the settlement file that pays the merchant out. A ledger entry joins the payout that its reference,
+transaction or order names; one that names none stands alone where a settlement file covers its
+account, elsewhere it stays `not_compared`. A payout that was refused and sent again is answered.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.arrays import Arrays, Column, filled, records
+from recon.matching.frames.coding import is_word
+from recon.matching.frames.grouping import Bools, Ints, Rows, latest, total
+from recon.matching.frames.sources import Sources
+from recon.matching.sides.instruction_side import started_at
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    REJECTED_STATES,
+    REVERSAL_SUFFIX,
+    EntryType,
+    InstructionKind,
+)
+
+_STANDINGS = (
+    ("confirmed", CONFIRMED_STATES),
+    ("doubtful", DOUBTFUL_STATES),
+    ("rejected", REJECTED_STATES),
+)
+_PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
+_ENTRY = (
+    *("merchant_id", "account_id", "entry_id", "reverses_entry_id"),
+    *("reference_no", "transaction_id", "order_no"),
+)
+_INSTRUCTION = (
+    *("merchant_id", "account_id", "currency", "amount", "state", "order_no", "transaction_id"),
+    *("instruction_id", "request_id"),
+)
+_SETTLED_LINE = ("merchant_id", "account_id", "currency", "net", "settled_on", "batch_id")
+_NAMED_BY = ("reference_no", "transaction_id", "order_no")
+"""Columns of a ledger entry that may name its payout, in this order."""
+
+Key = tuple[str, str, str]
+"""Merchant, account, name."""
+ANSWERED = "answered"
+"""Standing of a refused payout that was sent again: nothing is wrong with it any more."""
+
+
+class Paid(IntFlag):
+    """What is known of one payout."""
+
+    PAYOUT = 1
+    CONFIRMED = 2
+    DOUBTFUL = 4
+    REJECTED = 8
+    BOOKED = 16
+    DIFFERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Payouts:
+    """The payouts of all sets."""
+
+    items: Arrays
+    """One row per payout told: row, set, currency, amount, net (less the amount where it was surely
+    paid), at, standing."""
+    frame: Arrays
+    """The sets of payouts, to stand behind the others: merchant_id, account_id, order_no, key."""
+    ledger: Rows
+    """For each ledger row, its set among `frame`, else -1."""
+    instructions: Rows
+    """For each instruction, its set among `frame`, else -1."""
+
+
+def judged_entries(sources: Sources) -> Bools:
+    """Payout entries that somebody could have told of.
+
+    Where a settlement file covers the account, all of its payout entries. Where only instructions
+    tell of payouts, those that name one of them and what reverses them: what the gateway pays out
+    to the merchant itself has no source there, so nothing of it is a break.
+    """
+    ledger = sources.ledger
+    if ledger is None:
+        return np.zeros(0, dtype=np.bool_)
+    marks = is_word(ledger["entry_type"], *_PAYOUT_TYPES)
+    if not marks.any():
+        return marks
+    settled = {(row["merchant_id"], row["account_id"]) for row in _settled(sources.settlement)}
+    named = {_key(row, name) for row in _told(sources) for name in row["names"]}
+    rows = [*records(ledger, rows=np.flatnonzero(marks), names=_ENTRY)]
+    ours = {_key(row, row["entry_id"]) for row in rows if _is_named(row, named=named)}
+    marks[marks] = [
+        (row["merchant_id"], row["account_id"]) in settled
+        or _key(row, row["entry_id"]) in ours
+        or _key(row, row["reverses_entry_id"]) in ours
+        for row in rows
+    ]
+    return marks
+
+
+def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
+    return any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
+
+
+def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
+    """The payouts that were told, with the ledger entries that name them."""
+    told = list(_told(sources))
+    numbers: dict[Key, int] = {}
+    names: dict[Key, int] = {}
+    for row in told:
+        row["set"] = numbers.setdefault(_key(row, row["name"]), len(numbers))
+        for name in row["names"]:
+            names.setdefault(_key(row, name), row["set"])
+    instructed = np.full(_length(sources.instructions), -1, dtype=np.intp)
+    for row in told:
+        if row["source"] == "instructions":
+            instructed[row["row"]] = row["set"]
+    booked = _booked(sources.ledger, judged=judged, numbers=numbers, names=names)
+    named = np.array([*numbers], dtype=object).reshape(-1, 3)
+    columns = dict(zip(("merchant_id", "account_id", "key"), named.T, strict=True))
+    frame = Arrays({**columns, "order_no": filled("", size=len(named))}, size=len(named))
+    return Payouts(_items(told), frame, booked, instructed)
+
+
+def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column]:
+    """Columns payout (bits of Paid, but for BOOKED and DIFFERS), payout_at, currency, amount."""
+    items = payouts.items
+    groups = items["set"] + first
+    bits = np.zeros(size, dtype=np.int64)
+    bits[first:] |= Paid.PAYOUT
+    for standing, _ in _STANDINGS:
+        np.bitwise_or.at(bits, groups[items["standing"] == standing], Paid[standing.upper()])
+    currency = filled("", size=size)
+    currency[groups] = items["currency"]
+    return {
+        "payout": bits,
+        "payout_at": latest(items["at"], groups=groups, size=size),
+        "payout_currency": currency,
+        "payout_amount": total(items["amount"], groups=groups, size=size),
+    }
+
+
+def paid_out(sets: Arrays) -> Ints:
+    """The bits of Paid of every set, once the ledger stands beside the payouts."""
+    bits: Ints = sets["payout"].copy()
+    if not bits.any():
+        return bits
+    differs = (sets["payout_net"] != sets["ledger_net"]) | (sets["currencies"] > 1)
+    bits[(sets["ledger_any"] != 0) & (bits > 0)] |= Paid.BOOKED
+    bits[differs & (bits > 0)] |= Paid.DIFFERS
+    return bits
+
+
+def _told(sources: Sources) -> Iterator[dict[str, Any]]:
+    """Every payout that somebody tells of and that may have moved or was refused."""
+    yield from _instructed(sources.instructions)
+    yield from _settled(sources.settlement)
+
+
+def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
+    if instructions is None:
+        return
+    rows = np.flatnonzero(is_word(instructions["kind"], InstructionKind.PAYOUT.value))
+    if not rows.size:
+        return
+    at = started_at(instructions)[rows]
+    payouts = [*records(instructions, rows=rows, names=_INSTRUCTION)]
+    answered = _sent_again(payouts, at=at)
+    for row, since, cells in zip(rows, at, payouts, strict=True):
+        standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
+        if standing is None:
+            continue
+        if _key(cells, cells["instruction_id"]) in answered:
+            standing = ANSWERED
+        named = tuple(
+            cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
+        )
+        yield {
+            **_place(cells),
+            "source": "instructions",
+            "row": int(row),
+            "amount": cells["amount"],
+            "at": int(since),
+            "standing": standing,
+            "name": cells["request_id"] or cells["instruction_id"],
+            "names": [name for name in named if name],
+        }
+
+
+def _sent_again(payouts: list[dict[str, Any]], *, at: Ints) -> set[Key]:
+    """Refused payouts that a later confirmed one stands for, one for one.
+
+    Only where both name the same order number and amount: equal amounts alone may have two payees.
+    """
+    same = ["merchant_id", "account_id", "order_no", "currency", "amount"]
+    named = [
+        (int(since), cells["instruction_id"], number)
+        for number, (since, cells) in enumerate(zip(at, payouts, strict=True))
+        if cells["order_no"]
+    ]
+    waiting: dict[tuple[Any, ...], list[Key]] = {}
+    answered: set[Key] = set()
+    for _, _, number in sorted(named):
+        cells = payouts[number]
+        key = tuple(cells[name] for name in same)
+        if cells["state"] in REJECTED_STATES:
+            waiting.setdefault(key, []).append(_key(cells, cells["instruction_id"]))
+        elif cells["state"] in CONFIRMED_STATES and waiting.get(key):
+            answered.add(waiting[key].pop(0))
+    return answered
+
+
+def _settled(settlement: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
+    if settlement is None:
+        return
+    mine = np.flatnonzero(pay_outs(settlement))
+    for row, cells in zip(mine, records(settlement, rows=mine, names=_SETTLED_LINE), strict=True):
+        yield {
+            **_place(cells),
+            "source": "settlement",
+            "row": int(row),
+            "amount": cells["net"],
+            "at": int(pd.Timestamp(cells["settled_on"], tz="UTC").as_unit("us").value // 1000),
+            "standing": "confirmed",
+            "name": f"{cells['batch_id']}/{cells['currency']}",
+            "names": [f"{cells['batch_id']}/{cells['currency']}", cells["batch_id"]],
+        }
+
+
+def _booked(
+    ledger: pd.DataFrame | None,
+    *,
+    judged: Bools,
+    numbers: dict[Key, int],
+    names: Mapping[Key, int],
+) -> Rows:
+    """The set of every judged entry; entries that name no payout get sets of their own."""
+    found = np.full(_length(ledger), -1, dtype=np.intp)
+    if ledger is None:
+        return found
+    rows = np.flatnonzero(judged)
+    entries = [*records(ledger, rows=rows, names=(*_ENTRY, "currency"))]
+    for row, cells in zip(rows, entries, strict=True):
+        cells["_row"] = row
+    of_entry: dict[Key, int] = {}
+    reversals = [cells for cells in entries if cells["reverses_entry_id"]]
+    plain = [cells for cells in entries if not cells["reverses_entry_id"]]
+    for cells in (*plain, *reversals):
+        number = of_entry.get(_key(cells, cells["reverses_entry_id"]))
+        if number is None:
+            number = _named(cells, names=names)
+        if number is None:
+            own = next(cells[name] for name in (*_NAMED_BY, "entry_id") if cells[name])
+            number = numbers.setdefault(_key(cells, own), len(numbers))
+        of_entry[_key(cells, cells["entry_id"])] = number
+        found[cells["_row"]] = number
+    return found
+
+
+def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
+    """The payout that an entry names; of a batch with several currencies, that of its own."""
+    words: Sequence[str] = [cells[name] for name in _NAMED_BY if cells[name]]
+    tried = (word for name in words for word in (f"{name}/{cells['currency']}", name))
+    return next((names[key] for word in tried if (key := _key(cells, word)) in names), None)
+
+
+def _items(told: list[dict[str, Any]]) -> Arrays:
+    kinds = {"set": np.intp, "currency": object, "amount": np.int64}
+    kinds |= {"at": np.int64, "standing": object}
+    columns = {name: np.array([row[name] for row in told], kind) for name, kind in kinds.items()}
+    columns["net"] = np.where(columns["standing"] == "confirmed", -columns["amount"], 0)
+    return Arrays({**columns, "row": np.arange(len(told))}, size=len(told))
+
+
+def _place(cells: Mapping[Any, Any]) -> dict[str, Any]:
+    return {name: cells[name] for name in ("merchant_id", "account_id", "currency")}
+
+
+def _key(row: Mapping[Any, Any], name: str) -> Key:
+    return row["merchant_id"], row["account_id"], name
+
+
+def _length(frame: pd.DataFrame | None) -> int:
+    return 0 if frame is None else len(frame)

@@ -1,0 +1,158 @@
+"""The settlement of a set: what the gateway says it settled, and the fee it took for it.
+
+A settlement file tells of some days. Payments from before its first day are not its business; of
+the later ones each must be in it once the grace of settlement has run out, and, in a night, once
+files of the day on which it ran out are there.
+"""
+
+from datetime import date
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import Arrays, Column, texts
+from recon.matching.frames.coding import is_word
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
+from recon.matching.frames.tolerance import BASIS
+from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+PAY_OUT = EntryType.PAYOUT.value
+"""Entry type of the rows that say what a batch comes to, and of payouts that we asked for."""
+_OF_THE_ACCOUNT = frozenset(
+    word + suffix
+    for word in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
+    for suffix in ("", REVERSAL_SUFFIX)
+)
+"""Entry types of lines that need not be of a payment."""
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_NEVER = int(np.iinfo(np.int64).max)
+_DAY = 86_400_000_000
+
+
+def pay_outs(lines: pd.DataFrame) -> Bools:
+    """The rows that say what a batch comes to; a payout that we asked for has our reference."""
+    paid = is_word(lines["entry_type"], PAY_OUT)
+    if paid.any():
+        paid[paid] = texts(lines["own_reference"])[paid] == ""
+    return paid
+
+
+def of_payments(lines: pd.DataFrame) -> Bools:
+    """The lines that tell of a payment, whose sets they join; T11 counts the others, too."""
+    aside = is_word(lines["entry_type"], *_OF_THE_ACCOUNT)
+    for name in ("order_no", "transaction_id"):
+        if aside.any():
+            aside[aside] = texts(lines[name])[aside] == ""
+    return ~aside & ~is_word(lines["entry_type"], PAY_OUT)
+
+
+def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
+    """The lines that tell of movements of payments (grain: line), `row` counted among themselves.
+
+    Args:
+        settlement: all lines.
+        sets: the set of each line that does.
+        accounts: the account of each line that does, by number.
+    """
+    if settlement is None:
+        settlement = frame_of([], columns=SETTLEMENT_COLUMNS)
+    rows = of_payments(settlement)
+    gross = settlement["gross"].to_numpy(dtype=np.int64)
+    columns = {
+        "row": np.arange(len(sets)),
+        "set": sets,
+        "account": accounts,
+        "currency": texts(settlement["currency"])[rows],
+        "transaction_id": texts(settlement["transaction_id"])[rows],
+        "kind": texts(settlement["entry_type"])[rows],
+        "settled_on": texts(settlement["settled_on"])[rows],
+        "amount": gross[rows],
+        "net": gross[rows],
+    }
+    return Arrays(columns, size=len(sets))
+
+
+def settlement_side(
+    lines: Arrays,
+    *,
+    gaps: Ints,
+    accounts: Rows,
+    days: SettledDays | None = None,
+) -> dict[str, Column]:
+    """What was settled of every set, gross minor units (grain: set).
+
+    Args:
+        lines: see settled_items.
+        gaps: what their fees differ by (see fee_gaps).
+        accounts: the account of each set, by number.
+        days: what is known of the days that the lines cover; None: the lines are complete.
+    """
+    size, sets, gross = len(accounts), lines["set"], lines["amount"]
+    capture = lines["kind"] == EntryType.CAPTURE.value
+    refund = lines["kind"] == EntryType.REFUND.value
+    first = _first_of_sets(sets, size=size)
+    return {
+        "settled_any": present(np.ones(len(lines), np.bool_), groups=sets, size=size),
+        "settled_capture_any": present(capture, groups=sets, size=size),
+        "settled_refund_any": present(refund, groups=sets, size=size),
+        "settled_captured": total(np.where(capture, gross, 0), groups=sets, size=size),
+        "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
+        "settled_gross": total(gross, groups=sets, size=size),
+        "settled_currency": taken(lines["currency"], rows=first),
+        "settled_transaction": taken(lines["transaction_id"], rows=first),
+        "fee_gap": total(np.where(capture, gaps, 0), groups=sets, size=size),
+        "settled_from": _opens(lines, accounts=accounts, days=days),
+        "settled_until": np.full(size, _closes(days), dtype=np.int64),
+    }
+
+
+def _first_of_sets(sets: Rows, *, size: int) -> Rows:
+    """A line of each set; lines of one set name one currency, or their amounts differ."""
+    chosen = np.full(size, -1, dtype=np.intp)
+    chosen[sets[::-1]] = np.arange(len(sets))[::-1]
+    return chosen
+
+
+def in_time(sets: Arrays) -> Bools:
+    """Payments that a settlement file of their account should tell of."""
+    moved = np.maximum(sets["transaction_date"], sets["capture_confirmed_at"])
+    in_days: Bools = (moved != NO_INSTANT) & (moved >= sets["settled_from"])
+    return in_days
+
+
+def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
+    """The fee taken less the fee agreed, 0 where none was agreed or within its tolerance."""
+    gross = lines["gross"].to_numpy(dtype=np.int64)
+    gap = np.zeros(len(lines), dtype=np.int64)
+    for currency, agreed in rules.fee.items():
+        mine = is_word(lines["currency"], currency)
+        whole, rest = np.divmod(gross[mine], BASIS)
+        expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS
+        found = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
+        gap[mine] = np.where(np.abs(found) <= agreed.tolerance_minor_units, 0, found)
+    return gap
+
+
+def _opens(lines: Arrays, *, accounts: Rows, days: SettledDays | None) -> Ints:
+    """The first instant of the first day that any line of the set's account tells of."""
+    opens = np.full(len(accounts), _NEVER, dtype=np.int64)
+    first: dict[int, str] = {}
+    for account, day in {*lines.rows("account", "settled_on")}:
+        first[account] = min(day, first.get(account, day))
+    for account, day in first.items():
+        opens[accounts == account] = _midnight(days.first if days else day)
+    return opens
+
+
+def _closes(days: SettledDays | None) -> int:
+    """The instant up to which a line that is not there is proven missing."""
+    if days is None or not days.last:
+        return _NEVER
+    return _midnight(days.last) + _DAY
+
+
+def _midnight(day: str) -> int:
+    return (date.fromisoformat(day).toordinal() - _EPOCH) * _DAY

@@ -1,0 +1,126 @@
+"""Business dates, cut-offs and graces: when a day closes and when something is late.
+
+A business date is the accounting day a record belongs to, never "today". The clock is an argument
+everywhere; this module only counts. Used by rules, matching, steps and reports.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from recon.model.errors import ConfigurationError
+
+SATURDAY = 5
+BUSINESS_DAYS_MAX = 3660
+"""No age is counted further than ten years of days."""
+
+GRACE_MAX = {"h": 8784, "bd": 366}
+"""Nothing may stay one-sided for longer than a year."""
+GRACE_MAX_TEXT = "8784h or 366bd"
+
+_GRACE = re.compile(r"(?P<count>0|[1-9][0-9]{0,3})(?P<unit>h|bd)", re.ASCII)
+_CUT_OFF = re.compile(r"(?P<hour>[01][0-9]|2[0-4]):(?P<minute>[0-5][0-9])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """How long something may stay one-sided: elapsed hours or business days."""
+
+    count: int
+    unit: str  # "h" | "bd"
+
+    @classmethod
+    def parse(cls, text: str) -> "Grace":
+        """Read `24h` or `5bd`."""
+        found = _GRACE.fullmatch(text)
+        if found is None or int(found["count"]) > GRACE_MAX[found["unit"]]:
+            msg = f"{text!r} is not a grace such as 24h or 5bd (at most {GRACE_MAX_TEXT})"
+            raise ConfigurationError(msg)
+        return cls(int(found["count"]), found["unit"])
+
+    def __str__(self) -> str:
+        return f"{self.count}{self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessCalendar:
+    """Which days count, and at which local time a business date closes."""
+
+    zone: ZoneInfo
+    cut_off: timedelta
+    """Local time after midnight of the business date; 24 h is the next midnight."""
+    holidays: frozenset[date]
+
+    @classmethod
+    def of(
+        cls, *, timezone: str = "UTC", cut_off: str = "24:00", holidays: Iterable[date] = ()
+    ) -> "BusinessCalendar":
+        """A calendar from its written form."""
+        found = _CUT_OFF.fullmatch(cut_off)
+        if found is None or (found["hour"] == "24" and found["minute"] != "00"):
+            msg = f"cut_off {cut_off!r} is not a time such as 18:00 or 24:00"
+            raise ConfigurationError(msg)
+        closes = timedelta(hours=int(found["hour"]), minutes=int(found["minute"]))
+        return cls(zone_of(timezone), closes, frozenset(holidays))
+
+    def is_business_day(self, day: date) -> bool:
+        """Neither Saturday, Sunday nor a holiday."""
+        return day.weekday() < SATURDAY and day not in self.holidays
+
+    def closes_at(self, business_date: date) -> datetime:
+        """The instant (UTC) at which a business date closes; `--as-of D` means this."""
+        wall_clock = datetime.combine(business_date, time.min) + self.cut_off
+        return wall_clock.replace(tzinfo=self.zone).astimezone(UTC)
+
+    def business_date_of(self, instant: datetime) -> date:
+        """The business date an instant belongs to: the first that has not closed by then."""
+        day = instant.astimezone(self.zone).date() - timedelta(days=1)
+        while self.closes_at(day) <= instant:
+            day += timedelta(days=1)
+        return day
+
+    def local_date(self, instant: datetime) -> date:
+        """The calendar day of an instant in the calendar's zone."""
+        return instant.astimezone(self.zone).date()
+
+    def due_at(self, since: datetime, *, grace: Grace) -> datetime:
+        """When a grace that started at `since` ends (UTC).
+
+        `24h` is elapsed time; `5bd` ends at the same local time on the fifth later business day.
+        """
+        if grace.unit == "h":
+            # In UTC first: with a zone of its own, Python would add to the clock on the wall.
+            return since.astimezone(UTC) + timedelta(hours=grace.count)
+        local = since.astimezone(self.zone)
+        day = local.date()
+        for _ in range(grace.count):
+            day = self._next_business_day(day)
+        moved = datetime.combine(day, local.time(), self.zone)
+        return moved.astimezone(UTC)
+
+    def business_days_between(self, start: date, *, end: date) -> int:
+        """Business days after `start` up to and including `end`; 0 when end is not later."""
+        span = min((end - start).days, BUSINESS_DAYS_MAX)
+        return sum(self.is_business_day(start + timedelta(days=n)) for n in range(1, span + 1))
+
+    def _next_business_day(self, day: date) -> date:
+        day += timedelta(days=1)
+        while not self.is_business_day(day):
+            day += timedelta(days=1)
+        return day
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name such as `Europe/London`."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        msg = f"{name!r} is not a time zone such as Europe/London"
+        raise ConfigurationError(msg) from error
+
+
+def midnight(day: date, *, zone: ZoneInfo) -> datetime:
+    """The first instant of a local calendar day, in UTC."""
+    return datetime.combine(day, time.min, zone).astimezone(UTC)

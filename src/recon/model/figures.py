@@ -1,0 +1,197 @@
+"""Everything a report shows, gathered once: the hand-over from `steps.report` to the workbook.
+
+Plain values and frames; no database, no openpyxl. `reports` draws it, tests compare it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+import pandas as pd
+
+from recon.model.resolutions import KeptAnswer
+from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
+
+INSTRUCTION_SHEET_COLUMNS = (
+    "instruction_id",
+    "kind",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "state",
+    "outcome",
+    "code",
+    "message",
+    "refund_reference_id",
+    "batch_id",
+    "attempt",
+    "approved_by",
+    "sent_at",
+    "outcome_at",
+    "in_doubt_since",
+    "source",
+    "line",
+)
+BATCH_COLUMNS = (
+    "batch_id",
+    "kind",
+    "currency",
+    "rows",
+    "amount",
+    "confirmed",
+    "rejected",
+    "in_doubt",
+    "not_sent",
+    "return_status",
+    "message",
+    "body_sha256",
+    "sent_at",
+)
+"""One row per batch and currency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing that needs a person, for page one and `recon status`."""
+
+    what: str
+    """Such as "refund in doubt"."""
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """Money at risk, minor units."""
+    since: datetime
+    next_step: str
+    """What to do, one sentence."""
+    code: str = ""
+    """Of the break that it is; "" when it is none."""
+    instruction_id: str = ""
+    """For `recon withdraw`; "" when it is not about one instruction."""
+    is_urgent: bool = False
+    """Doubt, a lapse or a grave break: stands above the open breaks as a whole."""
+    owner: str = ""
+    """Who looks after the break, as a person answered; "" for nobody yet."""
+    due: date | None = None
+    """Until when somebody should have answered it."""
+    lapses: bool = False
+    """An authorisation ends soon, and with it the money: named first."""
+    is_undecided: bool = False
+    """Two people may say what became of it (`recon resolve`)."""
+    told: str = ""
+    """What the gateway told of it by itself, which stands in `next_step` too."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """Open breaks of one earlier night."""
+
+    business_date: date
+    open_breaks: int
+
+
+MATCHED_BATCH_ROWS = 10_000
+"""Matches that are in memory at once while a report is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRows:
+    """Every match of a night: the one list that grows with the business, so it is read in parts."""
+
+    count: int
+    batches: Callable[[], Iterator[pd.DataFrame]]
+    """The rows in order, MATCH_COLUMNS; the same ones each time it is called."""
+
+
+def matched_of(matches: pd.DataFrame) -> MatchedRows:
+    """Matches that are in memory already."""
+
+    def batches() -> Iterator[pd.DataFrame]:
+        for first in range(0, len(matches), MATCHED_BATCH_ROWS):
+            yield matches.iloc[first : first + MATCHED_BATCH_ROWS]
+
+    return MatchedRows(len(matches), batches)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A proposed journal that was handed out and that the night's ledger does not show yet."""
+
+    journal_id: str
+    break_id: str
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """What the books still lack of it, gateway less ledger, minor units."""
+    run_id: str
+    """Whose proposal it was."""
+    handed_out_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedFile:
+    """A file beside a workbook that holds every match."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class NightFigures:
+    """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
+
+    merchant_id: str
+    account_id: str
+    merchant_name: str
+    business_date: date
+    run_id: str
+    mode: str
+    as_of: datetime
+    generated_at: datetime
+    timezone: str
+    verdict: Verdict
+    breaks: pd.DataFrame
+    effects: pd.DataFrame
+    matches: MatchedRows
+    pending: pd.DataFrame
+    unverified: pd.DataFrame
+    sides: pd.DataFrame
+    control_totals: tuple[ControlTotal, ...]
+    instructions: pd.DataFrame
+    """INSTRUCTION_SHEET_COLUMNS; empty for plain files without instructions."""
+    batches: pd.DataFrame
+    """BATCH_COLUMNS."""
+    movements: pd.DataFrame
+    """What became of the breaks of the night before, and which are new."""
+    journals: pd.DataFrame
+    """Proposed tonight, one row per line."""
+    files: tuple[SourceFile, ...]
+    rejects: tuple[Reject, ...]
+    quarantined: tuple[Quarantined, ...] = ()
+    """Order rows of any night that could not be read and that nobody brought again since."""
+    bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
+    """Source -> step (matching.bridge) -> rows, from those of `files` to those compared."""
+    books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `sides`."""
+    answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
+    """break_id -> what a person answered to it on an earlier night."""
+    attention: tuple[Attention, ...] = ()
+    trend: tuple[TrendPoint, ...] = ()
+    opening_breaks: int | None = None
+    """Open breaks of the night before; None when there was none."""
+    not_covered: tuple[str, ...] = ()
+    unmapped_codes: tuple[Mapping[str, str | int], ...] = ()
+    scope_of_assurance: tuple[Mapping[str, str | int], ...] = ()
+    rules_digest: str = ""
+    history_head: str = ""
+    ledger_covered: bool = True
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    """Sentences that page one must carry, such as "reply signatures are not verified"."""
+    handed_out: tuple[HandedOut, ...] = ()
+    """Oldest first."""
+    matched_file: MatchedFile | None = None
+    """A result file of the run that holds every match; a large night then needs no copy of them."""

@@ -1,0 +1,1 @@
+"""What proves a result: control totals, bridges, scope of assurance, verdict."""

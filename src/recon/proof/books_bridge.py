@@ -1,0 +1,187 @@
+"""From the money in the ledger file to the ledger as it is compared: every step has a name.
+
+A step is a signed sum per currency. What the file holds is added up by somebody else (the database,
+or the plain rows by their types); that all steps together come to what was compared is a check.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.frames.coding import by_word, placed, sums_of
+from recon.matching.frames.grouping import Ints
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import paired
+from recon.matching.frames.versions import CONFLICT, REPEAT
+from recon.matching.sides.ledger_side import (
+    JUDGED,
+    SIGN,
+    booked,
+    compared,
+    entry_versions,
+    is_base_type,
+)
+from recon.matching.sides.payouts import judged_entries
+from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType
+from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
+
+FILE = "in the ledger file"
+KEYLESS = "adjustments that name no order"
+BEFORE_OPENING = "of payments from before the opening date"
+RESTATED = "told in the currency of the payment"
+PAID_OUT = "payouts that are compared"
+IDENTICAL = "identical repeats"
+SHARED_NUMBER = "entries that share a number, not verified"
+BOOK_STEPS = (
+    FILE,
+    OTHER_ACCOUNTS,
+    KEYLESS,
+    BEFORE_WINDOW,
+    BEFORE_OPENING,
+    RESTATED,
+    PAID_OUT,
+    IDENTICAL,
+    SHARED_NUMBER,
+)
+"""In the order in which they are told."""
+Books = Mapping[str, Mapping[str, int]]
+"""Currency -> step -> minor units it adds (less than 0: takes away)."""
+NAME = "ledger in money: file = compared, step by step"
+_OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not EntryType.PAYOUT}
+
+
+def in_file(sums: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """What a file comes to, from its sums by (entry type, currency): what adds to the net."""
+    found: Counter[str] = Counter()
+    for (entry_type, currency), amount in sums.items():
+        found[currency] += _sign(entry_type) * amount
+    return dict(found)
+
+
+def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units as written: what plain files come to."""
+    groups, places = placed(ledger, by=("entry_type", "currency"))
+    sums = sums_of(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
+    return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
+
+
+def arrived_books(
+    sums: Mapping[tuple[str, str], int],
+    *,
+    extract: pd.DataFrame,
+    entries: pd.DataFrame,
+    recent: pd.DataFrame,
+    whole: pd.DataFrame,
+) -> Books:
+    """The steps from the file to what a night compares.
+
+    Args:
+        sums: the file by (entry type, currency), added up by the database.
+        extract: the ledger as it was read.
+        entries: its entries of this account.
+        recent: those of the window.
+        whole: those without payments from before the opening date.
+    """
+    steps = {
+        OTHER_ACCOUNTS: _gone(extract, left=entries),
+        BEFORE_WINDOW: _gone(entries, left=recent),
+        BEFORE_OPENING: _gone(recent, left=whole),
+    }
+    return _by_currency({FILE: in_file(sums), **steps})
+
+
+def books_of(sources: Sources) -> Books:
+    """All steps, with those that the comparison itself takes; empty without a ledger."""
+    if sources.ledger is None:
+        return {}
+    ledger = sources.ledger.drop(columns=JUDGED, errors="ignore")
+    judged = judged_entries(sources)
+    outcome = entry_versions(ledger)
+    one = booked(ledger)
+    other = booked(ledger.assign(**{JUDGED: judged})) if judged.any() else one
+    arrived = sources.books or _by_currency({FILE: in_file(sums_by_type(ledger))})
+    steps = {
+        KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
+        RESTATED: _less(_sums(one.currency, one.net), _sums(ledger["currency"], _own(ledger))),
+        PAID_OUT: _less(_sums(other.currency, other.net), _sums(one.currency, one.net)),
+        IDENTICAL: _negative(_sums(other.currency, np.where(outcome == REPEAT, other.net, 0))),
+        SHARED_NUMBER: _negative(
+            _sums(other.currency, np.where(outcome == CONFLICT, other.net, 0))
+        ),
+    }
+    return _joined(arrived, _by_currency(steps))
+
+
+def books_totals(
+    books: Books, *, sides: pd.DataFrame, place: tuple[str, str]
+) -> Iterator[ControlTotal]:
+    """T0 in money: the file and every step = the ledger as it is compared."""
+    ledger = sides[sides["source"].eq("ledger")]
+    came_to = {(*place, currency): sum(steps.values()) for currency, steps in books.items()}
+    told: Counter[tuple[str, str, str]] = Counter()
+    for currency, amount in zip(ledger["currency"], ledger["amount"], strict=True):
+        told[*place, str(currency)] += int(amount)
+    yield from paired("T0", NAME, left=came_to, right=dict(told), measure="amount")
+
+
+def _keyless(ledger: pd.DataFrame) -> Ints:
+    """What adjustments say that belong to no set, as written."""
+    loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
+    return np.where(loose, _signed(ledger), 0)
+
+
+def _own(ledger: pd.DataFrame) -> Ints:
+    """What each compared entry says in its own currency."""
+    return np.where(compared(ledger), _signed(ledger), 0)
+
+
+def _signed(ledger: pd.DataFrame) -> Ints:
+    sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
+    return np.asarray(sign * ledger["amount"].to_numpy(dtype=np.int64), dtype=np.int64)
+
+
+def _sign(entry_type: str) -> int:
+    sign = _OWN_SIGN.get(entry_type.removesuffix(REVERSAL_SUFFIX), 0)
+    return -sign if entry_type.endswith(REVERSAL_SUFFIX) else sign
+
+
+def _gone(before: pd.DataFrame, *, left: pd.DataFrame) -> dict[str, int]:
+    """What leaves between two frames, in the currencies of the entries: less than 0."""
+    after = _sums(left["currency"], _signed(left))
+    return _less(after, _sums(before["currency"], _signed(before)))
+
+
+def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
+    """What they come to in each currency; none where nothing is moved."""
+    if not amounts.any():
+        return {}
+    groups, places = placed(pd.DataFrame({"currency": currency}), by=("currency",))
+    sums = sums_of(amounts, groups=groups, size=len(places))
+    return dict(zip((name for (name,) in places), sums.tolist(), strict=True))
+
+
+def _less(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) - other.get(name, 0) for name in {*one, *other}}
+
+
+def _negative(sums: Mapping[str, int]) -> dict[str, int]:
+    return {name: -total for name, total in sums.items()}
+
+
+def _by_currency(steps: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Step -> currency turned into currency -> step; what adds nothing is left out."""
+    found: dict[str, dict[str, int]] = {}
+    for step, sums in steps.items():
+        for currency, amount in sums.items():
+            if amount:
+                found.setdefault(currency, {})[step] = amount
+    return dict(sorted(found.items()))
+
+
+def _joined(one: Books, other: Books) -> Books:
+    return {
+        currency: {**one.get(currency, {}), **other.get(currency, {})}
+        for currency in sorted({*one, *other})
+    }

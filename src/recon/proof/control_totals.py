@@ -1,0 +1,112 @@
+"""The proof: equations whose two sides are computed apart, each of which can fail.
+
+Left sides come from the source frames, right sides from the frames of the result or from the places
+of the items. What a night stores, sends or draws (T11 to T14) is proven where it happens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.breaks.movements import roll_forward
+from recon.matching.breaks.places import stands_of
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.breaks.write_offs import write_off_totals
+from recon.matching.causes.journals import journal_totals
+from recon.matching.exact.aside import Exact
+from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.sources import Previous, Sources
+from recon.matching.sets.joined_sets import Joined
+from recon.model.words import ControlTotal
+from recon.proof.explained_effects import remainders
+from recon.proof.scope_items import scoped_sources
+from recon.proof.totals_of_inputs import (
+    Words,
+    file_totals,
+    instruction_totals,
+    load_totals,
+    query_totals,
+)
+from recon.proof.totals_of_items import (
+    ResultSums,
+    aside_beyond_bounds,
+    bounds_totals,
+    conservation_totals,
+    exclusivity_totals,
+    leg_totals,
+    shown_rows,
+    tolerance_totals,
+)
+from recon.proof.totals_of_settlement import settlement_totals
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Everything the totals are computed from."""
+
+    sources: Sources
+    """The whole sources."""
+    rules: Rules
+    exact: Exact
+    """What was set aside of them."""
+    exact_tallies: Arrays
+    """See exact_rows.exact_tallies."""
+    joined: Joined
+    """What was left, in sets."""
+    frames: Frames
+    """The result, without the matches that were set aside."""
+    places: Arrays
+    """See places.with_exact."""
+    previous: Previous | None
+    states: Words
+    """What each set came to."""
+    ids: Mapping[str, int]
+    """The set of each match_id and break_id."""
+    moved: pd.DataFrame
+    """See movements.movements."""
+    journals: pd.DataFrame
+    """See journals.propose."""
+
+
+def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
+    """All totals that the given sources allow, in order of their numbers."""
+    sources, joined, frames = proof.sources, proof.joined, proof.frames
+    exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
+    scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
+    scope = {source: one.tally(rows=one.kept) for source, one in scoped.items()}
+    shown, stands = ResultSums.of(frames), stands_of(places)
+    left_over = remainders(
+        frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules
+    )
+    return (
+        *file_totals(sources),
+        *load_totals(sources, exact=exact, tallies=tallies, joined=joined),
+        *query_totals(sources, exact=exact, tallies=tallies, joined=joined),
+        *conservation_totals(
+            scope,
+            shown=shown,
+            stands=stands_of(places, rows=shown_rows(places, breaks=frames.breaks)),
+            tallies=tallies,
+            covered=joined.covered,
+        ),
+        *leg_totals(scope, shown=shown, left_over=left_over, covered=joined.covered),
+        *exclusivity_totals(scoped, exact=exact, places=places, stands=stands),
+        *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
+        *instruction_totals(
+            sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
+        ),
+        *settlement_totals(sources),
+        *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
+        *bounds_totals(
+            joined,
+            exact=exact,
+            aside=aside_beyond_bounds(sources, exact=exact, rules=proof.rules),
+            frames=frames,
+            places=places,
+            ids=proof.ids,
+        ),
+        *tolerance_totals(left_over, rules=proof.rules),
+        *write_off_totals(sources, joined=joined, previous=proof.previous),
+    )

@@ -1,0 +1,161 @@
+"""What was proven, what was not, and what this gateway's interface cannot show."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.coding import by_word, coded, is_word, sums_of
+from recon.matching.frames.grouping import Bools, amounts_of, given
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ITEMS
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import Answer, Flag, GatewayState
+from recon.proof.totals_of_settlement import batches_to_prove
+
+Line = Mapping[str, str | int]
+
+
+def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
+    """Codes of the gateway that the rules do not know, with their count and a sample."""
+    gateway = sources.gateway
+    found = is_word(gateway["answer"], Answer.FOUND)
+    unknown = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
+    ).astype(np.bool_)
+    rows = {
+        "payment_status": found & unknown,
+        "query_result": is_word(gateway["answer"], Answer.UNMAPPED),
+    }
+    return tuple(
+        line for field, mask in rows.items() for line in _codes(field, rows=gateway, mask=mask)
+    )
+
+
+def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
+    samples: dict[str, list[str]] = {}
+    columns = (texts(rows[name])[mask].tolist() for name in (field, "order_no"))
+    for code, order_no in zip(*columns, strict=True):
+        samples.setdefault(code, []).append(order_no)
+    for code, orders in sorted(samples.items()):
+        yield {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
+
+
+def not_covered(sources: Sources, *, rules: Rules) -> tuple[str, ...]:
+    """Legs and controls that had no source, in words."""
+    words = []
+    if sources.ledger is None:
+        words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
+    if sources.instructions is None:
+        words.append("our own instructions, T8: no instruction file was given")
+    words += _settlement_not_covered(sources)
+    if rules.journal.accounts is None:
+        words.append("proposed journals, T12: the rules name no [journal.accounts]")
+    if sources.agreed_write_offs is None:
+        words.append("approval of write-offs, T10: no list of approved write-offs was given")
+    elif earlier := _written_off_before(sources, entries=sources.agreed_write_offs.entries or {}):
+        words.append(
+            f"approval of write-offs, T10: {earlier} stood in the books before anybody could agree "
+            "to them here, and were taken over as they are"
+        )
+    return tuple(words)
+
+
+def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> int:
+    if sources.ledger is None or not entries:
+        return 0
+    return int(is_word(sources.ledger["entry_id"], *entries).sum())
+
+
+def _settlement_not_covered(sources: Sources) -> Iterator[str]:
+    lines, days = batches_to_prove(sources), sources.settled
+    if lines is None:
+        yield "settlement and fees, T11: no settlement file was given"
+        return
+    batches = texts(lines["batch_id"])
+    if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
+        yield f"T11: {without} settlement batches name no pay-out yet"
+    if days is not None and days.waits_for:
+        yield f"settlement due after {days.last}: {days.waits_for} is missing"
+
+
+def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> tuple[Line, ...]:
+    """Statements with currency, count and amount (minor units, absolute gateway or order net).
+
+    Args:
+        frames: the result, without the matches that were set aside.
+        tallies: what was set aside (see exact_rows.exact_tallies).
+        sources: the whole sources.
+    """
+    aside: dict[str, tuple[int, int]] = {}
+    for source, currency, count, amount in tallies.rows("source", "currency", ITEMS, "amount"):
+        if source == "gateway":
+            before = aside.get(currency, (0, 0))
+            aside[currency] = before[0] + count, before[1] + amount
+    hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
+    proven = _added(_sums(frames.matches), _sums(frames.breaks), aside)
+    unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
+    statements = (
+        "keys proven",
+        "within grace, not yet due",
+        "not proven: no usable evidence",
+        "refunds known from replies only, which the query cannot show",
+    )
+    shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
+    lines = [
+        line
+        for statement, sums in zip(statements, (proven, *unproven, shown), strict=True)
+        for line in _lines(statement, sums=sums)
+    ]
+    lines += [
+        {
+            "statement": f"{one.what} older than the window, not compared: opening balance",
+            "currency": one.currency,
+            "count": one.count,
+            "amount": one.amount,
+        }
+        for one in sources.opening_balance
+    ]
+    count = len(sources.rejects)
+    if count:
+        statement = "rows of the sources that could not be read"
+        lines.append({"statement": statement, "currency": "", "count": count, "amount": 0})
+    statement = "payments under keys that nobody asked for cannot be seen through this interface"
+    lines.append({"statement": statement, "currency": "", "count": 0, "amount": 0})
+    return tuple(lines)
+
+
+_SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
+Sums = Mapping[str, tuple[int, int]]
+"""Currency -> how many, and what they come to."""
+
+
+def _sums(rows: pd.DataFrame, *, mask: Bools | None = None) -> Sums:
+    """Rows by currency, each with the first of its amounts that is given."""
+    codes, words = coded([rows["currency"]])
+    amount = np.zeros(len(rows), dtype=np.int64)
+    for name in reversed(_SHOWN):
+        amount = np.where(given(rows[name]), amounts_of(rows[name]), amount)
+    groups, chosen = codes[0], slice(None) if mask is None else mask
+    size = len(words)
+    counts = np.bincount(groups[chosen], minlength=size).tolist()
+    totals = sums_of(amount[chosen], groups=groups[chosen].astype(np.intp), size=size).tolist()
+    pairs = zip(words.to_pylist(), counts, totals, strict=True)
+    return {currency: (count, total) for currency, count, total in pairs if count}
+
+
+def _added(*parts: Sums) -> Sums:
+    together: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        for currency, (count, amount) in part.items():
+            before = together.get(currency, (0, 0))
+            together[currency] = before[0] + count, before[1] + amount
+    return together
+
+
+def _lines(statement: str, *, sums: Sums) -> Iterator[Line]:
+    for currency, (count, amount) in sorted(sums.items()):
+        yield {"statement": statement, "currency": currency, "count": count, "amount": amount}

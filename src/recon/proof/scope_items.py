@@ -1,0 +1,98 @@
+"""Every row of every source beside its place and its net: the left side of T4 to T6.
+
+Nothing here knows what became of a row in the result, but for repeats and superseded rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.exact.aside import Exact
+from recon.matching.frames.coding import combined, is_word, placed, sums_of
+from recon.matching.frames.grouping import Bools, Ints, Rows
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Tally, as_places
+from recon.matching.frames.versions import CONFLICT, NEW, Versions
+from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.orders_side import expected
+from recon.matching.sides.settlement_side import of_payments
+from recon.model.words import Answer
+from recon.proof.totals_of_settlement import paid_items
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """The rows of one source (grain: source row)."""
+
+    source: str
+    groups: Rows
+    """The place of each row, by number."""
+    places: list[tuple[str, ...]]
+    """Merchant, account and currency."""
+    net: Ints
+    kept: Bools
+    """Rows in scope."""
+
+    def tally(self, *, rows: Bools) -> Tally:
+        """How many of these rows each place has, and their net."""
+        groups, size = self.groups[rows], len(self.places)
+        counts = np.bincount(groups, minlength=size).tolist()
+        net = sums_of(self.net[rows], groups=groups, size=size).tolist()
+        there = [place for place, count in enumerate(counts) if count]
+        named = as_places(self.places)
+        return Tally(
+            {named[place]: counts[place] for place in there},
+            {named[place]: net[place] for place in there},
+        )
+
+
+def scoped_sources(
+    sources: Sources, *, exact: Exact, joined: Joined, rules: Rules
+) -> dict[str, Scoped]:
+    """The sources that have rows of their own, by name; what was set aside is among them."""
+    given = _given(sources, exact=exact, joined=joined, rules=rules)
+    return {scoped.source: scoped for scoped in given}
+
+
+def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> Iterator[Scoped]:
+    orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
+    kept = _kept(exact, source="orders", versions=joined.orders.versions, size=len(orders))
+    yield _scoped(
+        "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
+    )
+    kept = _kept(exact, source="gateway", versions=joined.gateway.versions, size=len(gateway))
+    kept &= is_word(gateway["answer"], Answer.FOUND)
+    net = shown(gateway, rules=rules).net
+    yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
+    if ledger is not None:
+        kept = _kept(exact, source="ledger", versions=joined.ledger.versions, size=len(ledger))
+        currency, _, net = booked(ledger)
+        net[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
+        yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
+    if sources.settlement is not None:
+        lines, kept = sources.settlement, of_payments(sources.settlement)
+        net = lines["gross"].to_numpy(dtype=np.int64)
+        yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
+    places, net = paid_items(sources)
+    groups, known = combined(places)
+    yield Scoped("payouts", groups, known, net, np.ones(len(net), dtype=np.bool_))
+
+
+def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
+    """Neither repeats nor superseded; what was set aside has no second row."""
+    kept = np.ones(size, dtype=np.bool_)
+    kept[exact.left[source]] = np.isin(versions, (NEW, CONFLICT))
+    return kept
+
+
+def _scoped(
+    source: str, frame: pd.DataFrame, *, currency: "pd.Series[str]", net: Ints, kept: Bools
+) -> Scoped:
+    columns = {name: frame[name] for name in ACCOUNT} | {"currency": currency}
+    groups, places = placed(columns, by=ACCOUNT_CURRENCY)
+    return Scoped(source, groups, places, net, kept)

@@ -1,0 +1,303 @@
+"""T4 to T7, T9 and T10: where items and money went, and the bounds they keep."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.breaks.places import Stand
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.exact.aside import Exact
+from recon.matching.frames.arrays import Arrays, among, records, texts
+from recon.matching.frames.coding import by_word, combined, is_word
+from recon.matching.frames.grouping import Bools, amounts_of, amounts_or, given, total
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import (
+    ACCOUNT,
+    ACCOUNT_CURRENCY,
+    Place,
+    Tally,
+    added,
+    compared_rows,
+    less,
+    paired,
+    sums,
+    sums_of_columns,
+)
+from recon.matching.judging.facts import BOUNDED
+from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.gateway_side import authorised_amounts
+from recon.model.words import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    BreakCode,
+    ControlTotal,
+    Flag,
+    InstructionKind,
+    SetState,
+)
+from recon.proof.explained_effects import Remainders, explained
+from recon.proof.scope_items import Scoped
+
+SOURCES_OF = {"order": ("orders",), "gateway": ("gateway", "payouts"), "ledger": ("ledger",)}
+"""Column of the result -> the sources whose items it shows; a payout is money of the gateway."""
+SOURCES = ("orders", "gateway", "ledger", "payouts", "settlement")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSums:
+    """The frames of the result added up, place by place: every one is looked at once."""
+
+    calm: Mapping[str, Mapping[Place, int]]
+    """Matches, pending and unverified together, by column of amounts."""
+    effects: Mapping[str, Mapping[Place, int]]
+    """Effects of breaks, by leg."""
+
+    @classmethod
+    def of(cls, frames: Frames) -> "ResultSums":
+        """Add up the frames of a result."""
+        columns = (*(f"{side}_amount" for side in SOURCES_OF), "effect_orders", "effect_ledger")
+        calm = [
+            sums_of_columns(frame, columns=columns)
+            for frame in (frames.matches, frames.pending, frames.unverified)
+        ]
+        effects: dict[str, dict[Place, int]] = {}
+        cells = (texts(frames.effects[name]).tolist() for name in ("leg", *ACCOUNT_CURRENCY))
+        amounts = amounts_of(frames.effects["amount"]).tolist()
+        for leg, *place, amount in zip(*cells, amounts, strict=True):
+            of_leg, (merchant, account, currency) = effects.setdefault(leg, {}), place
+            key = merchant, account, currency
+            of_leg[key] = of_leg.get(key, 0) + amount
+        return cls({name: added(*(one[name] for one in calm)) for name in columns}, effects)
+
+
+def conservation_totals(
+    scope: Mapping[str, Tally],
+    *,
+    shown: ResultSums,
+    stands: list[Stand],
+    tallies: Arrays,
+    covered: bool,
+) -> Iterator[ControlTotal]:
+    """T4 per side: in scope = matched (tallies: without questions) + pending + broken + unverified.
+
+    Args:
+        scope: the items in scope (see scope_items), by source.
+        shown: the result.
+        stands: where every item that is shown went.
+        tallies: what was set aside.
+        covered: whether a ledger was given; without one nothing is said of it.
+    """
+    nothing = Tally({}, {})
+    for source in SOURCES:
+        name = f"{source}: in scope = matched + pending + broken + unverified"
+        left = scope.get(source, nothing).counts
+        right = added(*({one.place: one.items} for one in stands if one.source == source))
+        yield from paired("T4", name, left=left, right=right, measure="count")
+    for side, sources in SOURCES_OF.items():
+        if side == "ledger" and not covered:
+            continue
+        name = f"{sources[0]}: in scope = matched + pending + broken + unverified"
+        broken = (
+            {one.place: one.net}
+            for one in stands
+            if one.source in sources and one.state == SetState.BREAK
+        )
+        aside = (
+            {(merchant, account, currency): amount}
+            for source, merchant, account, currency, amount in tallies.rows(
+                "source", *ACCOUNT_CURRENCY, "amount"
+            )
+            if source in sources
+        )
+        left = added(*(scope.get(source, nothing).sums for source in sources))
+        right = added(*broken, *aside, shown.calm[f"{side}_amount"])
+        yield from paired("T4", name, left=left, right=right, measure="amount")
+
+
+def shown_rows(places: Arrays, *, breaks: pd.DataFrame) -> Bools:
+    """Items in a known state; broken ones only where their break is in the frame of breaks."""
+    state, told = places["state"], {*breaks["break_id"].tolist()}
+    broken = state == SetState.BREAK.value
+    known = among(state, {one.value for one in SetState})
+    known[broken] = among(places["break_id"][broken], told)
+    return known
+
+
+def leg_totals(
+    scope: Mapping[str, Tally], *, shown: ResultSums, left_over: Remainders, covered: bool
+) -> Iterator[ControlTotal]:
+    """T5: the difference of two sides = their effects over breaks, pending, unverified, matches.
+
+    And of no match is anything left that its flags do not explain to the minor unit (`left_over`).
+    """
+    nets: dict[str, Mapping[Place, int]] = {source: {} for source in SOURCES}
+    nets |= {source: tally.sums for source, tally in scope.items()}
+    nets["orders and payouts"] = added(nets["orders"], nets["payouts"])
+    nets["gateway and payouts"] = added(nets["gateway"], nets["payouts"])
+    legs = {
+        "A": ("gateway", "orders"),
+        "B": ("gateway and payouts", "ledger"),
+        "C": ("orders and payouts", "ledger"),
+    }
+    one, other = (
+        added(shown.effects.get(leg, {}), shown.calm[f"effect_{leg}"])
+        for leg in ("orders", "ledger")
+    )
+    effects = {"A": one, "B": other, "C": less(other, one)}
+    for leg, (plus, minus) in legs.items():
+        if leg != "A" and not covered:
+            continue
+        left = less(nets[plus], nets[minus])
+        name = f"{plus} - {minus} = effects"
+        yield from paired(f"T5{leg}", name, left=left, right=effects[leg], measure="amount")
+    name = "matches with an effect = those whose flag explains it"
+    yield from compared_rows("T5A", name, left=left_over.matches, right=explained(left_over))
+
+
+def exclusivity_totals(
+    scoped: Mapping[str, Scoped], *, exact: Exact, places: Arrays, stands: list[Stand]
+) -> Iterator[ControlTotal]:
+    """T6: no item in two places, and none both classified and set aside.
+
+    Args:
+        scoped: the sources.
+        exact: what was set aside.
+        places: where every item went.
+        stands: the same, added up.
+    """
+    for source, whole in scoped.items():
+        placed_rows = places["row"][places["source"] == source]
+        claimed = np.zeros(len(whole.kept), dtype=np.bool_)
+        claimed[placed_rows[placed_rows >= 0]] = True
+        claimed[exact.rows.get(source, [])] = True
+        left = added(*({one.place: one.items} for one in stands if one.source == source))
+        right = whole.tally(rows=claimed).counts
+        name = f"{source}: places = items"
+        yield from paired("T6", name, left=left, right=right, measure="count")
+
+
+def bounds_totals(
+    joined: Joined,
+    *,
+    exact: Exact,
+    aside: Mapping[Place, int],
+    frames: Frames,
+    places: Arrays,
+    ids: Mapping[str, int],
+) -> Iterator[ControlTotal]:
+    """T9: sets beyond refunds <= captured <= authorised, in doubt counted = those shown.
+
+    Shown is what stands among the breaks, or among the matches as written off. The gateway names
+    no chargeback amount, so a chargeback is bounded by its own code, not here.
+
+    Args:
+        joined: what was left for judgement, in sets.
+        exact: what was set aside.
+        aside: how many of it are beyond a bound (see aside_beyond_bounds).
+        frames: the result.
+        places: where every item went.
+        ids: the set of each id.
+    """
+    name = "sets beyond refunds <= captured <= authorised = those shown"
+    beyond = _beyond_bounds(joined, instructions=exact.sources.instructions)
+    judged = _judged_payments(joined, exact=exact, places=places)
+    left = {number: breaks for number, breaks in judged.items() if number in beyond}
+    if not left and not aside:
+        # None beyond a bound is said, not left out: this total is a gate before money.
+        for merchant, account in sorted(_accounts(places, joined=joined)):
+            yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
+        return
+    told, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
+    right = [number for number, breaks in left.items() if breaks & told or number in closed]
+    counts = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
+    one, other = counts
+    yield from paired("T9", name, left=added(one, aside), right=other, measure="count")
+
+
+def _judged_payments(joined: Joined, *, exact: Exact, places: Arrays) -> dict[int, set[str]]:
+    """The sets with a payment that is not unverified, and the breaks that its items stand in."""
+    items = joined.gateway.items
+    rows = exact.left["gateway"][items["row"]]
+    sets = dict(zip(rows.tolist(), items["set"].tolist(), strict=True))
+    mine = (places["source"] == "gateway") & (places["state"] != SetState.UNVERIFIED.value)
+    found: dict[int, set[str]] = {}
+    for row, break_id in places.take(mine & (places["row"] >= 0)).rows("row", "break_id"):
+        if row in sets:
+            found.setdefault(sets[row], set()).add(break_id)
+    return found
+
+
+def _told_beyond(breaks: pd.DataFrame) -> set[str]:
+    """The breaks that tell of something beyond a bound."""
+    codes = {BreakCode.OVER_REFUND.value, BreakCode.OVER_CAPTURE.value}
+    cells = (breaks[name].tolist() for name in ("break_id", "code", "flags"))
+    return {
+        one
+        for one, code, flags in zip(*cells, strict=True)
+        if code in codes or not codes.isdisjoint(flags.split(";"))
+    }
+
+
+def _written_off(matches: pd.DataFrame, *, ids: Mapping[str, int]) -> set[int]:
+    """The sets of the matches that a write-off closed."""
+    flagged = by_word(matches["flags"], of=lambda text: Flag.WRITTEN_OFF.value in text)
+    named = texts(matches["match_id"])[flagged.astype(np.bool_)].tolist()
+    return {ids[one] for one in named if one in ids}
+
+
+def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
+    """How many of some sets each place has."""
+    rows = sets.take(np.array([*numbers], dtype=np.intp)).rows(*ACCOUNT_CURRENCY)
+    return Counter((merchant, account, currency) for merchant, account, currency in rows)
+
+
+def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
+    found = (combined([one[name] for name in ACCOUNT]).places for one in (places, joined.sets))
+    return {place for known in found for place in known}
+
+
+def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Counter[Place]:
+    """Payments that were set aside although they are beyond a bound: there must be none."""
+    gateway, rows = sources.gateway, exact.rows["gateway"]
+    refunded = amounts_of(gateway["refunded_amount"])[rows]
+    known = authorised_amounts(gateway, rules=rules)
+    authorised, bounded = amounts_of(known)[rows], given(known)[rows]
+    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])[rows]
+    beyond = (refunded > captured) | (bounded & (captured > authorised))
+    cells = records(gateway, rows=rows[beyond], names=ACCOUNT_CURRENCY)
+    return Counter((one["merchant_id"], one["account_id"], one["currency"]) for one in cells)
+
+
+def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> set[int]:
+    """Sets whose payments, with our confirmed and doubtful refunds, exceed a bound."""
+    size, items = joined.keys.size, joined.gateway.items
+    items = items.take(np.isin(joined.sets["gateway_state"][items["set"]], BOUNDED))
+    sets, captured = items["set"], items["captured"]
+    known = items["authorised_known"] & items["captured_known"] & (captured > 0)
+    over = items["refunded"] > captured
+    over |= known & (captured > items["authorised"])
+    beyond = {*sets[over].tolist()}
+    if instructions is None:
+        return beyond
+    ours = is_word(instructions["kind"], InstructionKind.REFUND)
+    ours &= is_word(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
+    moved = np.where(ours, amounts_of(instructions["amount"]), 0)
+    refunds = total(moved, groups=joined.keys.of["instructions"], size=size)
+    taken = total(captured, groups=sets, size=size)
+    return beyond | {*sets[refunds[sets] > taken[sets]].tolist()}
+
+
+def tolerance_totals(left_over: Remainders, *, rules: Rules) -> Iterator[ControlTotal]:
+    """T10: rounding beyond the night's budget = 0, where a budget is set."""
+    left = np.abs(left_over.orders) + np.abs(left_over.ledger)
+    rounded = left_over.matches[left_over.rounded] if left_over.rounded.any() else None
+    spent = {} if rounded is None else sums(rounded.assign(amount=left[left_over.rounded]))
+    for place, amount in sorted(spent.items()):
+        tolerance = rules.tolerance.get(place[2])
+        budget = None if tolerance is None else tolerance.night_budget_minor_units
+        excess = 0 if budget is None else max(0, amount - budget)
+        yield ControlTotal("T10", "rounding beyond the budget", *place, "amount", excess, 0)

@@ -1,0 +1,1 @@
+"""Faults on demand: the plan, its kinds, what they alter."""

@@ -1,0 +1,1 @@
+"""What the sandbox stands on: options, clock, book, population, requests."""

@@ -1,0 +1,121 @@
+"""What the gateway says of a payment: as XML, and on the shopper's way back to the merchant."""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from recon.model.words import GatewayState
+from recon.sandbox.ground.payment_detail import Detail
+from recon.sandbox.ground.records import Payment, Told
+from recon.sandbox.ground.request import Call, Reply, Sandbox
+from recon.sandbox.ground.signing import sign
+
+TEMPLATE = "payment_reply"
+SUCCESS = "0000:Success"
+STATUS_SUCCESS = "1"
+STATUS_FAILED = "0"
+STATUS_PENDING = "-2"
+CONNECTOR = "sandbox"
+RETURNED = (
+    *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
+    *("order_status", "result_info", "encryption_data"),
+)
+"""What the shopper's browser carries back to the merchant."""
+
+Course = tuple[Payment, Detail]
+"""What a payment has become, and its circumstances."""
+
+_WAITING = frozenset({GatewayState.PENDING, GatewayState.IN_REVIEW})
+
+
+def status_of(payment: Payment) -> str:
+    """The order_status of a payment as its own reply tells it."""
+    if payment.state in _WAITING:
+        return STATUS_PENDING
+    return STATUS_FAILED if payment.state is GatewayState.FAILED else STATUS_SUCCESS
+
+
+def result_of(sandbox: Sandbox, payment: Payment, detail: Detail) -> dict[str, Any]:
+    """All elements of a payment's result, in the document's order, signed."""
+    content = _elements(payment, detail) | {"amount": payment.amount}
+    return signed(sandbox, content)
+
+
+def _elements(payment: Payment, detail: Detail) -> dict[str, Any]:
+    action = detail.risk_action
+    content: dict[str, Any] = {
+        "merchant_id": payment.merchant_id,
+        "account_id": payment.account_id,
+        "order_no": payment.order_no,
+        "amount": "",
+        "currency": payment.currency,
+        "transaction_id": payment.transaction_id,
+        "card": detail.card,
+        "order_status": status_of(payment),
+        "result_info": detail.info,
+        "contract_name": detail.contract_name,
+        "recurring_id": detail.recurring_id,
+        "recurring_deduction_period": detail.recurring_deduction_period,
+        "recurring_deduction_time": detail.recurring_deduction_time,
+        "note": detail.note,
+        "token_id": detail.token_id,
+        "connector": CONNECTOR,
+        "threeds_result": detail.threeds_result,
+        "risk_action": action,
+        "risk_score": str(detail.risk_score) if action else "",
+        "risk_reasons": {"name": "card_reputation" if action else "", "status": action},
+    }
+    added = ("installments", "installments_id")
+    content |= {name: getattr(detail, name) for name in added if getattr(detail, name)}
+    if detail.page_url:
+        content["issuer_url"] = detail.page_url
+    return content
+
+
+def signed(sandbox: Sandbox, content: dict[str, Any]) -> dict[str, Any]:
+    """The content with the signature of a payment's reply; absent fields count as empty."""
+    signature = sign(TEMPLATE, content, sign_key=sandbox.options.sign_key)
+    return content | {"encryption_data": signature}
+
+
+def xml_result(sandbox: Sandbox, course: Course) -> Reply:
+    """The XML reply to a card payment."""
+    payment, detail = course
+    content, told = result_of(sandbox, payment, detail), told_of(payment, detail)
+    return Reply(content, form="xml", told=(told,), outcome=told.status)
+
+
+def told_of(payment: Payment, detail: Detail) -> Told:
+    """What a client was told of a payment."""
+    return Told(payment.transaction_id, payment.order_no, status_of(payment), detail.info)
+
+
+def xml_refusal(sandbox: Sandbox, call: Call, *, reason: str, card: str) -> Reply:
+    """The XML reply to a card payment that was refused before it became one."""
+    refused = Payment(
+        transaction_id="",
+        order_no=call.text("order_no"),
+        merchant_id=call.text("merchant_id"),
+        account_id=call.text("account_id"),
+        currency="",
+        authorised=0,
+        state=GatewayState.FAILED,
+        created_at=call.now,
+    )
+    info = sandbox.terms.request_refusal(reason)
+    detail = Detail("", "card", info=info, note=call.text("note"), card=card)
+    echo = {name: call.text(name) for name in ("amount", "currency")}
+    content = signed(sandbox, _elements(refused, detail) | echo)
+    if reason == "signature":
+        content["encryption_data"] = ""
+    return Reply(content, form="xml", told=(told_of(refused, detail),), outcome=STATUS_FAILED)
+
+
+def way_back(sandbox: Sandbox, payment: Payment, detail: Detail, *, url: str) -> str:
+    """The merchant's address with the result behind it, "" when there is none to go to."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        return ""
+    result = result_of(sandbox, payment, detail)
+    told = urlencode({name: result[name] for name in RETURNED})
+    query = f"{parts.query}&{told}" if parts.query else told
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))

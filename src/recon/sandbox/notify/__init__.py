@@ -1,0 +1,1 @@
+"""What the sandbox tells by itself, when, and how often."""

@@ -1,0 +1,190 @@
+"""What the gateway tells by itself: of payments, reviews, refunds and payouts, signed as assumed.
+
+The document names notify_url and not what is sent there; types and retries are those of public
+documentation of the same interface, names and signature are assumption A-13. A notification is
+planned inside the transaction of the effect it tells of, and the courier sends it after the commit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from recon.sandbox.faults.fault_plan import draw
+from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
+from recon.sandbox.ground.notify_address import address_for, is_loopback
+from recon.sandbox.ground.payment_detail import Detail, details_of
+from recon.sandbox.ground.payment_result import result_of
+from recon.sandbox.ground.records import Effect, Payment, on_wire
+from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.signing import sign
+from recon.sandbox.notify.notify_faults import HELD_RANK, TEMPLATE, played
+from recon.sandbox.notify.notify_rows import Notification, State, add, release_held, withdraw
+
+PAYMENT = "PAYMENT"
+REVIEW_RESULT = "REVIEW RESULT"
+REFUND_RECEIVED = "REFUND RECIEVED"
+"""Spelt as the gateway spells it."""
+REFUND_ACCEPTED = "REFUND ACCEPTED"
+REFUND_RESULT = "REFUND RESULT"
+TYPES = (PAYMENT, REVIEW_RESULT, REFUND_RECEIVED, REFUND_ACCEPTED, REFUND_RESULT)
+NO_TYPE = ""
+"""A payout's message: no document names a type for it."""
+
+STATUS_DONE, STATUS_FAILED = "1", "0"
+_OF_PAYMENT = (
+    *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
+    *("order_status", "result_info", "note", "card", "threeds_result", "risk_action"),
+    *("contract_name", "recurring_id"),
+)
+_OPERATIONS = {"hosted": "checkout"}
+"""Of a payment by its method; every other one is `authorise`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a message tells of, beside its fields."""
+
+    operation: str
+    merchant_id: str
+    account_id: str
+    transaction_id: str
+    order_no: str
+    notify_url: str
+    about: str = ""
+
+
+def tell_payment(
+    sandbox: Sandbox, payment: Payment, *, detail: Detail, at: int, reviewed: bool = False
+) -> None:
+    """Tell what a payment has come to; `reviewed` tells of the review that decided it."""
+    result = result_of(sandbox, payment, detail)
+    fields = {name: str(result[name]) for name in _OF_PAYMENT}
+    operation = _OPERATIONS.get(detail.method, "authorise")
+    if reviewed:
+        operation = "review"
+        fields |= {"review_flag": payment.review_flag, "review_status": STATUS_DONE}
+    type_ = REVIEW_RESULT if reviewed else PAYMENT
+    _tell(sandbox, _of(payment, operation, detail), type_=type_, fields=fields, at=at)
+
+
+def tell_refund(sandbox: Sandbox, effect: Effect) -> None:
+    """Tell that a refund was received and accepted, and, when its time has come, processed."""
+    for type_ in (REFUND_RECEIVED, REFUND_ACCEPTED):
+        _tell_of_refund(sandbox, effect, type_=type_, at=effect.committed_at)
+    processed = effect.committed_at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
+    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=processed)
+
+
+def tell_refund_failed(sandbox: Sandbox, effect: Effect, *, at: int) -> None:
+    """Tell that an accepted refund was taken back, in place of what was still to be told of it."""
+    withdraw(sandbox.book, type_=REFUND_RESULT, about=effect.refund_reference_id)
+    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=at, status=STATUS_FAILED)
+
+
+def tell_payout(sandbox: Sandbox, record: Mapping[str, Any], *, notify_url: str, at: int) -> None:
+    """Tell what a payout has come to."""
+    names = (
+        *("merchant_id", "account_id", "request_id", "transaction_id", "short_reference_id"),
+        *("payment_currency", "payment_amount", "status", "failure_type", "failure_reason"),
+    )
+    fields = {name: str(record[name]) for name in names}
+    subject = _Subject(
+        "payout",
+        fields["merchant_id"],
+        fields["account_id"],
+        fields["transaction_id"],
+        "",
+        notify_url,
+        about=fields["request_id"],
+    )
+    _tell(sandbox, subject, type_=NO_TYPE, fields=fields, at=at)
+
+
+def _of(payment: Payment, operation: str, detail: Detail | None, *, about: str = "") -> _Subject:
+    return _Subject(
+        operation,
+        payment.merchant_id,
+        payment.account_id,
+        payment.transaction_id,
+        payment.order_no,
+        detail.notify_url if detail else "",
+        about,
+    )
+
+
+def _tell_of_refund(
+    sandbox: Sandbox, effect: Effect, *, type_: str, at: int, status: str = STATUS_DONE
+) -> None:
+    payment = sandbox.book.payment(effect.transaction_id)
+    if payment is None:
+        return
+    detail = details_of(sandbox.book, [effect.transaction_id]).get(effect.transaction_id)
+    fields = {
+        "merchant_id": payment.merchant_id,
+        "account_id": payment.account_id,
+        "transaction_id": payment.transaction_id,
+        "order_no": payment.order_no,
+        "currency": payment.currency,
+        "amount": payment.amount,
+        "payment_status": sandbox.terms.code_of[payment.state],
+        "refund_amount": on_wire(effect.amount or 0, currency=payment.currency),
+        "refund_status": status,
+        "refund_reason": effect.refund_reason,
+        "refund_reference": effect.refund_reference,
+        "refund_reference_id": effect.refund_reference_id,
+        "refund_date": fourteen_digits(effect.committed_at),
+        "refund_processing_date": fourteen_digits(at) if type_ == REFUND_RESULT else "",
+    }
+    subject = _of(payment, "refund", detail, about=effect.refund_reference_id)
+    _tell(sandbox, subject, type_=type_, fields=fields, at=at)
+
+
+def _tell(
+    sandbox: Sandbox, subject: _Subject, *, type_: str, fields: dict[str, str], at: int
+) -> None:
+    """Plan one message, with the faults of the plan; nothing where there is no address."""
+    url = address_for(
+        sandbox,
+        subject.notify_url,
+        merchant_id=subject.merchant_id,
+        account_id=subject.account_id,
+    )
+    if not url or (type_ and type_ not in sandbox.terms.notifications.types):
+        return
+    typed = ({"webhooks_type": type_} if type_ else {}) | fields
+    sign_key = sandbox.options.sign_key
+    signed = typed | {"encryption_data": sign(TEMPLATE, typed, sign_key=sign_key)}
+    state: State = "waiting" if is_loopback(url) else "not sent"
+    told = Notification(
+        type=type_,
+        operation=subject.operation,
+        merchant_id=subject.merchant_id,
+        account_id=subject.account_id,
+        transaction_id=subject.transaction_id,
+        order_no=subject.order_no,
+        about=subject.about,
+        url=url,
+        body=urlencode(signed),
+        fault="",
+        created_at=sandbox.clock.now(),
+        first_at=at,
+        due_at=at,
+        state=state,
+    )
+    _plan(sandbox, told)
+
+
+def _plan(sandbox: Sandbox, told: Notification) -> None:
+    row = (told.transaction_id, told.order_no or told.about)
+    seed, book = sandbox.options.seed, sandbox.book
+    faults = draw(book, operation=told.operation, rows=[row], seed=seed, notifications=True)
+    sent = played(told, faults=faults, sign_key=sandbox.options.sign_key)
+    for one in sent:
+        add(book, one)
+    if told.state == "waiting" and told.due_at <= sandbox.clock.now() and not _held(sent):
+        release_held(book, account_id=told.account_id, at=told.due_at)
+
+
+def _held(sent: list[Notification]) -> bool:
+    return any(one.rank == HELD_RANK for one in sent)

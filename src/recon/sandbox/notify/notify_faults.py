@@ -1,0 +1,62 @@
+"""Faults of notifications: lost, doubled, late, out of order, cut, forged, contradicted."""
+
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlencode
+
+from recon.sandbox.faults.fault_rule import Fault
+from recon.sandbox.ground.signing import sign
+from recon.sandbox.notify.notify_rows import Notification
+
+TEMPLATE = "payment_reply"
+FORGED_SIGNATURE = "0" * 64
+MORE_DIGITS = ("refund_amount", "payment_amount", "amount")
+"""The amount of a message, the one it is about first."""
+
+HELD_RANK = -1
+"""Of a message that waits for the next one."""
+
+
+def played(told: Notification, *, faults: list[Fault], sign_key: str) -> list[Notification]:
+    """What is sent instead of one message."""
+    told = replace(told, fault=" ".join(fault.rule.kind for fault in faults))
+    copies: list[Notification] = []
+    for fault in faults:
+        told, added = _one(told, fault=fault, sign_key=sign_key)
+        copies += added
+    return [told, *copies]
+
+
+def _one(
+    told: Notification, *, fault: Fault, sign_key: str
+) -> tuple[Notification, list[Notification]]:
+    kind = fault.rule.kind
+    later = told.due_at + round(fault.rule.lasting)
+    if kind == "notify_dropped":
+        return replace(told, state="dropped"), []
+    if kind in {"notify_late", "notify_reordered"}:
+        rank = HELD_RANK if kind == "notify_reordered" else told.rank
+        return replace(told, due_at=later, first_at=later, rank=rank), []
+    copy = replace(told, fault=kind)
+    if kind == "notify_twice":
+        return told, [copy]
+    if kind == "notify_forged":
+        forged = _changed(told.body) | {"encryption_data": FORGED_SIGNATURE}
+        return told, [replace(copy, body=urlencode(forged), retried=0)]
+    if kind == "notify_contradicting":
+        changed = _changed(told.body)
+        changed["encryption_data"] = sign(TEMPLATE, changed, sign_key=sign_key)
+        return told, [replace(copy, body=urlencode(changed), retried=0)]
+    return told, []
+
+
+def sent_body(told: Notification) -> str:
+    """The bytes of the next attempt; one that is cut arrives whole when it is repeated."""
+    cut = "notify_truncated" in told.fault.split() and not told.attempts
+    return told.body[: len(told.body) // 2] if cut else told.body
+
+
+def _changed(body: str) -> dict[str, str]:
+    """The message with one digit more in the amount that it is about."""
+    pairs = dict(parse_qsl(body, keep_blank_values=True))
+    name = next((name for name in MORE_DIGITS if name in pairs), "amount")
+    return pairs | {name: f"1{pairs.get(name, '')}"}

@@ -1,0 +1,1 @@
+"""Each operation of the gateway, played."""

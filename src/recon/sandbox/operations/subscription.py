@@ -1,0 +1,151 @@
+"""Subscriptions: what a card payment asks for, and how they stand in the book.
+
+Each period of a subscription is a contract that is charged at its end; the payment that made the
+subscription is none. `subscription_charges` charges them, `subscription_end` ends them.
+"""
+
+from calendar import monthrange
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.clock import DAY_SECONDS, MOVE_SECONDS_MAX
+from recon.sandbox.ground.records import Payment
+from recon.sandbox.ground.request import amount_of
+
+ACTIVE = "active"
+INACTIVE = "Inactived"
+NAME_LENGTH_MAX = 200
+INTERVAL_COUNT_MAX = 365
+CHARGES_MAX = 10_000
+"""Of one subscription in its whole life."""
+
+DIGITS_MAX = 9
+FOREVER = 2**53
+"""The end, in seconds, of a subscription that names none."""
+
+_DAYS = {"day": 1, "week": 7}
+_MONTHS = {"month": 1, "year": 12}
+MONTHS_OF_A_YEAR = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A recurring contract of a shopper."""
+
+    recurring_id: str
+    merchant_id: str
+    account_id: str
+    order_no: str
+    """Of the payment that made it."""
+    transaction_id: str
+    contract_name: str
+    currency: str
+    amount: int
+    interval: str
+    interval_count: int
+    charges_max: int
+    """Contracts it may have in all."""
+    starts_at: int
+    ends_at: int
+    """No contract is charged later."""
+    state: str = ACTIVE
+
+    def due_at(self, number: int) -> int:
+        """When the contract of a number ends, counted from 1."""
+        return after(self.starts_at, interval=self.interval, count=number * self.interval_count)
+
+
+COLUMNS = ", ".join(field.name for field in fields(Subscription))
+
+
+def after(start: int, *, interval: str, count: int) -> int:
+    """The instant so many intervals later; a month's day is never beyond its end."""
+    if interval in _DAYS:
+        return start + count * _DAYS[interval] * DAY_SECONDS
+    first = datetime.fromtimestamp(start, UTC)
+    years, month = divmod(first.month - 1 + count * _MONTHS[interval], MONTHS_OF_A_YEAR)
+    year = first.year + years
+    day = min(first.day, monthrange(year, month + 1)[1])
+    return int(first.replace(year=year, month=month + 1, day=day).timestamp())
+
+
+def asked_for(given: Mapping[str, Any], *, payment: Payment, now: int) -> Subscription | None:
+    """The subscription that a payment asks for, not yet named; None when it is malformed.
+
+    Amounts that are not given are the payment's, an interval that is not given is a month.
+    """
+    text = {name: str(value).strip() for name, value in given.items() if value is not None}
+    amount = payment.authorised
+    if text.get("contract_amount"):
+        amount = amount_of(given["contract_amount"], currency=payment.currency)
+    interval = text.get("interval", "").lower() or "month"
+    count = _count(text.get("interval_count", "") or "1", most=INTERVAL_COUNT_MAX)
+    cycles = _count(text.get("billing_cycle", "") or str(CHARGES_MAX), most=CHARGES_MAX)
+    starts_at = _instant(text.get("contract_start", ""), otherwise=now)
+    ends_at = _instant(text.get("contract_end", ""), otherwise=FOREVER)
+    name = text.get("contract_name", "")
+    known = interval in _DAYS or interval in _MONTHS
+    if not (name and known and amount and count and cycles and starts_at and ends_at):
+        return None
+    if len(name) > NAME_LENGTH_MAX or starts_at > now + MOVE_SECONDS_MAX:
+        return None
+    return Subscription(
+        recurring_id="",
+        merchant_id=payment.merchant_id,
+        account_id=payment.account_id,
+        order_no=payment.order_no,
+        transaction_id=payment.transaction_id,
+        contract_name=name,
+        currency=payment.currency,
+        amount=amount,
+        interval=interval,
+        interval_count=count,
+        charges_max=cycles,
+        starts_at=max(starts_at, now),
+        ends_at=ends_at,
+    )
+
+
+def _count(text: str, *, most: int) -> int:
+    """A whole number from 1, 0 when it is none or too large."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
+    return number if number <= most else 0
+
+
+def _instant(text: str, *, otherwise: int) -> int:
+    """A date or an instant in ISO 8601, UTC where it says nothing; 0 when it is neither."""
+    if not text:
+        return otherwise
+    try:
+        read = datetime.fromisoformat(text)
+        return max(0, int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def begin(book: Book, subscription: Subscription) -> Subscription:
+    """Write a subscription with its first contract; the payment that made it is no contract."""
+    number = book.next_number("subscriptions")
+    begun = replace(subscription, recurring_id=f"RC{number:09d}")
+    marks = ", ".join("?" * len(fields(Subscription)))
+    book.execute(f"INSERT INTO subscription ({COLUMNS}) VALUES ({marks})", astuple(begun))  # noqa: S608
+    next_contract(book, begun, number=1)
+    return begun
+
+
+def next_contract(book: Book, subscription: Subscription, *, number: int) -> None:
+    """Write the contract of a number, unless the subscription is over before its end."""
+    due_at = subscription.due_at(number)
+    if number <= subscription.charges_max and due_at <= subscription.ends_at:
+        values = (subscription.recurring_id, number, due_at)
+        book.execute("INSERT INTO contract VALUES (?, ?, ?, '')", values)
+
+
+def find(book: Book, recurring_id: str) -> Subscription | None:
+    """A subscription by its own name."""
+    statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
+    rows = book.select(statement, (recurring_id,))
+    return Subscription(*rows[0]) if rows else None

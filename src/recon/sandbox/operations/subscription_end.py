@@ -1,0 +1,78 @@
+"""The end of a subscription (`cancelsubscription`).
+
+A subscription that was ended makes no new contract, but the one that is already there is still
+charged at the end of its period.
+"""
+
+from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.records import Effect, Told
+from recon.sandbox.ground.request import (
+    Call,
+    Reply,
+    Sandbox,
+    echoed_signature,
+    merchant_refusal,
+    signature_refusal,
+    wrong,
+)
+from recon.sandbox.operations.subscription import ACTIVE, INACTIVE, Subscription, find
+
+STATUS_DONE = "1"
+STATUS_FAILED = "0"
+NAMES = ("recurring_id", "contract_name")
+
+
+def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> Reply:
+    """The subscription becomes Inactived; a second time, or under another name, is refused."""
+    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
+    if reason:
+        return _reply(call, message=sandbox.terms.request_refusal(reason), reason=reason)
+    missing = next((name for name in NAMES if not call.text(name)), "")
+    found = find(sandbox.book, call.text("recurring_id"))
+    refused = wrong(missing) or _refusal(call, found)
+    message = sandbox.terms.subscription_refusal(refused) if refused else ""
+    if found is not None and not refused:
+        _end(sandbox.book, found, call=call)
+    return _reply(call, message=message, found=found)
+
+
+def _refusal(call: Call, found: Subscription | None) -> str:
+    if found is None or found.account_id != call.text("account_id"):
+        return "unknown"
+    if found.contract_name != call.text("contract_name").strip():
+        return "unknown"
+    return "" if found.state == ACTIVE else "inactive"
+
+
+def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
+    book.execute(
+        "UPDATE subscription SET state = ? WHERE recurring_id = ?",
+        (INACTIVE, subscription.recurring_id),
+    )
+    effect = Effect(
+        operation="cancelsubscription",
+        origin="api",
+        merchant_id=subscription.merchant_id,
+        account_id=subscription.account_id,
+        order_no=subscription.order_no,
+        transaction_id=subscription.transaction_id,
+        currency=subscription.currency,
+        amount=None,
+        committed_at=call.now,
+        request_log_id=call.request_log_id,
+    )
+    book.append_effects([effect])
+
+
+def _reply(
+    call: Call, *, message: str, reason: str = "", found: Subscription | None = None
+) -> Reply:
+    status = STATUS_FAILED if message else STATUS_DONE
+    names = ("merchant_id", "account_id", "recurring_id", "contract_name")
+    content = {name: call.text(name) for name in names}
+    content |= {"cancel_status": status, "error_message": message}
+    content["encryption_data"] = echoed_signature(call, reason=reason)
+    told = Told(
+        found.transaction_id if found else "", found.order_no if found else "", status, message
+    )
+    return Reply(content, told=(told,), outcome=status)

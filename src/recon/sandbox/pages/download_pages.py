@@ -1,0 +1,83 @@
+"""`/_sandbox/files/…`: the page of downloads and the files themselves."""
+
+from datetime import date
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.pages.downloads import Downloads, days_offered
+from recon.sandbox.pages.markup import Link, document, links, paragraph, table
+from recon.sandbox.pages.timeline import HOME
+
+HTTP_NOT_FOUND = 404
+MEDIA_TYPES = {"csv": "text/csv", "json": "application/json"}
+_EXPLAINED = (
+    "Order files, ledger and settlement file as the merchant's systems and the gateway would"
+    " write them for one business date, and an answer key of every discrepancy planted in them."
+)
+
+
+def download_routes(sandbox: Sandbox) -> list[Route]:
+    """The routes under `/_sandbox/files`."""
+    downloads = Downloads(sandbox)
+
+    async def listed(_request: Request) -> Response:
+        return HTMLResponse(_page(sandbox))
+
+    async def of_day(request: Request) -> Response:
+        files = _asked_for(downloads, request)
+        return _missing() if files is None else HTMLResponse(_day_page(request, list(files)))
+
+    async def one(request: Request) -> Response:
+        name = request.path_params["name"]
+        text = (_asked_for(downloads, request) or {}).get(name)
+        if text is None:
+            return _missing()
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(text, headers=headers, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+    day = "/_sandbox/files/{account}/{day}/"
+    return [
+        Route("/_sandbox/files/", listed),
+        Route(day, of_day),
+        Route(f"{day}{{name}}", one),
+    ]
+
+
+def _asked_for(downloads: Downloads, request: Request) -> dict[str, str] | None:
+    """The files of the account and day in the path, None when there is no such account or day."""
+    account_id = request.path_params["account"]
+    try:
+        day = date.fromisoformat(request.path_params["day"])
+    except ValueError:
+        return None
+    known = account_id in downloads.sandbox.options.accounts
+    return downloads.of(day=day, account_id=account_id) if known else None
+
+
+def _missing() -> Response:
+    text = "no such file: /_sandbox/files/ lists accounts, business dates and names\n"
+    return PlainTextResponse(text, status_code=HTTP_NOT_FOUND)
+
+
+def _page(sandbox: Sandbox) -> str:
+    rows = [
+        (
+            day.isoformat(),
+            account_id,
+            Link("Files", f"/_sandbox/files/{account_id}/{day}/"),
+        )
+        for day in days_offered(sandbox)
+        for account_id in sandbox.options.accounts
+    ]
+    names = ("Business date", "Account", "")
+    return document("Files to download", links(HOME), paragraph(_EXPLAINED), table(names, rows))
+
+
+def _day_page(request: Request, names: list[str]) -> str:
+    rows = [(Link(name, f"{request.url.path}{name}"),) for name in names]
+    title = f"Files of {request.path_params['day']}, account {request.path_params['account']}"
+    back = Link("All dates", "/_sandbox/files/")
+    return document(title, links(HOME, back), paragraph(_EXPLAINED), table(("File",), rows))

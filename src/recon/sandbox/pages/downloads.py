@@ -1,0 +1,124 @@
+"""Files to download: what the merchant's systems and the gateway would say of one business date.
+
+Order files, ledger, settlement file, and an answer key of everything planted into them. They are
+written from the ledger of effects: the same seed and truth give the same bytes, on any machine.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.words import UnverifiedReason
+from recon.sandbox.ground.records import Effect
+from recon.sandbox.ground.request import Sandbox
+from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
+from recon.sandbox.pages.settlement_file import (
+    SETTLEMENT_HEADER,
+    Settlement,
+    SettlementLine,
+    answer_key,
+    cells_of,
+    settlement_of,
+)
+from recon.sandbox.sample_night import Account, SampleNight, sample_night
+from recon.sandbox.sample_night.files import (
+    answer_key_table,
+    csv_text,
+    inbox_texts,
+    ledger_csv_text,
+)
+
+DAYS_SHOWN = 7
+"""Business dates that the page of downloads offers, back from the clock's own."""
+
+
+class Downloads:
+    """The files that were asked for last: all files of a day come from one reading of the truth."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._asked: tuple[object, ...] = ()
+        self._files: dict[str, str] = {}
+
+    def of(self, *, day: date, account_id: str) -> dict[str, str]:
+        """Name -> text of every file of one business date and account, as the truth is now."""
+        book = self.sandbox.book
+        last = book.select("SELECT coalesce(max(position), 0), count(*) FROM effect")[0]
+        asked = (day, account_id, *last)
+        if asked != self._asked:
+            self._files = files_of(self.sandbox, day=day, account_id=account_id)
+            self._asked = asked
+        return self._files
+
+
+def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
+    """Name -> text of every file of one business date and account."""
+    closes_at = BusinessCalendar.of().closes_at(day)
+    effects = [
+        effect for effect in _every_effect(sandbox) if effect.committed_at < closes_at.timestamp()
+    ]
+    first, second = sandbox.options.accounts
+    merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
+    night = sample_night(
+        map(effect_table, effects),
+        account=Account(merchant_id, account_id, second if account_id == first else first),
+        business_date=day,
+        seed=seed,
+    )
+    settlement = settlement_of(
+        effects,
+        merchant_id=merchant_id,
+        account_id=account_id,
+        day=day,
+        seed=seed,
+        spared={one.expected.order_no for one in night.stories if one.expected is not None},
+    )
+    key = answer_key_table(night) | {"settlement": answer_key(settlement)}
+    key["unverified"] += _unmentioned(night, settlement=settlement)
+    for planted in settlement.planted:
+        key["not_shown"].pop(planted.code.value, None)
+    return inbox_texts(night) | {
+        f"ledger-{day}.csv": ledger_csv_text(night),
+        f"settlement-{day}.csv": _settlement_text(settlement.lines),
+        f"settlement-true-{day}.csv": _settlement_text(settlement.true),
+        f"answer-key-{day}.json": json.dumps(key, indent=2, ensure_ascii=False) + "\n",
+    }
+
+
+def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str, str]]:
+    """Payments refunded in part that no file but the settlement's names: nobody can judge them."""
+    told = {line.order_no for story in night.stories for line in story.orders}
+    told |= {line.order_no for story in night.stories for line in story.ledger}
+    told |= {one.expected.order_no for one in night.stories if one.expected is not None}
+    refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
+    found = {
+        (line.order_no, line.transaction_id): {
+            "merchant_id": line.merchant_id,
+            "account_id": line.account_id,
+            "order_no": line.order_no,
+            "transaction_id": line.transaction_id,
+            "why": "refunded in part and settled; no order file holds it",
+            "reason": UnverifiedReason.REFUND_AMOUNT_UNKNOWN.value,
+        }
+        for line in settlement.true
+        if line.transaction_id in refunded and line.order_no not in told
+    }
+    return [found[place] for place in sorted(found)]
+
+
+def _settlement_text(lines: Iterable[SettlementLine]) -> str:
+    return csv_text(SETTLEMENT_HEADER, map(cells_of, lines))
+
+
+def _every_effect(sandbox: Sandbox) -> Iterator[Effect]:
+    after = 0
+    while found := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
+        yield from (effect for _, effect in found)
+        after = found[-1][0]
+
+
+def days_offered(sandbox: Sandbox) -> list[date]:
+    """The business dates that the page names: those that lie behind the clock, newest first."""
+    today = datetime.fromtimestamp(sandbox.clock.now(), UTC).date()
+    return [date.fromordinal(today.toordinal() - back) for back in range(DAYS_SHOWN)]

@@ -1,0 +1,205 @@
+"""How a reply leaves: whole, or as a fault of the connection that the client really sees.
+
+A reset is a TCP RST and a FIN a closed connection without a byte, so both need the transport under
+the HTTP server: `FaultyProtocol` remembers it for each client address while the connection lives.
+"""
+
+import asyncio
+import socket
+import struct
+from email.utils import formatdate
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from recon.sandbox.faults.fault_rule import FaultRule
+from recon.sandbox.faults.outage import Outage
+from recon.sandbox.ground.clock import real_seconds
+from recon.sandbox.ground.request import Reply
+from recon.sandbox.ground.wire import render_json, render_xml
+from recon.sandbox.pages.checkout_page import render_checkout
+from recon.sandbox.server.exchange import Exchange
+
+MEDIA_TYPES = {
+    "json": "application/json",
+    "xml": "application/xml",
+    "html": "text/html",
+    "see_other": "text/html",
+}
+HTTP_SEE_OTHER = 303
+LINGER_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER on with 0 seconds: closing sends RST."""
+
+GARBAGE = b"\x16\x03\x01\x02\x00\x01\x00\xfc\x03\x03 not a status line\r\n\r\n"
+HALF_A_REPLY = b'{"merchant_id": "", "account_id": "", "return_status": "1", "return_mes'
+HTML_PAGE = b"<!DOCTYPE html><html><body><h1>Service temporarily unavailable</h1></body></html>"
+
+Transports = dict[tuple[str, int], asyncio.Transport]
+
+
+class FaultyProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 with its transports within reach, by client address."""
+
+    transports: Transports
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Remember the transport of a new connection."""
+        super().connection_made(transport)
+        if self.client:
+            self.transports[self.client] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the transport of a closed connection."""
+        if self.client:
+            self.transports.pop(self.client, None)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End also the connections that a fault keeps open: nobody waits out a silence."""
+        super().shutdown()
+        self.transport.close()
+
+
+def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
+    """The protocol of one server, with the transports that its application knows."""
+    return type("ServerProtocol", (FaultyProtocol,), {"transports": transports})
+
+
+def delivered(played: Exchange) -> Response:
+    """The response of an exchange, with the fault of its wire."""
+    rule = played.wire_fault
+    if rule is None:
+        return _whole(played.reply)
+    if rule.kind == "status":
+        return _status(rule)
+    if rule.kind == "html":
+        return Response(HTML_PAGE, media_type="text/html")
+    if rule.kind in {"empty", "malformed"}:
+        return _unreadable(played.reply, rule=rule)
+    return FaultyResponse(_whole(played.reply) if played.reply.content else None, rule=rule)
+
+
+def _whole(reply: Reply) -> Response:
+    if reply.form == "see_other":
+        return RedirectResponse(reply.address, status_code=HTTP_SEE_OTHER)
+    if reply.form == "html":
+        body = render_checkout(reply.content, action=reply.address)
+    else:
+        body = (render_xml if reply.form == "xml" else render_json)(reply.content)
+    return Response(body, status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form])
+
+
+def _status(rule: FaultRule) -> Response:
+    content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
+    given = {"Retry-After": rule.retry_after, "Location": rule.location}
+    headers = {name: value for name, value in given.items() if value is not None}
+    return Response(
+        render_json(content),
+        status_code=rule.status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+def _unreadable(reply: Reply, *, rule: FaultRule) -> Response:
+    """HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing."""
+    if rule.kind == "empty":
+        return Response(b"", media_type=MEDIA_TYPES[reply.form])
+    body = bytes(_whole(reply).body) if reply.content else HALF_A_REPLY
+    cut = max(body.rfind(b"}"), body.rfind(b"</"), 1)
+    return Response(body[:cut] + b",\n", media_type=MEDIA_TYPES[reply.form])
+
+
+class FaultyResponse(Response):
+    """A response that its connection does not survive, or that comes late."""
+
+    def __init__(self, whole: Response | None, *, rule: FaultRule) -> None:
+        """`whole` is the reply that the fault spoils, None when nothing was answered."""
+        super().__init__()
+        self.whole = whole
+        self.rule = rule
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Play the fault on the connection of this request."""
+        kind = self.rule.kind
+        transport = scope["app"].state.transports.get(tuple(scope["client"]))
+        if kind in {"silence", "delay"}:
+            await _silence(receive, seconds=self.rule.lasting)
+        if kind == "drip" and self.whole is not None:
+            await self._drip(self.whole, send=send)
+            return
+        if kind == "clock_skew" and transport is not None:
+            _set_date(transport, later=self.rule.lasting)
+        outage: Outage | None = scope["app"].state.outage
+        if kind == "refuse" and self.whole is not None and outage is not None:
+            self.whole.headers["Connection"] = "close"
+            outage.begin(self.rule.lasting)
+        if kind in {"delay", "clock_skew", "refuse"} and self.whole is not None:
+            await self.whole(scope, receive, send)
+            return
+        if transport is not None:
+            self._break(transport)
+        await _disconnected(receive)
+
+    async def _drip(self, whole: Response, *, send: Send) -> None:
+        """The whole reply, a few bytes at a time: no pause is long, all together are."""
+        body, size = bytes(whole.body), self.rule.piece_bytes
+        start = {"type": "http.response.start", "status": whole.status_code}
+        await send(start | {"headers": whole.raw_headers})
+        for first in range(0, len(body), size):
+            piece = body[first : first + size]
+            more = first + size < len(body)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+            await asyncio.sleep(self.rule.pause_seconds)
+
+    def _break(self, transport: asyncio.Transport) -> None:
+        if self.rule.kind == "reset":
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+            transport.abort()
+            return
+        if self.rule.kind == "garbage":
+            transport.write(GARBAGE)
+        elif self.rule.kind == "truncate":
+            transport.write(_half(self.whole, with_length=not self.rule.without_length))
+        transport.close()
+
+
+def _half(whole: Response | None, *, with_length: bool) -> bytes:
+    """The head of a good reply and the first half of its body."""
+    body = bytes(whole.body) if whole else HALF_A_REPLY
+    media_type = (whole.media_type if whole else None) or MEDIA_TYPES["json"]
+    length = f"Content-Length: {len(body)}\r\n" if with_length else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n{length}Connection: close\r\n\r\n"
+    return head.encode() + body[: len(body) // 2]
+
+
+def _set_date(transport: asyncio.Transport, *, later: float) -> None:
+    """Let the Date of this one reply be wrong, as that of a gateway whose clock is."""
+    cycle = cast("FaultyProtocol", transport.get_protocol()).cycle
+    date = formatdate(real_seconds() + later, usegmt=True).encode()
+    others = [header for header in cycle.default_headers if header[0] != b"date"]
+    cycle.default_headers = [*others, (b"date", date)]
+
+
+async def _silence(receive: Receive, *, seconds: float) -> None:
+    """Wait, or until the client has gone."""
+    try:
+        async with asyncio.timeout(seconds):
+            await _disconnected(receive)
+    except TimeoutError:
+        return
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def client_of(request: Request) -> str:
+    """The address a request came from."""
+    client: Any = request.client
+    return client.host if client else ""

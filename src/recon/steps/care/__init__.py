@@ -1,0 +1,1 @@
+"""Looking after it: doctors, housekeeping, verification."""

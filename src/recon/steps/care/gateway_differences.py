@@ -1,0 +1,202 @@
+"""What two gateways of this interface do differently, found out by reads.
+
+The API document leaves these open (docs/GATEWAY.md, "Two gateways"): each line says what this
+gateway does, and the setting to change where ours expects something else. One query has a field
+that the document does not list and one bears nobody's signature: what is refused, moves nothing.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recon.gateway.account import GatewayAccount
+from recon.gateway.probe import Probe, Question, probe
+from recon.gateway_client.interface.described import SignatureRules
+from recon.gateway_client.interface.rows import text_problem
+from recon.gateway_client.interface.wire_amounts import WireAmounts
+from recon.model.words import Answer, Clock, GatewayState
+from recon.steps.care.doctor import Check
+
+ORDERS_MAX = 50
+"""That a person may name at once; half of what one query may ask."""
+UNLISTED = {"recon_doctor": "probe"}
+"""A field that no table of the document has."""
+SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Orders of the gateway's that a person knows."""
+
+    orders: tuple[str, ...] = ()
+    refunded: tuple[str, ...] = ()
+    """Of which money went back to the shopper."""
+
+
+NOBODY = Named()
+
+
+async def differences(
+    place: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: Named
+) -> list[Check]:
+    """One line for each difference that a read can show.
+
+    Args:
+        place: The account.
+        rule: By which the gateway takes our signature.
+        clock: The time.
+        named: Orders that a person knows; without them what payments show cannot be seen.
+    """
+
+    async def asked(question: Question) -> Probe:
+        await asyncio.sleep(1 / place.settings.gateway.calls_per_second)
+        return await probe(place, rule=rule, clock=clock, question=question)
+
+    return [
+        _unknown_orders(place, answer=await asked(Question())),
+        _unlisted_fields(await asked(Question(more=UNLISTED))),
+        _refusals(place, answer=await asked(Question(is_signed=False))),
+        *await _named_orders(place, asked=asked, named=named),
+    ]
+
+
+def _unknown_orders(place: GatewayAccount, *, answer: Probe) -> Check:
+    """Whether an order that the gateway does not know would be told from one it did not answer."""
+    missing_means = place.interface.status_map.query.row_missing_when_asked_alone
+    if not answer.rows:
+        ok = missing_means == "not_found"
+        told = "orders that the gateway does not know have no row in its reply"
+        if not ok:
+            told += (
+                ", and each counts as unanswered; when the gateway confirms it, put into "
+                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
+            )
+        return Check("unknown orders", ok=ok, sentence=told)
+    code = answer.rows[0]["query_result"] or "blank"
+    meaning = place.settings.rules.answer_of(code)
+    told = f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
+    if meaning is not Answer.NOT_FOUND:
+        told += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
+    return Check("unknown orders", ok=meaning is Answer.NOT_FOUND, sentence=told)
+
+
+def _unlisted_fields(answer: Probe) -> Check:
+    """Whether a field that the document does not list is ignored or refused; we send none."""
+    if answer.word == "accepted":
+        told = "a field that the document does not list is ignored"
+    else:
+        told = (
+            f"a field that the document does not list is refused ({answer.told}): name a brand's "
+            "further fields in profiles.toml only when the gateway knows them"
+        )
+    return Check("further fields", ok=True, sentence=told)
+
+
+def _refusals(place: GatewayAccount, *, answer: Probe) -> Check:
+    """How the gateway words a refusal, by a query with nobody's signature."""
+    if answer.word == "accepted":
+        told = (
+            "a query with nobody's signature was answered: whoever knows the account's numbers can "
+            "read it; tell the gateway"
+        )
+        return Check("refusals", ok=False, sentence=told)
+    known = place.interface.status_map.refusals
+    if answer.code in {*known.signature_codes, *known.before_processing_codes}:
+        told = f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
+        return Check("refusals", ok=True, sentence=told)
+    named = f"the code {answer.code}, which no list of status_map.toml has" if answer.code else ""
+    told = (
+        f"a wrong signature is refused with {named or 'words and no code'} ({answer.told}): the "
+        "rows of a batch that is refused like this stay in doubt until a query shows them (A-11)"
+    )
+    return Check("refusals", ok=True, sentence=told)
+
+
+async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> list[Check]:
+    """What the payments of the named orders show."""
+    orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
+    if not orders:
+        told = "not looked at; name orders with --order, one of each currency, and with --refunded"
+        return [Check("amounts", ok=True, sentence=told)]
+    problems = [
+        f"{order} {problem}"
+        for order in orders
+        if (problem := text_problem("order_no", text=order, interface=place.interface))
+    ]
+    if len(orders) > ORDERS_MAX:
+        problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
+    if problems:
+        return [Check("named orders", ok=False, sentence="; ".join(problems))]
+    answer = await asked(Question(order_nos=orders))
+    rows = [row for row in answer.rows if row["amount"]]
+    unknown = sorted(set(orders) - {row["order_no"] for row in rows})
+    checks = [*_amounts(rows, amounts=place.interface.profile.amounts), *_statuses(place, rows)]
+    checks += _refunds(place, [row for row in rows if row["order_no"] in named.refunded])
+    if unknown:
+        told = f"the gateway shows no payment of {', '.join(unknown)}"
+        told += f" ({answer.told})" if answer.word != "accepted" else ""
+        checks.append(Check("named orders", ok=False, sentence=told))
+    return checks
+
+
+def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator[Check]:
+    """Whether each currency's amounts have the decimals that we would send and read."""
+    for currency in sorted({row["currency"] for row in rows}):
+        texts = [row["amount"] for row in rows if row["currency"] == currency]
+        shown = sorted({len(text.partition(".")[2]) for text in texts})
+        ours = amounts.decimals_of(currency)
+        decimals = " and ".join(str(count) for count in shown)
+        told = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
+        if shown != [ours]:
+            told += f"; ours has {'none known' if ours is None else ours}"
+            told += f"; put into profiles.toml:\n{_amounts_toml(currency, shown, amounts)}"
+        yield Check(f"amounts of {currency or 'no currency'}", ok=shown == [ours], sentence=told)
+
+
+def _amounts_toml(currency: str, shown: list[int], amounts: WireAmounts) -> str:
+    """The lines to paste; of decimals that differ from payment to payment a person has to ask."""
+    if len(shown) > 1:
+        return f"# nothing yet: ask the gateway how many decimals {currency} has"
+    ours = amounts.decimals_of(currency)
+    if shown == [amounts.decimals] and ours is not None and ours > amounts.decimals:
+        return "[user.amounts]\nown_decimals_if_more = false"
+    return f"[user.amounts.of_currency]\n{currency} = {shown[0]}"
+
+
+def _statuses(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """What the payments' statuses mean to us; one that means nothing is to be mapped."""
+    rules = place.settings.rules
+    examples = {row["payment_status"] or "blank": row["order_no"] for row in reversed(rows)}
+    if not examples:
+        return
+    states = {code: rules.state_of(code) for code in sorted(examples)}
+    told = ", ".join(
+        f"{code} of order {examples[code]} means {state}" for code, state in states.items()
+    )
+    new = [code for code, state in states.items() if state is GatewayState.UNMAPPED]
+    if new:
+        lines = "\n".join(f'{code} = "?"' for code in new)
+        told += f"; put into rules.toml what the gateway calls it:\n[payment_status]\n{lines}"
+    yield Check("payment statuses", ok=not new, sentence=told)
+
+
+def _refunds(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """Whether the query shows that money went back."""
+    rules = place.settings.rules
+    hidden = [row for row in rows if rules.state_of(row["payment_status"]) not in SHOW_REFUNDS]
+    if not hidden:
+        if rows:
+            yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
+        return
+    told = ", ".join(f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in hidden)
+    codes = sorted(code for code in rules.payment_status if rules.state_of(code) in SHOW_REFUNDS)
+    lines = "\n".join(f'{code} = "paid"' for code in codes)
+    sentence = f"orders that you know to be refunded are shown otherwise: {told} (A-06)"
+    if lines:
+        sentence += (
+            "; a refund that it confirmed would become a break, because a code of rules.toml says "
+            "that refunds can be seen. Only when the gateway confirms that it has no such code, "
+            f"put into rules.toml:\n[payment_status]\n{lines}"
+        )
+    yield Check("refunds", ok=not codes, sentence=sentence)

@@ -1,0 +1,189 @@
+"""`recon verify`: does what is stored still hold? Chain, totals and the workbooks of finished runs.
+
+The verdicts themselves are not judged; a night with breaks verifies as well as a clean one.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recon.model.errors import SourceMissingError
+from recon.model.figures import NightFigures
+from recon.model.words import InstructionState
+from recon.steps.care.signed_words import unendorsed
+from recon.steps.compare.reconcile import RECONCILED
+from recon.steps.ground.environment import Environment, account_of
+from recon.steps.money.restore import link_missing
+from recon.steps.night.report import figures_of
+from recon.steps.people.sign_off import later_run
+from recon.store.database import history
+from recon.store.money import bound_rows, bound_words
+from recon.store.nights import results, runs
+from recon.store.nights.runs import FinishedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at and what does not hold."""
+
+    checked_runs: int
+    history_head: str
+    problems: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    """Runs that stopped or still run: listed, not failures."""
+    replaced: str = ""
+    """That the one workbook is of a run which another one replaced: told, no failure."""
+
+
+CELLS_SHOWN_MAX = 20
+"""Cells that are named of one workbook; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How workbooks are looked at; `reports` provides it."""
+
+    beside: Callable[[Path], Iterable[str]]
+    """What is the matter with the files that a workbook names beside itself."""
+    run_of: Callable[[Path], str]
+    """The run that a workbook says it is of, or ""."""
+    differences: Callable[[NightFigures | Path, Path], Iterable[str]]
+    """Its cells that do not say what the night's own workbook says, or its figures."""
+
+
+def verify(
+    environment: Environment, *, reading: Reading, workbook: Path | None = None
+) -> Verification:
+    """Check the whole store, or one workbook against it.
+
+    Raises:
+        SourceMissingError: the named workbook does not exist.
+    """
+    if workbook is not None and not workbook.is_file():
+        msg = f"the workbook {workbook} does not exist"
+        raise SourceMissingError(msg)
+    cut = tuple(_cut_tails(environment))
+    with environment.store.reading() as connection:
+        head, broken = history.verify(connection)
+        finished = runs.finished(connection)
+        strayed = history.strayed_instruction(connection)
+        changed = bound_rows.changed_instructions(connection, states=InstructionState)
+        words = bound_words.changed_words(connection)
+        problems = [one for one in (broken, strayed, *cut, *changed, *words) if one]
+        problems += unendorsed(connection, environment=environment)
+        if workbook is None:
+            for run in finished:
+                problems += _run_problems(connection, run, reading=reading)
+        unfinished = tuple(
+            f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
+            for run in runs.unfinished(connection)
+        )
+    replaced = ""
+    if workbook is not None:
+        problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
+        replaced = _replaced(environment, workbook, reading=reading)
+    told = f"{head.sequence}:{head.hash}"
+    return Verification(len(finished), told, tuple(problems), unfinished, replaced)
+
+
+def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
+    """Which run came after the one that a workbook is of; "" when it is the newest."""
+    run_id = reading.run_of(workbook)
+    with environment.store.reading() as connection:
+        later = later_run(connection, run_id)
+    if not later:
+        return ""
+    return (
+        f"{workbook} is of run {run_id}, which run {later} replaced: signatures under it count for "
+        "nothing, the newest workbook is the one to sign"
+    )
+
+
+def _cut_tails(environment: Environment) -> Iterator[str]:
+    """Links that were noted outside the database and are gone from it."""
+    for name, account in environment.settings.accounts.items():
+        place = account_of(name)
+        if missing := link_missing(environment.store, reports=account.reports, account=place):
+            yield f"account {name}: links were cut off, or a backup was restored: {missing}"
+
+
+def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
+    yield from _stored_totals(connection, run)
+    yield from _chained_digests(connection, run)
+    if run.replaced or not run.workbook:
+        return
+    path = Path(run.workbook)
+    if not path.is_file():
+        yield f"run {run.run_id}: its workbook {path} is gone (`recon report --run {run.run_id}`)"
+    elif _sha256(path) != run.workbook_sha256:
+        yield f"run {run.run_id}: {path} is not the workbook that was written that night"
+    else:
+        yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
+
+
+def _chained_digests(connection: Any, run: FinishedRun) -> Iterator[str]:
+    """The digests beside a run against those that its last link of the history binds."""
+    links = [e for e in history.of_entity(connection, run.run_id) if e["event"] == RECONCILED]
+    if not links:
+        return  # an earlier version chained none
+    bound = json.loads(str(links[-1]["data"]))
+    kept = runs.digests_of(connection, run.run_id)
+    for name, digest in kept.items():
+        if digest != bound[name]:
+            yield f"run {run.run_id}: its {name.replace('_', ' ')} is not the one of that night"
+
+
+def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:
+    """The stored T13 counts against the rows that are stored now."""
+    counts = results.section_counts(connection, run.run_id)
+    for total in results.load_totals(connection, run.run_id):
+        if total.id != "T13" or total.measure != "count":
+            continue
+        section = total.name.rsplit(" ", 1)[1]
+        if counts.get(section, 0) != total.right:
+            yield (
+                f"run {run.run_id}: {total.right} {section} rows were stored, "
+                f"{counts.get(section, 0)} are there now"
+            )
+
+
+def _one_workbook(
+    environment: Environment, finished: list[FinishedRun], *, workbook: Path, reading: Reading
+) -> list[str]:
+    """What is the matter with one workbook: as it was written, or else cell by cell."""
+    digest = _sha256(workbook)
+    if any(run.workbook_sha256 == digest for run in finished):
+        return [*reading.beside(workbook)]
+    run_id = reading.run_of(workbook)
+    if run_id not in {run.run_id for run in finished}:
+        return [
+            f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"
+        ]
+    night = _night_of(environment, next(run for run in finished if run.run_id == run_id))
+    if night is None:
+        return [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+    found = [*reading.differences(night, workbook)]
+    if not found:
+        return [*reading.beside(workbook)]
+    told = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
+    more = len(found) - CELLS_SHOWN_MAX
+    rest = [f"… and {more} more"] if more > 0 else []
+    return [told, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+
+
+def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:
+    """The file that the run wrote, if it is still that one; else its figures as of now."""
+    written = Path(finished.workbook)
+    if finished.workbook and written.is_file() and _sha256(written) == finished.workbook_sha256:
+        return written
+    with environment.store.reading() as connection:
+        run = runs.get(connection, finished.run_id)
+        result = results.load(connection, finished.run_id, with_matches=False)
+    return None if result is None else figures_of(run, result=result, environment=environment)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,1 @@
+"""What is compared: inputs, the comparison, its files; past nights compared again."""

@@ -1,0 +1,307 @@
+"""What a run compares, from the tables as it found them: the same tonight and a year later.
+
+Before it compares, a run keeps how far it read. Everything is then read up to there and no further,
+so that files, answers and instructions of later nights leave the night as it was.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from recon import __version__
+from recon.config.rules import Rules
+from recon.matching.breaks.reopened import split_ends
+from recon.matching.breaks.write_offs import booked_write_offs
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sources import AgreedWriteOffs, LeftOut, Previous, Sources
+from recon.matching.sides.ledger_side import booked
+from recon.model.words import GatewayState, Quarantined, Reject, SourceFile
+from recon.steps.compare.siblings import siblings_of, with_siblings
+from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
+from recon.steps.files.keep_ledger import unread_files
+from recon.steps.ground.endorsed import endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.window import (
+    ENTRIES,
+    in_window,
+    ledger_start,
+    left_out,
+    window_start,
+    with_payouts,
+    without_opening_balance,
+)
+from recon.steps.money.settled import settled
+from recon.steps.night.query import previous_night
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.nights import (
+    answers,
+    break_rows,
+    input_rows,
+    journal_rows,
+    ledger_rows,
+    order_rows,
+    quarantine_rows,
+    results,
+    rules_rows,
+    runs,
+)
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+
+FRAMES = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+
+
+def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
+    """How far the run reads, and what it is told beside the tables; its rules are kept."""
+    rules = environment.settings.rules
+    before = previous_night(run, environment=environment)
+    with environment.store.writing() as connection:
+        rules_rows.keep(connection, rules, at=environment.clock())
+        version = input_rows.keep_instructions(connection, run)
+        last_file, last_observation = input_rows.last_rows(connection)
+        return Inputs(
+            rules_digest=rules.digest,
+            previous_run_id="" if before is None else before.run_id,
+            last_file=last_file,
+            last_observation=last_observation,
+            last_instruction_version=version,
+            product_version=__version__,
+            siblings=siblings_of(run, environment=environment),
+            settlement=_has_settlement(run, environment=environment),
+            last_reject_end=quarantine_rows.last_end(connection),
+            exported=journal_rows.exported(connection, run),
+            agreed_write_offs=_agreed_write_offs(connection, run, words=endorsed(environment)),
+        )
+
+
+def _agreed_write_offs(connection: Any, run: Run, *, words: Endorsed) -> AgreedWriteOffs:
+    """What people agreed to, and what the books had before anybody could agree to it here."""
+    entries = input_rows.first_write_offs(connection, run)
+    if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
+        found = booked_write_offs(extract[0])
+        found = found[
+            found["merchant_id"].eq(run.merchant_id) & found["account_id"].eq(run.account_id)
+        ]
+        columns = (found[name].tolist() for name in ("entry_id", "currency", "amount"))
+        entries = {entry: (money, amount) for entry, money, amount in zip(*columns, strict=True)}
+    agreed = resolution_rows.agreed_write_offs(connection, (run.merchant_id, run.account_id))
+    return AgreedWriteOffs(
+        {
+            break_id: money
+            for break_id, money in agreed.items()
+            if not words.write_off_problem(connection, break_id, money=money)
+        },
+        entries,
+    )
+
+
+def _has_settlement(run: Run, *, environment: Environment) -> bool:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.settlement is not None
+
+
+def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environment) -> Sources:
+    """What the engine compares, from the run's tables as the run read them."""
+    until, since = inputs.last_file, window_start(run, rules=rules)
+    with environment.store.reading() as connection:
+        loaded = order_rows.files_of_night(connection, run, until=until)
+        read = [source for source, _ in loaded]
+        found = order_rows.rejects_of_night(connection, run, until=until)
+        files, rejects = _of_this_account(read, found, run=run, siblings=inputs.siblings)
+        extract, entries = _books(connection, run)
+        universe = answers.universe(connection, run)
+        asked = set(universe["order_no"])
+        gateway = answers.gateway_frame(connection, run)
+        told: dict[str, Any] = {"asked": asked, "gateway": gateway, "until": until, "rules": rules}
+        lines, days = settled(connection, run, **told) if inputs.settlement else (None, None)
+        instructions = input_rows.instruction_frame(
+            connection, run, until=inputs.last_instruction_version
+        )
+        recent = _in_window(
+            entries, run=run, rules=rules, asked=asked, lines=lines, instructions=instructions
+        )
+        orders, older = _orders(connection, run, since=since, asked=asked, until=until)
+        steps = order_steps(
+            connection, run, since=since, older=older, until=until, environment=environment
+        )
+        own = Sources(
+            orders=orders,
+            gateway=gateway,
+            ledger=recent,
+            opening_balance=_older(entries, than=recent),
+            instructions=instructions,
+            rejects=rejects,
+            files=(*files, *((extract[1],) if extract else unread_files(rejects))),
+            universe=universe,
+            exported=inputs.exported,
+            agreed_write_offs=inputs.agreed_write_offs,
+            merged_rows={source.name: counts for source, counts in loaded},
+            settlement=lines,
+            settled=days,
+            quarantined=_quarantined(connection, run, inputs=inputs),
+        )
+        sums = ledger_rows.sums_by_type(connection, run.run_id)
+    siblings = inputs.siblings
+    whole = with_siblings(own, run=run, siblings=siblings, last_file=until, environment=environment)
+    compared = without_opening_balance(whole, rules=rules)
+    return with_arrived(
+        compared, own=own, orders=steps, extract=extract, entries=entries, sums=sums
+    )
+
+
+def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
+    """Order rows that could not be read and were not delivered since, as the run found them."""
+    if inputs.last_reject_end is None:
+        return ()
+    ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
+    return quarantine_rows.outstanding(connection, run, **ends)
+
+
+def _books(connection: Any, run: Run) -> tuple[Extract, pd.DataFrame | None]:
+    """The ledger as it was read, and its entries of this account.
+
+    Books of which no row could be read are no books: every payment would lack its entry.
+    """
+    extract = ledger_rows.load(connection, run.run_id)
+    unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+    return extract, None if unread else _of_account(extract, run=run)
+
+
+def _in_window(
+    entries: pd.DataFrame | None,
+    *,
+    run: Run,
+    rules: Rules,
+    asked: set[str],
+    lines: pd.DataFrame | None,
+    instructions: pd.DataFrame,
+) -> pd.DataFrame | None:
+    """The entries of the window, of what is asked about, and of the payouts that are told."""
+    if entries is None:
+        return None
+    since = ledger_start(run, rules=rules)
+    return with_payouts(
+        in_window(entries, since=since, asked=asked),
+        entries=entries,
+        settlement=lines,
+        instructions=instructions,
+        since=since,
+    )
+
+
+def _orders(
+    connection: Any, run: Run, *, since: datetime, asked: set[str], until: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """The orders of the window and the older ones that this night asked about; their numbers."""
+    recent = order_rows.current_orders(connection, run, since=since, until=until)
+    older = sorted(asked - set(recent["order_no"]))
+    if not older:
+        return recent, older
+    asked_for = order_rows.orders_of_keys(
+        connection,
+        merchant_id=run.merchant_id,
+        accounts=[run.account_id],
+        order_nos=older,
+        until=until,
+    )
+    return pd.concat([recent, asked_for], ignore_index=True), older
+
+
+def _older(entries: pd.DataFrame | None, *, than: pd.DataFrame | None) -> tuple[LeftOut, ...]:
+    """The ledger entries that are older than the window and asked about by nobody."""
+    if entries is None or than is None or len(entries) == len(than):
+        return ()
+    old = entries[~entries["entry_id"].isin(than["entry_id"])]
+    currency, _, net = booked(old)
+    return left_out(ENTRIES, currency=currency, net=net)
+
+
+def previous_of(
+    run: Run, *, inputs: Inputs, rules: Rules, environment: Environment
+) -> Previous | None:
+    """What the night before left open, when this run compared."""
+    if not inputs.previous_run_id:
+        return None
+    codes = [
+        code
+        for code, state in rules.payment_status.items()
+        if state == GatewayState.CHARGEBACK.value
+    ]
+    with environment.store.reading() as connection:
+        before = runs.get(connection, inputs.previous_run_id)
+        stored = results.load(connection, before.run_id)
+        if stored is None:
+            return None
+        closed, away = split_ends(break_rows.ends_until(connection, before), breaks=stored.breaks)
+        return Previous(
+            as_of=before.as_of,
+            breaks=stored.breaks,
+            closed=closed,
+            away=away,
+            chargebacks=answers.chargeback_keys(
+                connection, run, codes=codes, until=inputs.last_observation
+            ),
+        )
+
+
+def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str, str]:
+    """Input -> "rows digest", for everything that the engine compares; absent ones are left out."""
+    frames = {name: getattr(sources, name) for name in FRAMES}
+    if previous is not None:
+        frames |= {"open breaks": previous.breaks, "chargebacks": previous.chargebacks}
+    told = {
+        name: f"{len(frame)} {digest_of([frame])}"
+        for name, frame in frames.items()
+        if frame is not None
+    }
+    listed: dict[str, Collection[Any]] = {"files": sources.files, "rejected rows": sources.rejects}
+    if sources.quarantined:
+        listed["rejected rows not delivered"] = sources.quarantined
+    if previous is not None:
+        listed |= {"closed breaks": previous.closed, "breaks out of sight": previous.away.items()}
+    for name, values in listed.items():
+        text = "\x1e".join(sorted(map(repr, values)))
+        told[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
+    return told
+
+
+def _of_this_account(
+    files: Sequence[SourceFile], rejects: Sequence[Reject], *, run: Run, siblings: Collection[str]
+) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
+    """Rejected rows of another declared account are that account's business: skipped here.
+
+    A row that names an account nobody declared (a header repeated inside the file, a misspelt
+    account) would be told by no night at all: it is told here, as one of no account.
+    """
+    others = Counter(item.source for item in rejects if item.account_id in siblings)
+    own = tuple(
+        item if item.account_id == run.account_id else replace(item, account_id="")
+        for item in rejects
+        if item.account_id not in siblings
+    )
+    shared = tuple(
+        replace(
+            file,
+            rows_rejected=file.rows_rejected - others[file.name],
+            rows_skipped=file.rows_skipped + others[file.name],
+        )
+        for file in files
+    )
+    return shared, own
+
+
+def _of_account(
+    extract: tuple[pd.DataFrame, SourceFile] | None, *, run: Run
+) -> pd.DataFrame | None:
+    if extract is None:
+        return None
+    entries = extract[0]
+    ours = (entries["merchant_id"] == run.merchant_id) & (entries["account_id"] == run.account_id)
+    return entries.loc[ours].reset_index(drop=True)

@@ -1,0 +1,218 @@
+"""Handing proposed journals out: once each, as a file that a ledger can import."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.causes.journals import journal_id, not_in_the_books
+from recon.matching.frames.sources import Exported
+from recon.model.errors import UsageError
+from recon.model.figures import HandedOut
+from recon.model.words import Mode, Verdict
+from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
+from recon.steps.ground.environment import Environment
+from recon.store.nights import journal_rows, results, runs
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What was handed out."""
+
+    path: Path | None
+    """None: there was nothing to hand out."""
+    journals: int
+    handed_before: int
+    """Of the run's proposals, those that were handed out earlier; they are not in the file."""
+    kept_back: tuple[str, ...] = ()
+    """Ids of proposals whose break is written off, or waits for a second person to agree to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutJournal:
+    """A journal that was handed out and that the books do not show yet."""
+
+    journal_id: str
+    merchant_id: str
+    account_id: str
+    order_no: str
+    currency: str
+    amount: int
+    """Its debits, minor units."""
+    run_id: str
+    handed_out_at: datetime
+
+
+def export_journals(
+    run_id: str, *, out: Path, environment: Environment, again: Sequence[str] = ()
+) -> Handed:
+    """Write the journals that the newest run of a night proposes, and remember that they left.
+
+    A journal is noted as handed out before its file takes its place: after a crash between the two
+    it is missing from a file rather than in two. `again` names journals whose file was lost: they
+    are written once more under their ids, and the history says so.
+
+    Raises:
+        UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
+            account replaces its proposals; or one named again was never handed out of it.
+        OutputError: the file cannot be written; nothing was handed out.
+    """
+    run, result = _proposing(run_id, environment=environment)
+    with output_folder(out):
+        with environment.store.writing() as connection:
+            known = journal_rows.states(connection, result.journals["journal_id"])
+            if again:
+                chosen, kept = _named(result.journals, again=again, known=known), ()
+            else:
+                fresh = result.journals[~result.journals["journal_id"].isin(known)]
+                aside = _set_aside(connection, run)
+                chosen = fresh[~fresh["break_id"].isin(aside)]
+                kept = tuple(sorted({*fresh["journal_id"]} - {*chosen["journal_id"]}))
+            place = out / _file_name(run_id, again=again)
+            staged = stage(out, files={place.name: journals_csv(chosen)}) if len(chosen) else {}
+            rows = chosen[["journal_id", "break_id", "currency"]].drop_duplicates()
+            if len(chosen):
+                _note(connection, run, rows=rows, again=again, at=environment.clock())
+        publish(staged)
+    before = 0 if again else len(known)
+    return Handed(place if len(chosen) else None, len(rows), before, kept)
+
+
+def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
+    """The run and its result, when its proposals may leave."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = results.load(connection, run_id, with_matches=False)
+        newest = _newest(connection, run)
+    if result is None or newest != run_id:
+        because = "has no result" if result is None else f"is not the newest: run {newest} is"
+        msg = f"run {run_id} {because}; journals are handed out of the newest finished run only"
+        raise UsageError(msg)
+    if run.mode is not Mode.LIVE:
+        msg = f"run {run_id} was a dry run; journals are handed out of live nights only"
+        raise UsageError(msg)
+    if run.verdict == Verdict.NOT_PROVEN:
+        msg = (
+            f"run {run_id} is NOT PROVEN: its amounts are not safe to book; find what its Control "
+            "totals say, run the night again, then export"
+        )
+        raise UsageError(msg)
+    return run, result
+
+
+def _named(
+    journals: pd.DataFrame, *, again: Sequence[str], known: Mapping[str, str]
+) -> pd.DataFrame:
+    strange = [one for one in again if one not in known]
+    if strange:
+        msg = (
+            f"{', '.join(strange)} was never handed out of this run; `recon journals list` tells "
+            "which were"
+        )
+        raise UsageError(msg)
+    return journals[journals["journal_id"].isin([*again])]
+
+
+def _set_aside(connection: Any, run: Run) -> set[str]:
+    """Breaks that were written off since the night, or will be once a second person agrees."""
+    account = (run.merchant_id, run.account_id)
+    waiting = resolution_rows.waiting_write_offs(connection)
+    asked = {
+        str(row["break_id"])
+        for row in waiting
+        if (row["merchant_id"], row["account_id"]) == account
+    }
+    return {*resolution_rows.agreed_write_offs(connection, account)} | asked
+
+
+def _note(
+    connection: Any, run: Run, *, rows: pd.DataFrame, again: Sequence[str], at: datetime
+) -> None:
+    if again:
+        journal_rows.note_again(connection, run, journal_ids=again, at=at)
+        return
+    journals = list(rows.itertuples(index=False, name=None))
+    journal_rows.note_exported(connection, run, journals=journals, at=at)
+
+
+def _file_name(run_id: str, *, again: Sequence[str]) -> str:
+    return f"journals-{run_id}-again.csv" if again else f"journals-{run_id}.csv"
+
+
+def journals_out(environment: Environment) -> list[OutJournal]:
+    """Every journal that was handed out and is not yet seen in the books, the oldest first."""
+    with environment.store.reading() as connection:
+        found = journal_rows.not_seen_in_the_books(connection)
+        proposals = {
+            run_id: results.load(connection, run_id, with_matches=False)
+            for run_id in {one.run_id for one in found}
+        }
+    return [*_with_amounts(found, proposals=proposals)]
+
+
+def _with_amounts(
+    found: Iterable[journal_rows.Out], *, proposals: Mapping[str, Reconciliation | None]
+) -> Iterator[OutJournal]:
+    for one in found:
+        result = proposals[one.run_id]
+        lines: list[dict[Any, Any]] = []
+        if result is not None:
+            mine = result.journals["journal_id"].eq(one.journal_id)
+            lines = result.journals[mine].to_dict("records")
+        yield OutJournal(
+            journal_id=one.journal_id,
+            merchant_id=one.merchant_id,
+            account_id=one.account_id,
+            order_no=str(lines[0]["order_no"]) if lines else "",
+            currency=one.currency,
+            amount=sum(int(line["debit"]) for line in lines),
+            run_id=one.run_id,
+            handed_out_at=one.exported_at,
+        )
+
+
+def handed_out(
+    result: Reconciliation, *, inputs: Inputs, environment: Environment
+) -> tuple[HandedOut, ...]:
+    """What had been handed out when the run read, and what its ledger does not show."""
+    waiting = not_in_the_books(result.effects, exported=inputs.exported)
+    names = {journal_id(one.break_id, one.currency, version=one.version): one for one in waiting}
+    with environment.store.reading() as connection:
+        out = journal_rows.handed_out(connection, names)
+    found = [
+        HandedOut(
+            journal_id=name,
+            break_id=one.break_id,
+            currency=one.currency,
+            **_of_break(result, one),
+            run_id=out[name].run_id,
+            handed_out_at=out[name].exported_at,
+        )
+        for name, one in names.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (one.handed_out_at, one.journal_id)))
+
+
+def _of_break(result: Reconciliation, one: Exported) -> dict[str, Any]:
+    """The order and payment of a journal's break, and what the books still lack."""
+    breaks, effects = result.breaks, result.effects
+    mine = breaks[breaks["break_id"].eq(one.break_id)].iloc[0]
+    lacks = effects["break_id"].eq(one.break_id) & effects["currency"].eq(one.currency)
+    lacks &= effects["leg"].eq("ledger")
+    return {
+        "order_no": str(mine["order_no"]),
+        "transaction_id": str(mine["transaction_id"]),
+        "amount": int(effects.loc[lacks, "amount"].sum()),
+    }
+
+
+def _newest(connection: Any, run: Run) -> str:
+    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    return nights[max(nights)].run_id if nights else ""

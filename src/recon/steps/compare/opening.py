@@ -1,0 +1,151 @@
+"""The opening balance of a night: what it left out as older than its window, in rows and money.
+
+Left out is what nobody asks about: ledger entries and orders from before the window, and payments
+from before the opening date whose orders nobody knows here. None of it is ever a break.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.grouping import Ints
+from recon.matching.frames.sources import Sources
+from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.ledger_side import booked
+from recon.matching.sides.orders_side import expected
+from recon.model.money import format_minor_units
+from recon.model.words import Answer
+from recon.steps.compare.inputs import sources_of
+from recon.steps.compare.rebuild import kept_inputs, run_named
+from recon.steps.compare.result_files import output_folder, publish, stage
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.window import BEFORE_ALL
+from recon.store.nights import answers, ledger_rows, order_rows
+from recon.store.nights.runs import Run
+
+COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
+"""One item of an opening balance; amount is its net in minor units."""
+FILE = "opening.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningLine:
+    """Items of one kind and currency."""
+
+    what: str
+    currency: str
+    items: int
+    amount: int
+    """Their net, minor units."""
+    oldest: str
+    newest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What one night left out."""
+
+    run: Run
+    lines: tuple[OpeningLine, ...]
+    items: pd.DataFrame
+    """COLUMNS."""
+
+
+def opening_of(name: str, *, environment: Environment) -> Opening:
+    """The opening balance of a past night (a run or its business date), from what is stored.
+
+    Raises:
+        UsageError: there is no such finished night.
+        InputsGoneError: what the night compared is not stored any more.
+    """
+    with environment.store.reading() as connection:
+        run = run_named(connection, name)
+    inputs, rules, _ = kept_inputs(run, environment=environment)
+    used = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    with environment.store.reading() as connection:
+        parts = [
+            _orders(connection, run, used=used, until=inputs.last_file),
+            _payments(connection, run, used=used, rules=rules),
+            _entries(connection, run, used=used),
+        ]
+    items = pd.concat(parts, ignore_index=True).sort_values([*COLUMNS], kind="stable")
+    items = items.reset_index(drop=True)
+    return Opening(run, _lines(items), items)
+
+
+def write_opening(found: Opening, *, folder: Path) -> Path:
+    """Write the items as CSV, amounts with the decimals of their currency.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    cells = zip(found.items["amount"].tolist(), found.items["currency"].tolist(), strict=True)
+    written = [format_minor_units(amount, currency=currency) for amount, currency in cells]
+    text = found.items.assign(amount=written).to_csv(index=False, lineterminator="\n")
+    with output_folder(folder):
+        publish(stage(folder, files={FILE: text}))
+    return folder / FILE
+
+
+def _orders(connection: Any, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
+    every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
+    known = _ours(used.orders, run=run)["order_no"]
+    old = every[~every["order_no"].isin(known)].reset_index(drop=True)
+    net = expected(old).net
+    return _items("orders", old, identity="order_no", net=net, at="ordered_at")
+
+
+def _payments(connection: Any, run: Run, *, used: Sources, rules: Rules) -> pd.DataFrame:
+    every = answers.gateway_frame(connection, run)
+    every = every[every["answer"].eq(Answer.FOUND.value)]
+    known = _ours(used.gateway, run=run)["order_no"]
+    old = every[~every["order_no"].isin(known)].reset_index(drop=True)
+    net = shown(old, rules=rules).net
+    return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
+
+
+def _entries(connection: Any, run: Run, *, used: Sources) -> pd.DataFrame:
+    extract = ledger_rows.load(connection, run.run_id)
+    if extract is None or used.ledger is None:
+        return pd.DataFrame(columns=[*COLUMNS])
+    every = _ours(extract[0], run=run)
+    old = every[~every["entry_id"].isin(used.ledger["entry_id"])].reset_index(drop=True)
+    currency, _, net = booked(old)
+    named = old.assign(currency=currency)
+    return _items("ledger entries", named, identity="entry_id", net=net, at="booked_at")
+
+
+def _ours(rows: pd.DataFrame, *, run: Run) -> pd.DataFrame:
+    """The rows of the run's account; those of the merchant's others are compared beside them."""
+    return rows[rows["merchant_id"].eq(run.merchant_id) & rows["account_id"].eq(run.account_id)]
+
+
+def _items(what: str, rows: pd.DataFrame, *, identity: str, net: Ints, at: str) -> pd.DataFrame:
+    frame = pd.DataFrame(
+        {
+            "id": rows[identity],
+            "order_no": rows["order_no"],
+            "currency": rows["currency"],
+            "amount": np.asarray(net, dtype=np.int64),
+            "at": rows[at].dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    )
+    return frame.assign(what=what)[[*COLUMNS]]
+
+
+def _lines(items: pd.DataFrame) -> tuple[OpeningLine, ...]:
+    return tuple(
+        OpeningLine(
+            what=str(what),
+            currency=str(currency),
+            items=len(rows),
+            amount=int(rows["amount"].sum()),
+            oldest=str(rows["at"].min()),
+            newest=str(rows["at"].max()),
+        )
+        for (what, currency), rows in items.groupby(["what", "currency"])
+    )

@@ -1,0 +1,95 @@
+"""The sentences that page one of a night must carry, whatever its figures say."""
+
+from collections import Counter
+
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import Sources
+from recon.steps.files.arrived_rows import files_told
+from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
+from recon.steps.files.rejected_rows import nameless_told
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days
+from recon.steps.night.query import previous_night
+from recon.steps.people.sign_off import notes_on
+from recon.store.money import sending_rows
+from recon.store.nights import runs
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+
+
+def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
+    """The business days between the night before and this one that nobody ran, in a sentence."""
+    before = previous_night(run, environment=environment)
+    if before is None:
+        return []
+    calendar = environment.settings.rules.business_calendar
+    missing = missing_days(before.business_date, day=run.business_date, calendar=calendar)
+    if not missing:
+        return []
+    why = run.predecessor.removeprefix(SKIPPED)
+    reason = f" ({why})" if why != run.predecessor else ""
+    days = "this day" if len(missing) == 1 else "these days"
+    return [
+        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is judged tonight."
+    ]
+
+
+def _opening_told(run: Run, *, sources: Sources) -> list[str]:
+    """What is older than the window, in a sentence."""
+    if not sources.opening_balance:
+        return []
+    counts = Counter[str]()
+    for one in sources.opening_balance:
+        counts[one.what] += one.count
+    left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
+    told = (
+        f"Opening balance, not compared: {left_out} from before the window "
+        f"(`recon opening {run.run_id}` lists them)."
+    )
+    return [told]
+
+
+def page_notes(
+    run: Run,
+    *,
+    result: Reconciliation,
+    inputs: Inputs,
+    sources: Sources,
+    environment: Environment,
+) -> tuple[str, ...]:
+    """All of them, those about what to do before anything else first."""
+    notes = [
+        *nameless_told(sources.quarantined, breaks=result.breaks),
+        *inputs.moved_by_rules,
+        *files_told(run, until=inputs.last_file, environment=environment),
+    ]
+    gateway = environment.settings.gateway
+    if gateway.reply_signatures != "enforce":
+        notes.append(
+            f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
+            "proven to be the gateway's."
+        )
+    notes += [f"Missing: {sentence}." for sentence in missing_sources(sources)]
+    if any(sentence == NO_ORDER_FILE for sentence in missing_sources(sources)):
+        notes.append(
+            "Without its order files a payment looks like one that no order explains: find the "
+            "files before anything below is answered."
+        )
+    notes += _opening_told(run, sources=sources)
+    notes += skipped_nights(run, environment=environment)
+    if run.mode.value != "live":
+        notes.append("Dry run: nothing was sent to the gateway.")
+    with environment.store.reading() as connection:
+        unproven = runs.not_proven(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+        )
+        stopped = sending_rows.stopped(connection)
+        notes += notes_on(run.run_id, connection=connection)
+    if stopped:
+        notes.append(f"No money moves: {stopped}.")
+    held = [day for day in unproven if day != run.business_date]  # this run takes its place
+    if held:
+        notes.append(f"Refunds are held: the night of {', '.join(held)} is NOT PROVEN.")
+    return tuple(notes)

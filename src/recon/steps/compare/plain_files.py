@@ -1,0 +1,262 @@
+"""`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.config.rules import Rules
+from recon.config.settings import load_rules
+from recon.files.reader import plain_table
+from recon.files.reader.files import TableRead
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    Previous,
+    Sources,
+)
+from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.model.errors import OutputError, UsageError
+from recon.model.figures import MatchedFile, NightFigures
+from recon.model.words import Clock, ControlTotal, SourceKind
+from recon.privacy.shown_text import scrubbed
+from recon.proof.books_bridge import Books, books_of, books_totals
+from recon.steps.compare.earlier_run import read_earlier_run
+from recon.steps.compare.more_totals import with_totals
+from recon.steps.compare.plain_figures import plain_figures
+from recon.steps.compare.result_files import (
+    MATCHES,
+    WORKBOOK,
+    output_folder,
+    publish,
+    result_files,
+    stage,
+)
+from recon.steps.compare.sheets_proven import SheetTotals, t13, totals_of, with_checks, with_t13
+
+WriteWorkbook = Callable[[NightFigures, Path], Path]
+ReadTotals = Callable[[Path], SheetTotals]
+"""What the sheets of a workbook come to, as read back from the file."""
+
+
+class Engine(Protocol):
+    """`recon.matching.engine.reconcile`."""
+
+    def __call__(
+        self, sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+    ) -> Reconciliation:
+        """Compare the sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFilesRequest:
+    """Which files to reconcile, as of which business date, and where the results go."""
+
+    orders: tuple[Path, ...]
+    gateway: tuple[Path, ...]
+    as_of: date
+    out: Path
+    ledger: tuple[Path, ...] = ()
+    """Empty: leg B is not covered."""
+    instructions: tuple[Path, ...] = ()
+    """Empty: nothing about instructions is judged."""
+    settlement: tuple[Path, ...] = ()
+    """Empty: settlement, fees and pay-outs are not covered."""
+    rules_file: Path | None = None
+    previous: Path | None = None
+    """Folder of an earlier run."""
+    config_dir: Path | None = None
+
+
+def reconcile_files(
+    request: PlainFilesRequest,
+    *,
+    clock: Clock,
+    write_workbook: WriteWorkbook,
+    sheet_totals: ReadTotals | None = None,
+    reconcile: Engine | None = None,
+) -> Reconciliation:
+    """Read the files, compare them, write every result into the output folder.
+
+    The workbook is read back: where it does not come to what the results come to, the run is
+    NOT PROVEN by T13, and everything is written once more, with what differs.
+
+    Raises:
+        UsageError: no file of a kind that is needed, or one named twice.
+        ConfigurationError: the rules are wrong.
+        SourceMissingError: a file does not exist.
+        SourceUnreadableError: a file is not what its name says.
+        OutputError: the results cannot be written; an earlier run's files are kept.
+    """
+    _refuse_unfit(request)
+    # The columns of a run are large and live as long as it: Arrow's own pool gives their pages back
+    # and takes them again (a million orders: 3 to 4 s of the system's time, here under 1 s).
+    pa.set_memory_pool(pa.system_memory_pool())
+    rules = load_rules(config_dir=request.config_dir, rules_file=request.rules_file)
+    with output_folder(request.out):
+        previous = None if request.previous is None else read_earlier_run(request.previous)
+        tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
+        sources = with_each_instruction_once(_sources(tables))
+        as_of = rules.business_calendar.closes_at(request.as_of)
+        engine = _engine() if reconcile is None else reconcile
+        compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
+        books = books_of(sources)
+        result = with_totals(
+            compared, totals=books_totals(books, sides=compared.sides, place=("", ""))
+        )
+        run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
+        staged, workbook = _write(result, run=run, write_workbook=write_workbook)
+        unlike = _unlike(result, workbook=workbook, sheet_totals=sheet_totals)
+        if unlike:
+            result = with_t13(result, totals=unlike)
+            for path in (*staged, workbook):
+                path.unlink(missing_ok=True)
+            staged, _ = _write(result, run=run, write_workbook=write_workbook)
+        publish(staged)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a run read and is told in every writing of its results."""
+
+    request: PlainFilesRequest
+    clock: Clock
+    rules: Rules
+    sources: Sources
+    books: Books
+    previous: Previous | None
+    notes: tuple[str, ...]
+
+
+def _write(
+    result: Reconciliation, *, run: _Run, write_workbook: WriteWorkbook
+) -> tuple[Mapping[Path, Path], Path]:
+    """Results that wait for their names, and the workbook under the name it really got.
+
+    Beside an earlier run's workbook that is another name than the usual one.
+    """
+    out, sources, previous = run.request.out, run.sources, run.previous
+    staged = stage(
+        out,
+        files=result_files(result, rejects=sources.rejects, files=sources.files, previous=previous),
+    )
+    figures = plain_figures(
+        result,
+        sources=sources,
+        business_date=run.request.as_of,
+        clock=run.clock,
+        rules=run.rules,
+    )
+    figures = replace(
+        figures,
+        notes=run.notes,
+        books=run.books,
+        opening_breaks=None if previous is None else len(previous.breaks),
+        matched_file=_matched_file(staged, rows=len(result.matches)),
+    )
+    return staged, _draw(write_workbook, figures, place=out / WORKBOOK)
+
+
+def _unlike(
+    result: Reconciliation, *, workbook: Path, sheet_totals: ReadTotals | None
+) -> tuple[ControlTotal, ...]:
+    """T13 when the workbook does not come to what the results come to; () when it does."""
+    if sheet_totals is None:
+        return ()
+    expected = with_checks(totals_of(result), verdict=result.verdict)
+    totals = t13(place=("", ""), expected=expected, found=sheet_totals(workbook))
+    return () if all(total.passed for total in totals) else totals
+
+
+def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:
+    """matches.csv as the workbook names it; it takes its place after the workbook does."""
+    path = next(path for path, place in staged.items() if place.name == MATCHES)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return MatchedFile(MATCHES, rows, path.stat().st_size, digest)
+
+
+def _engine() -> Engine:
+    # pandas and the engine take a while to load; a wrong argument should be told at once.
+    from recon.matching.engine import reconcile
+
+    return reconcile
+
+
+def _refuse_unfit(request: PlainFilesRequest) -> None:
+    for kind, paths in _named(request):
+        if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
+            msg = f"name at least one file of {kind}"
+            raise UsageError(msg)
+        for place, path in enumerate(paths):
+            if path in paths[:place]:
+                msg = f"{path} is named twice as {kind}; its rows would count twice"
+                raise UsageError(msg)
+
+
+def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ...]], ...]:
+    return (
+        (SourceKind.ORDERS, request.orders),
+        (SourceKind.GATEWAY, request.gateway),
+        (SourceKind.LEDGER, request.ledger),
+        (SourceKind.INSTRUCTIONS, request.instructions),
+        (SourceKind.SETTLEMENT, request.settlement),
+    )
+
+
+def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[TableRead, ...]:
+    return tuple(plain_table(path, kind=kind, rules=rules) for path in paths)
+
+
+def _sources(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> Sources:
+    read = [table for several in tables.values() for table in several]
+    return Sources(
+        orders=_frame(tables[SourceKind.ORDERS], columns=ORDER_COLUMNS),
+        gateway=_frame(tables[SourceKind.GATEWAY], columns=GATEWAY_COLUMNS),
+        ledger=_frame_if_any(tables[SourceKind.LEDGER], columns=LEDGER_COLUMNS),
+        instructions=_frame_if_any(tables[SourceKind.INSTRUCTIONS], columns=INSTRUCTION_COLUMNS),
+        settlement=_frame_if_any(tables[SourceKind.SETTLEMENT], columns=SETTLEMENT_COLUMNS),
+        rejects=tuple(reject for table in read for reject in table.facts.rejects),
+        files=tuple(table.facts.source_file for table in read),
+    )
+
+
+def _frame(tables: tuple[TableRead, ...], *, columns: Mapping[str, str]) -> pd.DataFrame:
+    return pd.concat([table.frame for table in tables], ignore_index=True)[list(columns)]
+
+
+def _frame_if_any(
+    tables: tuple[TableRead, ...], *, columns: Mapping[str, str]
+) -> pd.DataFrame | None:
+    return _frame(tables, columns=columns) if tables else None
+
+
+def _ignored_columns(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> tuple[str, ...]:
+    return tuple(
+        f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
+        f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."
+        for several in tables.values()
+        for table in several
+        if table.facts.ignored_columns
+    )
+
+
+def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, place: Path) -> Path:
+    try:
+        return write_workbook(figures, place)
+    except OSError as error:
+        msg = (
+            f"the workbook {place} cannot be written: {error.strerror}; the files of an earlier "
+            "run were kept; close the workbook or name another folder and run again"
+        )
+        raise OutputError(msg) from error

@@ -1,0 +1,139 @@
+"""A past night compared again from its stored inputs: the proof that its result can be rebuilt.
+
+Only what the night itself had read counts; files, answers, instructions and rules that came later
+do not. Nothing of the database is changed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import reconcile as compare
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
+from recon.steps.compare.inputs import input_digests, previous_of, sources_of
+from recon.steps.compare.result_files import output_folder, publish, result_files, stage
+from recon.steps.ground.environment import Environment
+from recon.store.nights import input_rows, rules_rows, runs
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A night compared again."""
+
+    run: Run
+    rules: Rules
+    sources: Sources
+    previous: Previous | None
+    result: Reconciliation
+    digest_then: str
+    version_then: str
+    """Of the product, when the night ran."""
+
+    @property
+    def same(self) -> bool:
+        """Whether the result is the one of that night."""
+        return self.result.digest == self.digest_then
+
+
+def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> Rebuilt:
+    """Compare a past night (a run or its business date) again, and write its result files.
+
+    Raises:
+        UsageError: there is no such finished night.
+        InputsGoneError: something that the night compared is not stored any more.
+        OutputError: the folder cannot be written.
+    """
+    with environment.store.reading() as connection:
+        run = run_named(connection, name)
+    found = rebuilt(run, environment=environment)
+    if out is not None:
+        with output_folder(out):
+            texts = result_files(
+                found.result,
+                rejects=found.sources.rejects,
+                files=found.sources.files,
+                previous=found.previous,
+            )
+            publish(stage(out, files=texts))
+    return found
+
+
+def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
+    """The night of a run compared again, from what is stored alone.
+
+    Raises:
+        InputsGoneError: something that the night compared is not stored any more.
+    """
+    inputs, rules, digest_then = kept_inputs(run, environment=environment)
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    _refuse_gone(run, then=inputs.digests, now=input_digests(sources, previous=previous))
+    result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
+
+
+def run_named(connection: Any, name: str) -> Run:
+    """A run by its id, or the newest finished one of a business date.
+
+    Raises:
+        UsageError: there is none, or several accounts have one.
+    """
+    finished = [run for run in runs.finished(connection) if name in {run.run_id, run.business_date}]
+    if not finished:
+        msg = f"there is no finished night {name}: name a run or its business date"
+        raise UsageError(msg)
+    found = [runs.get(connection, run.run_id) for run in finished]
+    if len({(run.merchant_id, run.account_id) for run in found}) > 1:
+        msg = f"several accounts have a night {name}: name the run (`recon nights` lists them)"
+        raise UsageError(msg)
+    return max(found, key=lambda run: run.started_at)
+
+
+def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:
+    """What a run read and by which rules, and the digest of its result then.
+
+    Raises:
+        InputsGoneError: the run did not keep it, or this version cannot read it.
+    """
+    with environment.store.reading() as connection:
+        inputs = input_rows.load(connection, run.run_id)
+        if inputs is None:
+            msg = (
+                f"run {run.run_id} did not keep what it compared (an earlier version of recon ran "
+                "it, or it never compared): it cannot be rebuilt; its workbook and result stay"
+            )
+            raise InputsGoneError(msg)
+        digest_then = runs.digests_of(connection, run.run_id)["result_digest"]
+        try:
+            rules = rules_rows.load(connection, inputs.rules_digest)
+        except ConfigurationError as error:
+            msg = f"run {run.run_id} cannot be rebuilt by this version of recon: {error}"
+            raise InputsGoneError(msg) from error
+    if rules is None:
+        msg = f"the rules of run {run.run_id} are not stored any more: it cannot be rebuilt"
+        raise InputsGoneError(msg)
+    return inputs, rules, digest_then
+
+
+def _refuse_gone(run: Run, *, then: Mapping[str, str], now: Mapping[str, str]) -> None:
+    gone = list(_gone(then, now=now))
+    if gone:
+        msg = (
+            f"run {run.run_id} cannot be rebuilt, {'; '.join(gone)}: restore a backup from before "
+            "they were removed; the night's workbook and stored result stay as they are"
+        )
+        raise InputsGoneError(msg)
+
+
+def _gone(then: Mapping[str, str], *, now: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*then, *now}):
+        if then.get(name) != now.get(name):
+            rows_then, rows_now = ((one.get(name) or "no").split()[0] for one in (then, now))
+            what = "with other content" if rows_then == rows_now else "are stored now"
+            yield f"it compared {rows_then} {name}, {rows_now} {what}"

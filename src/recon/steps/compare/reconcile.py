@@ -1,0 +1,177 @@
+"""Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from recon.matching.breaks.reopened import ends_of
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.causes.journals import shown_in_the_books
+from recon.matching.engine import digest_alone
+from recon.matching.engine import reconcile as compare
+from recon.matching.frames.sources import Sources
+from recon.model.words import ControlTotal, StepSummary, Verdict
+from recon.steps.compare.inputs import frozen_inputs, input_digests, previous_of, sources_of
+from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
+from recon.steps.compare.rules_change import moved_since_signed
+from recon.steps.files.incomplete import missing_sources, why_incomplete
+from recon.steps.ground.environment import Environment
+from recon.store.database import history
+from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+from recon.store.schema.columns import REASON_CHARACTERS
+
+STEP = "reconcile"
+RECONCILED = "reconciled"
+"""The event that chains the rules and the result of a run."""
+WORST_FIRST = tuple(Verdict)
+
+
+def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
+    """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
+    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    terms: dict[str, Any] = {"rules": rules, "as_of": run.as_of, "previous": previous}
+    engine = partial(compare, **terms, workers=environment.workers)
+    # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
+    digest = partial(digest_alone, **terms)
+    place = (run.merchant_id, run.account_id)
+    twice = compared_twice(sources, engine=engine, digest=digest, run=run)
+    proven = with_books(twice, sources=sources, place=place)
+    with environment.store.reading() as connection:
+        carried = carried_forward(connection, proven, before=inputs.previous_run_id, place=place)
+        proven = with_totals(proven, totals=carried)
+    moved = moved_since_signed(
+        run,
+        result=proven,
+        sources=sources,
+        rules=rules,
+        previous=previous,
+        environment=environment,
+    )
+    result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
+    digests = input_digests(sources, previous=previous)
+    told = replace(inputs, digests=digests, moved_by_rules=moved)
+    with environment.store.writing() as connection:
+        lacking = why_incomplete(result, sources=sources, rules=rules)
+        _keep(connection, run, result=result, sources=sources, inputs=told, lacking=lacking)
+        ends = ends_of(result, previous=previous)
+        break_rows.save_ends(connection, run_id, ends=ends)
+        chained = _chained(result, previous_run=inputs.previous_run_id)
+        history.append(
+            connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
+        )
+    figures: dict[str, int | str] = {
+        "verdict": result.verdict.value,
+        "matched": len(result.matches),
+        "breaks": len(result.breaks),
+        "pending": len(result.pending),
+        "unverified": len(result.unverified),
+        "totals_failed": sum(not total.passed for total in result.control_totals),
+    }
+    return StepSummary(STEP, _sentence(figures), figures)
+
+
+def _keep(
+    connection: Any,
+    run: Run,
+    *,
+    result: Reconciliation,
+    sources: Sources,
+    inputs: Inputs,
+    lacking: Sequence[str],
+) -> None:
+    """The result, what it was computed from, and what an INCOMPLETE one lacks."""
+    results.save(connection, run.run_id, result=result)
+    input_rows.save(connection, run.run_id, inputs=inputs)
+    shown = shown_in_the_books(result.effects, exported=sources.exported)
+    journal_rows.note_booked(connection, run, shown=shown)
+    runs.note_result(
+        connection,
+        run.run_id,
+        values={
+            "verdict": result.verdict.value,
+            "rules_digest": result.rules_digest,
+            "result_digest": result.digest,
+            "problem": "; ".join(lacking)[:REASON_CHARACTERS],
+        },
+    )
+    runs.note_step(connection, run.run_id, step=STEP)
+
+
+def _chained(result: Reconciliation, *, previous_run: str) -> Mapping[str, object]:
+    """What the history binds of a run: its rules, its result and the night it carries forward."""
+    return {
+        "rules_digest": result.rules_digest,
+        "result_digest": result.digest,
+        "previous_run": previous_run,
+    }
+
+
+def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Reconciliation:
+    """Never RECONCILED under rules that changed since the last signed night."""
+    if not moved:
+        return result
+    return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
+
+
+def compared_twice(
+    sources: Sources,
+    *,
+    engine: Callable[[Sources], Reconciliation],
+    digest: Callable[[Sources], str],
+    run: Run,
+) -> Reconciliation:
+    """What an engine makes of the sources, held against its digest of them turned round."""
+    return with_same_digest(engine(sources), again=digest(turned(sources)), run=run)
+
+
+def turned(sources: Sources) -> Sources:
+    """The same sources with the rows of every frame and the rejects the other way round."""
+    names = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+    frames = {name: getattr(sources, name) for name in names}
+    return replace(
+        sources,
+        rejects=sources.rejects[::-1],
+        **{
+            name: frame.iloc[::-1].reset_index(drop=True)
+            for name, frame in frames.items()
+            if frame is not None
+        },
+    )
+
+
+def with_same_digest(result: Reconciliation, *, again: str, run: Run) -> Reconciliation:
+    """T14: the same inputs, read in the other order, give the same digest; else NOT PROVEN."""
+    name = "the same inputs again, in another order = the same result"
+    place = (run.merchant_id, run.account_id, "", "count")
+    total = ControlTotal("T14", name, *place, 1, int(result.digest == again))
+    verdict = result.verdict if total.passed else Verdict.NOT_PROVEN
+    return replace(result, control_totals=(*result.control_totals, total), verdict=verdict)
+
+
+def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:
+    """INCOMPLETE at best when no order file came, or one could not be read at all."""
+    missing = missing_sources(sources)
+    if not missing:
+        return result
+    verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
+    return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
+
+
+def worse(one: Verdict, *, than: Verdict) -> Verdict:
+    """The worse of two verdicts."""
+    return min(one, than, key=WORST_FIRST.index)
+
+
+def _sentence(figures: dict[str, int | str]) -> str:
+    return (
+        f"{figures['verdict']}: {figures['matched']} matched, {figures['breaks']} breaks, "
+        f"{figures['pending']} pending, {figures['unverified']} unverified; "
+        f"{figures['totals_failed']} control totals failed."
+    )

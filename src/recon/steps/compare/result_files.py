@@ -1,0 +1,242 @@
+"""The files of one reconciliation: CSV and JSON of fixed columns, order and bytes.
+
+All are written beside their names first and take their places together at the end, so that a
+failure leaves the files of an earlier run as they were.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.breaks.reopened import ended_so_far
+from recon.matching.breaks.result import (
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    JOURNAL_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+    UNVERIFIED_COLUMNS,
+    Reconciliation,
+)
+from recon.matching.frames.sources import Previous
+from recon.model.durable import flush_folder
+from recon.model.errors import FolderError, OutputError
+from recon.model.money import format_minor_units
+from recon.model.words import ControlTotal, Reject, SourceFile
+from recon.privacy.own_files import for_group, make_folder
+from recon.steps.ground.csv_columns import csv_of, csv_parts, plain_text
+
+BREAKS = "breaks.csv"
+JOURNALS = "journals.csv"
+MATCHES = "matches.csv"
+SUMMARY = "summary.json"
+WORKBOOK = "reconciliation.xlsx"
+REOPENED = "reopened"
+"""Break -> the closed break that it opens again."""
+CLOSED_BREAKS = "closed_breaks"
+"""Ids that the next run must know: what is broken again gets another."""
+OUT_OF_SIGHT = "breaks_out_of_sight"
+"""Break -> day it was first seen; not open, and not closed either."""
+REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
+_STAGED = ".recon-"
+Content = str | Iterable[bytes]
+"""Of a file: a text, or its UTF-8 in parts that are made while it is written."""
+
+
+def result_files(
+    result: Reconciliation,
+    *,
+    rejects: Sequence[Reject],
+    files: Sequence[SourceFile],
+    previous: Previous | None,
+) -> dict[str, Content]:
+    """Name -> content of every text file of a reconciliation, the summary last."""
+    return {
+        BREAKS: csv_parts(result.breaks, columns=BREAK_COLUMNS),
+        "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
+        MATCHES: csv_parts(result.matches, columns=MATCH_COLUMNS),
+        "pending.csv": csv_parts(result.pending, columns=PENDING_COLUMNS),
+        "unverified.csv": csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
+        "rejects.csv": _rejects_csv(rejects),
+        JOURNALS: journals_csv(result.journals),
+        SUMMARY: _summary(result, files=files, previous=previous),
+    }
+
+
+def journals_csv(journals: pd.DataFrame) -> str:
+    """Proposed journals as CSV for a ledger to import: two lines each, amounts in major units."""
+    return csv_of(journals, columns=JOURNAL_COLUMNS)
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make sure that results can be written, before anything is computed; clear what was staged.
+
+    Raises:
+        FolderError: the folder cannot be made or written.
+    """
+    try:
+        make_folder(folder)
+        probe = _stage(folder, "probe", content="")
+        probe.unlink()
+    except OSError as error:
+        raise FolderError(str(_unwritable(folder, error))) from error
+    try:
+        yield
+    finally:
+        for left in folder.glob(f"{_STAGED}{os.getpid()}-*"):
+            with suppress(OSError):
+                left.unlink()
+
+
+def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
+    """Write every file beside its place; staged path -> final path.
+
+    Raises:
+        OutputError: one of them cannot be written; none has taken its place.
+    """
+    try:
+        return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def publish(staged: Mapping[Path, Path]) -> None:
+    """Give every staged file its name.
+
+    Raises:
+        OutputError: one of them could not take its place; those before it have.
+    """
+    for path, place in staged.items():
+        try:
+            path.replace(place)
+            flush_folder(place.parent)
+        except OSError as error:
+            raise _unwritable(place, error) from error
+
+
+def _stage(folder: Path, name: str, *, content: Content) -> Path:
+    path = folder / f"{_STAGED}{os.getpid()}-{name}"
+    path.unlink(missing_ok=True)  # of a process long gone that had our number
+    with open(path, "xb", opener=for_group) as file:
+        file.writelines([content.encode()] if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def _unwritable(place: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"results cannot be written to {place}: {error.strerror}; files of an earlier run were "
+        "kept; free the place or name another folder and run again"
+    )
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _rejects_csv(rejects: Sequence[Reject]) -> str:
+    ordered = sorted(rejects, key=lambda reject: (reject.kind, reject.source, reject.line))
+    return _csv(
+        REJECT_COLUMNS,
+        [(each.source, each.line, each.column, each.reason, each.value) for each in ordered],
+    )
+
+
+def _summary(
+    result: Reconciliation, *, files: Sequence[SourceFile], previous: Previous | None
+) -> str:
+    closed, away = ended_so_far(result, previous=previous)
+    again = result.movements[result.movements["reopens"].ne("")]
+    codes = result.breaks["code"].astype("str").value_counts()
+    shared = result.breaks["cause"].astype("str")
+    causes = shared[shared.ne("")].value_counts()
+    told = {
+        "verdict": str(result.verdict),
+        "as_of": plain_text(result.as_of),
+        "sources": [_side(row) for row in result.sides.to_dict("records")],
+        "control_totals": [_total(each) for each in result.control_totals],
+        "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
+        "breaks_by_cause": {str(cause): int(causes[cause]) for cause in sorted(causes.index)},
+        REOPENED: dict(zip(again["break_id"], again["reopens"], strict=True)),
+        CLOSED_BREAKS: sorted(closed),
+        OUT_OF_SIGHT: dict(sorted(away.items())),
+        "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
+        "unmapped_codes": [dict(each) for each in result.unmapped_codes],
+        "not_covered": list(result.not_covered),
+        "inputs": [_input(each) for each in sorted(files, key=_input_order)],
+        "rules_digest": result.rules_digest,
+        "digest": result.digest,
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _side(row: Mapping[Any, Any]) -> dict[str, Any]:
+    names = ("source", "merchant_id", "account_id", "currency", "state")
+    amount = _money(row["amount"], currency=str(row["currency"]))
+    told: dict[str, Any] = {name: str(row[name]) for name in names}
+    return {**told, "count": int(row["count"]), "amount": amount}
+
+
+def _assurance(statement: Mapping[str, str | int]) -> dict[str, str | int]:
+    amount = _money(statement.get("amount", 0), currency=str(statement.get("currency", "")))
+    return {**statement, "amount": amount}
+
+
+def _total(total: ControlTotal) -> dict[str, Any]:
+    def figure(value: int) -> int | str:
+        if total.measure == "count":
+            return value
+        return _money(value, currency=total.currency)
+
+    return {
+        "id": total.id,
+        "name": total.name,
+        "merchant_id": total.merchant_id,
+        "account_id": total.account_id,
+        "currency": total.currency,
+        "measure": total.measure,
+        "left": figure(total.left),
+        "right": figure(total.right),
+        "difference": figure(total.difference),
+        "passed": total.passed,
+    }
+
+
+def _money(minor_units: Any, *, currency: str) -> str:
+    """Amounts as text; minor units as they are where no currency says how to write them."""
+    if pd.isna(minor_units):
+        return ""
+    if not currency:
+        return str(int(minor_units))
+    return format_minor_units(int(minor_units), currency=currency)
+
+
+def _input(file: SourceFile) -> dict[str, str | int]:
+    return {
+        "source": str(file.kind),
+        "name": file.name,
+        "sha256": file.sha256,
+        "size_bytes": file.size_bytes,
+        "rows_read": file.rows_read,
+        "rows_accepted": file.rows_accepted,
+        "rows_rejected": file.rows_rejected,
+        "rows_skipped": file.rows_skipped,
+        "rows_unassigned": file.rows_unassigned,
+    }
+
+
+def _input_order(file: SourceFile) -> tuple[str, str, str]:
+    return (str(file.kind), file.name, file.sha256)

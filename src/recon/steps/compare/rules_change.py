@@ -1,0 +1,117 @@
+"""What a change of the rules did: which rules, and the items and money that they alone moved.
+
+The night is held against the last one that an approver signed. Nobody can sign what nobody saw: a
+night under rules that no approver signed yet is never RECONCILED.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import reconcile as compare
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.errors import ConfigurationError
+from recon.model.money import Money
+from recon.steps.compare.changed_sets import Change, compared
+from recon.steps.ground.environment import Environment
+from recon.store.nights import input_rows, rules_rows, sign_off_rows
+from recon.store.nights.runs import Run
+
+RULES_SHOWN = 4
+"""Rules named on page one; `recon diff` names them all."""
+KINDS_SHOWN = 3
+NOTHING = "not set"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRule:
+    """One key of the rules with what it was and is, as text."""
+
+    key: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.before} -> {self.after}"
+
+
+def changed_rules(before: Rules, after: Rules) -> tuple[ChangedRule, ...]:
+    """Every key whose value differs, by name."""
+    old, new = (dict(_flat(rules.model_dump(mode="json"))) for rules in (before, after))
+    return tuple(
+        ChangedRule(key, old.get(key, NOTHING), new.get(key, NOTHING))
+        for key in sorted({*old, *new})
+        if old.get(key, NOTHING) != new.get(key, NOTHING)
+    )
+
+
+def _flat(tables: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in tables.items():
+        key = f"{within}{name}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, within=f"{key}.")
+        elif isinstance(value, list):
+            yield key, ", ".join(map(str, value)) or NOTHING
+        else:
+            yield key, NOTHING if value is None else str(value)
+
+
+def moved_since_signed(
+    run: Run,
+    *,
+    result: Reconciliation,
+    sources: Sources,
+    rules: Rules,
+    previous: Previous | None,
+    environment: Environment,
+) -> tuple[str, ...]:
+    """Sentences for page one when the rules are not those of the last signed night; else none."""
+    with environment.store.reading() as connection:
+        signed = sign_off_rows.last_signed(connection, run)
+        inputs = None if signed is None else input_rows.load(connection, signed.run_id)
+        try:
+            then = None if inputs is None else rules_rows.load(connection, inputs.rules_digest)
+        except ConfigurationError as error:
+            return (
+                f"What changed in the rules since the last signed night is not known: {error}.",
+            )
+    if signed is None or then is None:
+        return ()
+    changes = changed_rules(then, rules)
+    if not changes:
+        return ()
+    as_before = compare(sources, rules=then, as_of=run.as_of, previous=previous)
+    moved, _ = compared(as_before, result)
+    named = listed([str(one) for one in changes], most=RULES_SHOWN)
+    return (
+        f"Rules changed since the last signed night ({signed.business_date}): {named}.",
+        f"{told_of(moved)} Until an approver signs a night under these rules, none is RECONCILED.",
+    )
+
+
+def told_of(moved: tuple[Change, ...]) -> str:
+    """How many items a change of the rules judges otherwise, and the money of those."""
+    if not moved:
+        return "The change of the rules moved no item."
+    money: Counter[str] = Counter()
+    for one in moved:
+        money[one.key[3]] += one.exposure
+    sums = [
+        str(Money.of_minor_units(amount, currency=currency))
+        for currency, amount in sorted(money.items())
+        if currency and amount
+    ]
+    kinds = Counter(f"{one.before} -> {one.after}" for one in moved)
+    shown = [f"{count} {kind}" for kind, count in kinds.most_common()]
+    worth = f" with {', '.join(sums)}" if sums else ""
+    items = "1 item" if len(moved) == 1 else f"{len(moved)} items"
+    return f"The change of the rules moved {items}{worth}: {listed(shown, most=KINDS_SHOWN)}."
+
+
+def listed(texts: list[str], *, most: int) -> str:
+    """The first texts, and how many more there are."""
+    more = len(texts) - most
+    return "; ".join(texts[:most]) + (f"; and {more} more (`recon diff`)" if more > 0 else "")

@@ -1,0 +1,80 @@
+"""T13: what the sheets of a workbook come to, held against the results they were drawn from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from recon.matching.breaks.result import Reconciliation
+from recon.model.words import ControlTotal, Verdict
+
+SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
+"""Section (break, match, pending, unverified) -> rows, and the sum of `effect_orders` by currency
+in minor units, as read back from the file."""
+CHECKS = "checks that fail"
+"""Section of SheetTotals: the workbook's own checks, counted; page one is never alone with one."""
+
+
+def totals_of(result: Reconciliation) -> SheetTotals:
+    """What the sheets of a result in memory must come to."""
+    sections = {
+        "break": result.breaks,
+        "match": result.matches,
+        "pending": result.pending,
+        "unverified": result.unverified,
+    }
+    return {section: (len(frame), _sums(frame)) for section, frame in sections.items()}
+
+
+def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
+    """Of a night that is proven, no check of the workbook itself may fail either."""
+    return expected if verdict is Verdict.NOT_PROVEN else {**expected, CHECKS: (0, {})}
+
+
+def t13(
+    *, place: tuple[str, str], expected: SheetTotals, found: SheetTotals
+) -> tuple[ControlTotal, ...]:
+    """Sheets = results, by count and by amount per currency.
+
+    Args:
+        place: Merchant and account; blank where several are in one workbook.
+        expected: Of the results.
+        found: As read back.
+    """
+    return tuple(
+        ControlTotal(
+            id="T13",
+            name=f"sheet = database, {section}",
+            merchant_id=place[0],
+            account_id=place[1],
+            currency=currency,
+            measure="amount" if currency else "count",
+            left=seen,
+            right=wanted,
+        )
+        for section in expected
+        for currency, seen, wanted in _pairs(expected[section], found.get(section, (0, {})))
+    )
+
+
+def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
+    """The result with these in place of earlier ones; NOT PROVEN where one does not tie."""
+    others = tuple(total for total in result.control_totals if total.id != "T13")
+    failed = any(not total.passed for total in totals)
+    verdict = Verdict.NOT_PROVEN if failed else result.verdict
+    return replace(result, control_totals=(*others, *totals), verdict=verdict)
+
+
+def _pairs(
+    expected: tuple[int, Mapping[str, int]], found: tuple[int, Mapping[str, int]]
+) -> Iterator[tuple[str, int, int]]:
+    """Currency ("" for the count), what stands there, what must."""
+    yield "", found[0], expected[0]
+    # Sets that hold only a rejected row have no currency, and no amount to compare.
+    for currency in sorted({*expected[1], *found[1]} - {""}):
+        yield currency, found[1].get(currency, 0), expected[1].get(currency, 0)
+
+
+def _sums(frame: pd.DataFrame) -> dict[str, int]:
+    money = frame.groupby(frame["currency"].astype(str))["effect_orders"].sum()
+    return {str(currency): int(total) for currency, total in money.items()}

@@ -1,0 +1,149 @@
+"""Does a lonely order or payment belong to another account of the same merchant?
+
+A night is of one account, but an order may be filed under one account and paid in another. Keys
+with one side only are looked for in the merchant's other accounts: their payments at the gateway,
+their orders in our tables. What completes a pair joins the comparison, so that the engine can say
+WRONG_ACCOUNT once instead of telling of two unrelated breaks.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pandas as pd
+
+from recon.gateway.queries import ask
+from recon.matching.frames.sources import Sources
+from recon.model.errors import ConfigurationError
+from recon.model.words import Answer
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.window import window_start
+from recon.store.nights import answers, order_rows
+from recon.store.nights.runs import Run
+
+SIBLING_KEYS_MAX = 10_000
+"""More lonely keys than this have one cause that is not a wrong account."""
+
+
+def siblings_of(run: Run, *, environment: Environment) -> tuple[str, ...]:
+    """The merchant's other declared accounts."""
+    declared = (key.split("/", 1) for key in environment.settings.accounts)
+    return tuple(
+        sorted(
+            account_id
+            for merchant_id, account_id in declared
+            if merchant_id == run.merchant_id and account_id != run.account_id
+        )
+    )
+
+
+def ask_siblings(run: Run, *, environment: Environment) -> int:
+    """Look for lonely keys in the merchant's other accounts; returns how many were found there."""
+    siblings = siblings_of(run, environment=environment)
+    if not siblings:
+        return 0
+    since = window_start(run, rules=environment.settings.rules)
+    with environment.store.reading() as connection:
+        lonely = _lonely(
+            answers.phase_answers(connection, run.run_id, phase=answers.BASELINE),
+            orders=order_rows.ordered_since(connection, run, since=since),
+        )
+    if not lonely or len(lonely) > SIBLING_KEYS_MAX:
+        return 0
+    found = 0
+    for account_id in siblings:
+        try:
+            told = asyncio.run(
+                ask(
+                    lonely,
+                    account=(run.merchant_id, account_id),
+                    settings=environment.settings,
+                    clock=environment.clock,
+                    randomness=environment.randomness,
+                )
+            )
+        except ConfigurationError:
+            # The other account's trouble is its own night's to tell, not this one's.
+            continue
+        with environment.store.writing() as connection:
+            answers.save_of_sibling(
+                connection,
+                run,
+                account_id=account_id,
+                answers=told.answers,
+                observations=told.observations,
+                at=environment.clock(),
+            )
+        found += len(told.observations)
+    return found
+
+
+def _lonely(told: dict[str, str], *, orders: set[str]) -> list[str]:
+    """Own orders without a payment, and payments without an own order."""
+    return sorted(
+        key
+        for key, answer in told.items()
+        if (answer == Answer.NOT_FOUND and key in orders)
+        or (answer == Answer.FOUND and key not in orders)
+    )
+
+
+def with_siblings(
+    sources: Sources,
+    *,
+    run: Run,
+    siblings: tuple[str, ...],
+    last_file: int,
+    environment: Environment,
+) -> Sources:
+    """The sources plus those rows of other accounts that complete a lonely key of this one."""
+    if not siblings:
+        return sources
+    own_orders = set(sources.orders["order_no"])
+    own_payments = set(sources.gateway.loc[sources.gateway["answer"] == "found", "order_no"])
+    if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
+        return sources
+    with environment.store.reading() as connection:
+        told = answers.sibling_frame(connection, run)
+        orders = order_rows.orders_of_keys(
+            connection,
+            merchant_id=run.merchant_id,
+            accounts=siblings,
+            order_nos=sorted(own_payments ^ own_orders),
+            until=last_file,
+        )
+    paid_there = told["answer"] == Answer.FOUND.value
+    # An order that is paid where it is filed, and a payment that is ordered where it is made, are
+    # that account's own business.
+    lonely_payments = told[
+        paid_there
+        & told["order_no"].isin(own_orders - own_payments)
+        & ~_in(told, places=_places(orders))
+    ]
+    absent = told[~paid_there]
+    lonely_orders = orders[
+        orders["order_no"].isin(own_payments - own_orders) & _in(orders, places=_places(absent))
+    ]
+    silent = absent[_in(absent, places=_places(lonely_orders))]
+    return _joined(sources, orders=lonely_orders, answered=pd.concat([lonely_payments, silent]))
+
+
+def _joined(sources: Sources, *, orders: pd.DataFrame, answered: pd.DataFrame) -> Sources:
+    universe = sources.universe
+    if universe is not None and len(answered):
+        keys = answered[list(universe.columns)].drop_duplicates()
+        universe = pd.concat([universe, keys], ignore_index=True)
+    return replace(
+        sources,
+        orders=pd.concat([sources.orders, orders], ignore_index=True),
+        gateway=pd.concat([sources.gateway, answered], ignore_index=True),
+        universe=universe,
+    )
+
+
+def _places(frame: pd.DataFrame) -> set[tuple[str, str]]:
+    return set(zip(frame["account_id"], frame["order_no"], strict=True))
+
+
+def _in(frame: pd.DataFrame, *, places: set[tuple[str, str]]) -> "pd.Series[bool]":
+    pairs = zip(frame["account_id"], frame["order_no"], strict=True)
+    return pd.Series([pair in places for pair in pairs], index=frame.index, dtype=bool)

@@ -1,0 +1,1 @@
+"""Files of a night: arrived, ingested, set aside, read again."""

@@ -1,0 +1,291 @@
+"""Before an inbox is read: files are fetched from elsewhere, and missing ones are waited for.
+
+A folder elsewhere that cannot be read, and a file that was expected and is not there, each stand
+among the sources of the night as one rejected row, so that its verdict is INCOMPLETE; when a later
+run of the same night succeeds, a version without rejects takes their place.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from recon.config.file_layouts import FileLayout
+from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
+from recon.files.inbox.arrived_files import WAITS_FOR, inbox
+from recon.files.inbox.arrived_files import Inbox as Waiting
+from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
+from recon.model.errors import SourceUnreadableError
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.steps.ground.environment import Environment
+from recon.store.database.engine import Turn
+from recon.store.nights import file_words, order_rows, settlement_rows
+from recon.store.nights.runs import Run
+
+LOOK_AGAIN_SECONDS = 60
+WAIT_HOURS_MAX = 12
+"""A night waits no longer than this, whatever the clock says."""
+
+WHOLE_FILE = "(whole file)"
+"""Column of a reject that stands for something which could not be read at all."""
+
+Sleep = Callable[[float], None]
+
+
+class Inbox(Protocol):
+    """An inbox as it is declared: of order files, or of settlement files."""
+
+    @property
+    def inbox(self) -> Path:
+        """The folder."""
+
+    @property
+    def layouts(self) -> tuple[FileLayout, ...]:
+        """How its files are written."""
+
+    @property
+    def sources(self) -> tuple[RemoteSource, ...]:
+        """Folders elsewhere whose files are fetched into it."""
+
+    @property
+    def expected(self) -> tuple[ExpectedFile, ...]:
+        """Files that must be there for a night."""
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What came and what did not."""
+
+    fetched: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    """File elsewhere -> why it was not fetched."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Folder elsewhere -> why it could not be read."""
+    late: dict[str, str] = field(default_factory=dict)
+    """Name of an expected file -> who is late with it, in a sentence."""
+
+    def sentence(self) -> str:
+        """All of it; "" when there is nothing to tell."""
+        told = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
+        told += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
+        told += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
+        return "".join(f" {sentence}" for sentence in told)
+
+
+def arrivals(
+    run: Run,
+    *,
+    account: Inbox,
+    environment: Environment,
+    sleep: Sleep,
+    kind: SourceKind = SourceKind.ORDERS,
+) -> Arrivals:
+    """Fetch what is new, wait for what is expected, and note what did not come."""
+    found = Arrivals()
+    missing: list[tuple[ExpectedFile, datetime]] = []
+    for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
+        _fetch_all(found, run, account=account, environment=environment)
+        missing = list(_missing(run, account=account, environment=environment))
+        now = environment.clock()
+        ends = [until for _, until in missing if until > now]
+        if not ends:
+            break
+        sleep(min(LOOK_AGAIN_SECONDS, max(1.0, (max(ends) - now).total_seconds())))
+    for expected, _ in missing:
+        name = expected.name(_day(run))
+        waited = f", and was waited for until {expected.wait_until}" if expected.wait_until else ""
+        found.late[name] = (
+            f"{name} of {expected.sender} is not there: it was expected by "
+            f"{expected.expected_by}{waited}; ask {expected.sender} for it"
+        )
+    if kind is not SourceKind.SETTLEMENT:
+        _let_go(found, run, environment=environment)
+    _note_all(found, run, account=account, kind=kind, environment=environment)
+    return found
+
+
+def _let_go(found: Arrivals, run: Run, *, environment: Environment) -> None:
+    """Files that were expected and that somebody let go, for the night that lacked them."""
+    with environment.store.reading() as connection:
+        gone = [name for name in found.late if file_words.dismissed(connection, run, name=name)]
+    for name in gone:
+        del found.late[name]
+
+
+def _day(run: Run) -> date:
+    return date.fromisoformat(run.business_date)
+
+
+def _fetch_all(found: Arrivals, run: Run, *, account: Inbox, environment: Environment) -> None:
+    of_orders = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    settle = timedelta(seconds=of_orders.settle_seconds)
+    found.left.clear()
+    found.failed.clear()
+    for source in account.sources:
+        try:
+            came = _fetch(source, account=account, settle=settle, environment=environment)
+        except SourceUnreadableError as error:
+            found.failed[source.shown] = str(error)
+            continue
+        found.fetched += came.names
+        found.left |= dict(came.left)
+        for name, why in came.misnamed.items():
+            found.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
+        if came.unfinished:
+            found.failed[source.shown] = (
+                f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
+                "writing; run the night again when it is complete"
+            )
+
+
+def _fetch(
+    source: RemoteSource, *, account: Inbox, settle: timedelta, environment: Environment
+) -> Fetched:
+    with _opened(source, environment=environment.variables) as folder:
+        return fetch(
+            folder,
+            inbox=account.inbox,
+            patterns=source.files,
+            layouts=account.layouts,
+            mark=environment.mark,
+            settle=partial(environment.pause, settle) if settle else None,
+        )
+
+
+def _opened(
+    source: RemoteSource, *, environment: Mapping[str, str]
+) -> AbstractContextManager[RemoteFolder]:
+    # Their libraries take seconds to load, and most nights need neither.
+    if source.scheme == S3:
+        from recon.files.inbox.s3_folder import s3_folder
+
+        return s3_folder(source, environment=environment)
+    from recon.files.inbox.sftp_folder import sftp_folder
+
+    return sftp_folder(source, environment=environment)
+
+
+def _missing(
+    run: Run, *, account: Inbox, environment: Environment
+) -> Iterator[tuple[ExpectedFile, datetime]]:
+    """Expected files that are not there, and until when each is waited for."""
+    here = {path.name for path in inbox(account.inbox, layouts=account.layouts).files}
+    calendar = environment.settings.rules.business_calendar
+    closes = calendar.closes_at(_day(run))
+    for expected in account.expected:
+        if expected.name(_day(run)) not in here:
+            until = expected.wait_until
+            yield (
+                expected,
+                moment_after(closes, clock_time=until, zone=calendar.zone) if until else closes,
+            )
+
+
+def _note_all(
+    found: Arrivals, run: Run, *, account: Inbox, kind: SourceKind, environment: Environment
+) -> None:
+    watched = [source.shown for source in account.sources]
+    watched += [expected.name(_day(run)) for expected in account.expected]
+    problems = found.failed | found.late
+    if not watched:
+        return
+    with environment.store.reading() as connection:
+        noted = {
+            source.name: source.rows_rejected > 0
+            for source, _ in order_rows.files_of_night(connection, run)
+            if source.sha256.startswith(ABSENT)
+        }
+        missed = _missed(connection, run, kind=kind)
+    before = settlement_rows.NAME_PREFIX if kind is SourceKind.SETTLEMENT else ""
+    note = partial(note_absent, run=run, environment=environment, kind=kind)
+    for name in dict.fromkeys(watched):
+        stored = before + name
+        if name in problems and not noted.get(stored, False):
+            note(stored, problem=problems[name])
+        elif name not in problems and (noted.get(stored, False) or stored in missed):
+            note(stored, problem="")
+
+
+def _missed(connection: Any, run: Run, *, kind: SourceKind) -> set[str]:
+    """What any night missed of the settlement files: until it is there, nobody knows those days."""
+    if kind is not SourceKind.SETTLEMENT:
+        return set()
+    return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}
+
+
+ABSENT = "00000000"
+"""How the hash of something that was never read begins."""
+
+
+def absent_sha256(*told: str) -> str:
+    """What stands as the hash of something that was never read."""
+    return ABSENT + hashlib.sha256("\x1f".join(told).encode()).hexdigest()[len(ABSENT) :]
+
+
+def note_absent(
+    name: str,
+    *,
+    problem: str,
+    run: Run,
+    environment: Environment,
+    kind: SourceKind = SourceKind.ORDERS,
+) -> None:
+    """Put something that is not there among the sources; no problem: it is there now."""
+    at = environment.clock()
+    rejected = int(bool(problem))
+    source = SourceFile(
+        kind=kind,
+        name=name,
+        sha256=absent_sha256(name, problem, run.run_id, str(at)),
+        size_bytes=0,
+        rows_read=rejected,
+        rows_accepted=0,
+        rows_rejected=rejected,
+        rows_skipped=0,
+        rows_unassigned=rejected,
+    )
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        order_rows.save_file(
+            connection,
+            run,
+            parts=(),
+            rejects=[Reject(kind, name, 0, WHOLE_FILE, problem, "")][:rejected],
+            source=source,
+            at=at,
+        )
+
+
+def unreadable_identity(path: Path, *, name: str) -> str:
+    """What tells versions of a file apart whose bytes are not trusted: name, size and time."""
+    status = path.lstat()
+    told = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def unreadable(
+    path: Path, *, problem: str, kind: SourceKind, name: str
+) -> tuple[SourceFile, Reject]:
+    """A file that could not be read, as one rejected row of a source."""
+    status = path.lstat()
+    source = SourceFile(
+        kind=kind,
+        name=name,
+        sha256=unreadable_identity(path, name=name),
+        size_bytes=status.st_size,
+        rows_read=1,
+        rows_accepted=0,
+        rows_rejected=1,
+        rows_skipped=0,
+        rows_unassigned=1,
+    )
+    return source, Reject(kind, name, 0, WHOLE_FILE, problem, "")
+
+
+def left(waiting: Waiting) -> str:
+    """Which files wait for a partner, in a sentence."""
+    names = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
+    return f" Left for later: {'; '.join(names)}." if names else ""

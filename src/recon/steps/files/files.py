@@ -1,0 +1,133 @@
+"""What people say of files that nights took or refused: read it again, or let it go.
+
+A file whose layout was corrected is the same bytes, so a night would call it known; a stray file
+that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
+"""
+
+from pydantic import SecretStr
+
+from recon.model.errors import UsageError
+from recon.model.words import SourceFile, SourceKind
+from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import speaker
+from recon.store.database.engine import Turn
+from recon.store.nights import broken_files, file_words
+from recon.store.nights.file_words import KnownFile
+from recon.store.schema.columns import REASON_CHARACTERS
+
+REASON_WORDS_MIN = 2
+NAME_CHARACTERS_MAX = 100
+
+
+def files_of(place: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
+    """The newest version of each file of an account."""
+    environment.settings.account(place[0], account_id=place[1])
+    with environment.store.reading() as connection:
+        return file_words.newest_files(
+            connection, merchant_id=place[0], account_id=place[1], whole_file=WHOLE_FILE
+        )
+
+
+def read_again(
+    name: str,
+    *,
+    place: tuple[str, str],
+    by: str,
+    reason: str,
+    environment: Environment,
+    code: SecretStr | None = None,
+) -> None:
+    """Let the next night read a file once more, though its content is known or was set aside.
+
+    Raises:
+        UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
+    """
+    _refuse_unsaid(by=by, reason=reason)
+    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    at, reason = environment.clock(), reason.strip()
+    with environment.store.reading() as connection:
+        set_aside = broken_files.contents_of(connection, (*place, name))
+    if name not in known and not set_aside:
+        raise _unknown(name, place=place)
+    by = speaker(by, code=code, environment=environment)
+    with environment.store.writing() as connection:
+        broken_files.let_read_again(
+            connection, set_aside, name=(*place, name), by=by, reason=reason, at=at
+        )
+        if name in known:
+            file_words.say_again(connection, known[name], by=by, reason=reason, at=at)
+
+
+def dismiss(
+    name: str,
+    *,
+    place: tuple[str, str],
+    by: str,
+    reason: str,
+    environment: Environment,
+    code: SecretStr | None = None,
+) -> KnownFile:
+    """Let go of a file that could not be read, or that was expected and never came.
+
+    Raises:
+        UsageError: there is no such file, rows of it were taken, the reason is missing, or
+            `identity.speaker` refuses.
+    """
+    found = _found(name, place=place, by=by, reason=reason, environment=environment)
+    if found.source.kind is SourceKind.SETTLEMENT:
+        msg = (
+            f"{name} is a settlement file: without it nobody knows what was settled on its days; "
+            "nothing was changed: ask the gateway for a correct one"
+        )
+        raise UsageError(msg)
+    if not found.refused:
+        msg = (
+            f"{name} was read ({found.source.rows_accepted} rows taken): only a file that was "
+            "refused whole, or never came, can be let go; nothing was changed: let a corrected "
+            "version of the same name arrive"
+        )
+        raise UsageError(msg)
+    by = speaker(by, code=code, environment=environment)
+    at = environment.clock()
+    told = {"by": by, "reason": reason.strip()}
+    nothing = SourceFile(
+        kind=found.source.kind,
+        name=name,
+        sha256=absent_sha256(name, str(at), *told.values()),
+        size_bytes=0,
+        rows_read=0,
+        rows_accepted=0,
+        rows_rejected=0,
+        rows_skipped=0,
+        rows_unassigned=0,
+    )
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        file_words.dismiss(connection, found, nothing=nothing, told=told, at=at)
+    return found
+
+
+def _found(
+    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+) -> KnownFile:
+    """The newest version of a file, once it is said who speaks and why."""
+    _refuse_unsaid(by=by, reason=reason)
+    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    if name not in known:
+        raise _unknown(name, place=place)
+    return known[name]
+
+
+def _unknown(name: str, *, place: tuple[str, str]) -> UsageError:
+    return UsageError(
+        f"no night of {'/'.join(place)} has met a file {name} (`recon file list` names them)"
+    )
+
+
+def _refuse_unsaid(*, by: str, reason: str) -> None:
+    if not by.strip() or len(by.strip()) > NAME_CHARACTERS_MAX:
+        msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
+    if len(reason.split()) < REASON_WORDS_MIN or len(reason) > REASON_CHARACTERS:
+        msg = f"say why in words (--reason): {REASON_WORDS_MIN} at least; kept in the history"
+        raise UsageError(msg)

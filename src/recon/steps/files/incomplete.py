@@ -1,0 +1,67 @@
+"""Which source or group of answers a night lacks: INCOMPLETE names its cause."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import Sources
+from recon.model.words import Answer, SetState, SourceKind, Verdict
+from recon.proof.verdict import allowance
+from recon.steps.files.arrivals import ABSENT, WHOLE_FILE
+
+NO_ORDER_FILE = "no order file has arrived for this business date"
+NO_LEDGER = "no ledger was read: the account declares none (merchants.toml, `ledger`)"
+_FILE_OF = {SourceKind.ORDERS: "order file", SourceKind.SETTLEMENT: "settlement file"}
+GROUPS_SHOWN_MAX = 3
+
+
+def missing_sources(sources: Sources) -> tuple[str, ...]:
+    """Sources that should have been there, each in one sentence."""
+    missing = [
+        f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
+        for item in sources.rejects
+        if item.column == WHOLE_FILE
+    ]
+    if not any(file.kind is SourceKind.ORDERS for file in sources.files):
+        missing.append(NO_ORDER_FILE)
+    answers_given = sources.gateway["answer"]
+    if len(answers_given) and (answers_given == Answer.FAILED.value).all():
+        missing.append("the gateway gave no usable answer for any order")
+    return tuple(missing)
+
+
+def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) -> tuple[str, ...]:
+    """What an INCOMPLETE result lacks, the gravest first; nothing for any other verdict."""
+    if result.verdict is not Verdict.INCOMPLETE:
+        return ()
+    return (*missing_sources(sources), *_empty_sides(sources), *_uncertain(result, sources, rules))
+
+
+def _empty_sides(sources: Sources) -> Iterator[str]:
+    books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
+    if sources.ledger is None and not books:
+        yield NO_LEDGER
+    for file in books:
+        if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
+            yield f"every row of {file.name} was refused ({file.rows_rejected})"
+    if any(file.kind is SourceKind.ORDERS for file in sources.files):
+        if sources.orders.empty:
+            yield "the order files hold no order that could be compared"
+        elif sources.gateway.empty:
+            yield "the gateway was asked about no order"
+
+
+def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterator[str]:
+    """Rejected rows and unverified items, by their groups, where there are more than may be."""
+    unverified = result.sides[result.sides["state"].eq(SetState.UNVERIFIED.value)]
+    items, most = int(unverified["count"].sum()), allowance(sources, rules=rules)
+    rejected = Counter(one.source for one in sources.rejects if one.column != WHOLE_FILE)
+    if items + len(sources.rejects) <= most:
+        return
+    groups = [f"{count} rows of {name} were rejected" for name, count in rejected.most_common()]
+    reasons = Counter(result.unverified["reason"])
+    groups += [f"{count} sets are unverified ({why})" for why, count in reasons.most_common()]
+    shown = ", ".join(groups[:GROUPS_SHOWN_MAX])
+    more = f" and {len(groups) - GROUPS_SHOWN_MAX} more groups" * (len(groups) > GROUPS_SHOWN_MAX)
+    yield f"{shown}{more}: more than the {most} rows that may be ([verdict] in rules.toml)"

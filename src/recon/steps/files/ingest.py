@@ -1,0 +1,258 @@
+"""Step 1: order files, and settlement files, into tables, each file whole or not at all.
+
+The same content again is a no-op with a clear line; a file that is not what its name says stays in
+the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then).
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recon.config.file_layouts import FileLayout, layout_of
+from recon.files.formats.opening import sha256_of
+from recon.files.formats.raw_table import refuse
+from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.archive import is_kept, keep_read
+from recon.files.kinds.instruction_file import is_instruction_file
+from recon.files.kinds.spooled_file import SpooledFile
+from recon.files.reader import instruction_file, order_file
+from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.model.words import SourceFile, SourceKind, StepSummary
+from recon.privacy.shown_text import shown_name
+from recon.settlement.sealing import Seal
+from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
+from recon.steps.files.broken_files import guarded
+from recon.steps.files.night_of_file import left_for_later
+from recon.steps.files.settlement_files import ingest_settlement
+from recon.steps.files.settling import still_written
+from recon.steps.files.short_files import short_files_told
+from recon.steps.ground.environment import Environment
+from recon.store.database.engine import Turn
+from recon.store.nights import file_words, order_rows, runs
+from recon.store.nights.runs import Run
+
+STEP = "ingest"
+LET_GO = "was not read: somebody let it go (`recon file list`)"
+
+
+def ingest(
+    run_id: str, *, environment: Environment, sleep: Callable[[float], None] = time.sleep
+) -> StepSummary:
+    """Read what is new in the account's inbox, after what is elsewhere was fetched into it.
+
+    Raises:
+        SourceMissingError: the inbox folder does not exist.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    if not account.inbox.is_dir():
+        msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
+        raise SourceMissingError(msg)
+    figures = {"files": 0, "known_files": 0, "rows": 0, "rejected": 0}
+    later: dict[str, str] = {}
+    refused: list[str] = []
+    private: list[str] = []
+    came = arrivals(run, account=account, environment=environment, sleep=sleep)
+    waiting = inbox(account.inbox, layouts=account.layouts)
+    growing = still_written(
+        waiting.files, account=account, layouts=account.layouts, environment=environment
+    )
+    read = partial(_ingest_file, run=run, environment=environment, private=private, later=later)
+    for path in waiting.files:
+        source, problem = read(path, problem=growing.get(path, ""))
+        if problem:
+            refused.append(f"{shown_name(path.name)}: {problem}")
+            continue
+        if source is None:
+            figures["known_files"] += shown_name(path.name) not in later
+            continue
+        counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
+        figures |= {name: figures[name] + more for name, more in counted.items()}
+    told = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
+    told += f" Not archived: {'; '.join(private)}." if private else ""
+    told += _short_told(run, figures=figures, environment=environment)
+    told += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=STEP)
+    return StepSummary(STEP, told, figures)
+
+
+def _short_told(run: Run, *, figures: dict[str, int], environment: Environment) -> str:
+    short = short_files_told(run, until=None, environment=environment)
+    figures["short_files"] = len(short)
+    return "".join(f" {sentence}" for sentence in short)
+
+
+def _ingest_file(
+    path: Path,
+    *,
+    problem: str,
+    run: Run,
+    environment: Environment,
+    private: list[str],
+    later: dict[str, str],
+) -> tuple[SourceFile | None, str]:
+    """Store one file; nothing when its content was read before, and why it cannot be read.
+
+    `later` gets the files that are left for a later night, and why.
+    """
+    try:
+        if _let_go(path, run=run, environment=environment):
+            later[shown_name(path.name)] = LET_GO
+            return None, ""
+        if problem:
+            refuse(shown_name(path.name), problem)
+        sha256 = sha256_of(path)
+        if _taken_before(path, sha256=sha256, run=run, environment=environment):
+            return None, ""
+        with guarded(path, run=run, environment=environment, sha256=sha256):
+            if is_instruction_file(path):
+                return _ingest_instructions(path, run=run, environment=environment, private=private)
+            return _ingest_orders(
+                path, run=run, environment=environment, private=private, later=later
+            )
+    except SourceMissingError:
+        return None, "was gone when it was to be read"
+    except SourceUnreadableError as error:
+        return None, _refused(path, str(error), run=run, environment=environment)
+
+
+def _taken_before(path: Path, *, sha256: str, run: Run, environment: Environment) -> bool:
+    """Whether this very content was read whole in an earlier night, and is kept if it is to be.
+
+    Files that stay in an inbox would otherwise cost each night what they cost the first.
+    """
+    with environment.store.reading() as connection:
+        known = file_words.known_file(connection, run, name=path.name, sha256=sha256)
+    if known is None:  # nor is what was refused known by its content: it is told each night
+        return False
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.archive is None or is_kept(path, sha256=sha256, archive=account.archive)
+
+
+def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
+    """Whether somebody let go of this very version of a file that could not be read."""
+    name = shown_name(path.name)
+    with environment.store.reading() as connection:
+        identity = file_words.dismissed(connection, run, name=name)
+    return identity != "" and identity == unreadable_identity(path, name=name)
+
+
+def _ingest_orders(
+    path: Path,
+    *,
+    run: Run,
+    environment: Environment,
+    private: list[str],
+    later: dict[str, str],
+) -> tuple[SourceFile | None, str]:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    rules, layout = environment.settings.rules, _layout(path, run, environment)
+    archive, workers = account.archive, environment.workers
+    with order_file(
+        path, rules=rules, layout=layout, keep=archive is not None, workers=workers
+    ) as read:
+        if why := left_for_later(read, run=run, environment=environment):
+            later[path.name] = why
+            return None, ""
+        _archive(path, read.source_file, why=read.private, archive=archive, private=private)
+        return _save(read, run=run, environment=environment), ""
+
+
+def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
+    """Store a file that was read whole; nothing when its content was read before."""
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        if _is_known(connection, run, source=read.source_file):
+            return None
+        order_rows.save_file(
+            connection,
+            run,
+            parts=read.parts(),
+            rejects=read.rejects,
+            source=read.source_file,
+            at=environment.clock(),
+        )
+    return read.source_file
+
+
+def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return layout_of(path.name, layouts=account.layouts)
+
+
+def _archive(
+    path: Path, source: SourceFile, *, why: str, archive: Path | None, private: list[str]
+) -> None:
+    """Keep what was read before anything of it is stored, unless it is private."""
+    if archive is None:
+        return
+    if why := keep_read(path, sha256=source.sha256, private=why, archive=archive):
+        private.append(f"{shown_name(path.name)}: {why}")
+
+
+def _ingest_instructions(
+    path: Path, *, run: Run, environment: Environment, private: list[str]
+) -> tuple[SourceFile | None, str]:
+    settings = environment.settings
+    archive = settings.account(run.merchant_id, account_id=run.account_id).archive
+    read, why = instruction_file(
+        path,
+        rules=settings.rules,
+        seal=Seal(settings.seal_key) if settings.seal_key else None,
+        review_flags=settings.gateway.review_flags,
+        layout=_layout(path, run, environment),
+        keep=archive is not None,
+    )
+    _archive(path, read.source_file, why=why, archive=archive, private=private)
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        if _is_known(connection, run, source=read.source_file):
+            return None, ""
+        order_rows.save_instruction_file(
+            connection,
+            run,
+            actions=read.actions,
+            rejects=read.rejects,
+            source=read.source_file,
+            at=environment.clock(),
+        )
+    return read.source_file, ""
+
+
+def _refused(path: Path, problem: str, *, run: Run, environment: Environment) -> str:
+    """Note a file that could not be read as one rejected row, so that no total forgets it."""
+    source, reject = unreadable(
+        path, problem=problem, kind=SourceKind.ORDERS, name=shown_name(path.name)
+    )
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        if not _is_known(connection, run, source=source):
+            order_rows.save_file(
+                connection,
+                run,
+                parts=(),
+                rejects=[reject],
+                source=source,
+                at=environment.clock(),
+            )
+    return problem
+
+
+def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:
+    known = file_words.known_file(connection, run, name=source.name, sha256=source.sha256)
+    return known is not None
+
+
+def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
+    if not figures["files"] and not figures["known_files"] and not refused and not later:
+        return "The inbox is empty: no order file has arrived."
+    told = (
+        f"{figures['files']} new order files with {figures['rows']} rows accepted and "
+        f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
+    )
+    for name, why in later.items():
+        told += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
+    if refused:
+        told += f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
+    return told

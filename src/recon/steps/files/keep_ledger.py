@@ -1,0 +1,113 @@
+"""The ledger, read once per run and kept, so that both sides of a comparison see the same books."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from recon.config.file_layouts import STANDARD
+from recon.config.settings import AccountSettings, LedgerSource
+from recon.files.formats.opening import FileBytes
+from recon.files.kinds.archive import keep, keep_read
+from recon.files.kinds.ledger_file import Ledger, read_ledger
+from recon.files.reader import ledger_file
+from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
+from recon.steps.files.broken_files import guarded
+from recon.steps.files.settling import still_written
+from recon.steps.ground.environment import Environment
+from recon.store.nights import ledger_rows, order_rows
+from recon.store.nights.runs import Run
+
+EXTRACT_NAME = "ledger.jsonl"
+"""What a query gave, as a file of the archive."""
+
+
+def keep_ledger(run: Run, *, environment: Environment) -> str:
+    """Read the account's ledger into the run; what is to be told of it, in sentences.
+
+    Books that cannot be read are noted as one rejected row, and the night goes on without them.
+
+    Raises:
+        OutputError: the archive cannot be written.
+    """
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    source = account.ledger
+    if source is None:
+        return ""
+    try:
+        ledger, private = _read(source, run=run, account=account, environment=environment)
+    except (SourceMissingError, SourceUnreadableError) as error:
+        name = source.path.name if source.path else "database"
+        _note_unread(run, name=name, error=error, environment=environment)
+        return f" The ledger could not be read: {error}."
+    with environment.store.writing() as connection:
+        ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
+        order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
+    told = _refused_told(ledger)
+    return told + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
+
+
+def _read(
+    source: LedgerSource, *, run: Run, account: AccountSettings, environment: Environment
+) -> tuple[Ledger, str]:
+    """The books, and why they were not archived, or ""."""
+    rules, archive = environment.settings.rules, account.archive
+    if source.path is None:
+        ledger = read_ledger(source, environment=environment.variables, rules=rules)
+        return ledger, _keep_extract(ledger, archive=archive)
+    growing = still_written([source.path], account=account, environment=environment)
+    for path, why in growing.items():
+        msg = f"{path} {why}"
+        raise SourceUnreadableError(msg)
+    with guarded(source.path, run=run, environment=environment):
+        entries, facts = ledger_file(source, rules=rules, keep=archive is not None)
+    ledger, private = Ledger(entries, facts.rejects, facts.source_file), ""
+    if archive is not None:
+        sha256 = facts.source_file.sha256
+        private = keep_read(source.path, sha256=sha256, private=facts.private, archive=archive)
+    return ledger, private
+
+
+def _note_unread(run: Run, *, name: str, error: ReconError, environment: Environment) -> None:
+    """One rejected row stands for the books, so that no total and no reader forgets them."""
+    reject = Reject(SourceKind.LEDGER, name, 0, WHOLE_FILE, str(error), "")
+    with environment.store.writing() as connection:
+        order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
+
+
+def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
+    """The books that could not be read, as sources of one rejected row."""
+    return tuple(
+        SourceFile(
+            kind=SourceKind.LEDGER,
+            name=one.source,
+            sha256=absent_sha256(one.source, one.reason),
+            size_bytes=0,
+            rows_read=1,
+            rows_accepted=0,
+            rows_rejected=1,
+            rows_skipped=0,
+            rows_unassigned=1,
+        )
+        for one in rejects
+        if one.kind is SourceKind.LEDGER and one.column == WHOLE_FILE
+    )
+
+
+def _refused_told(ledger: Ledger) -> str:
+    """Rows of the books that were refused, and why the first was; "" for none."""
+    if not ledger.rejects:
+        return ""
+    first, file = ledger.rejects[0], ledger.source_file
+    return (
+        f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the first in "
+        f"line {first.line}, {first.column}: {first.reason}."
+    )
+
+
+def _keep_extract(ledger: Ledger, *, archive: Path | None) -> str:
+    """Keep by its hash what a query gave; why it was not kept, or ""."""
+    if archive is None or not ledger.extract:
+        return ""
+    extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, ledger.source_file.sha256)
+    return keep(extract, archive=archive, layout=STANDARD)

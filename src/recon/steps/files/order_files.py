@@ -1,0 +1,218 @@
+"""What a night would make of one order file, and its rejected rows as a file to be mended.
+
+Both read one file and store nothing; neither needs a database or a gateway.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recon.config.file_layouts import (
+    INSTRUCTIONS_PREFIX,
+    MENDED_PREFIX,
+    STANDARD,
+    FileLayout,
+    layout_of,
+)
+from recon.config.settings import AccountSettings, FileSettings
+from recon.files.kinds.instruction_file import INSTRUCTION_FILE, is_instruction_file
+from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
+from recon.files.reader import (
+    instruction_file,
+    mendable_instructions,
+    mendable_rows,
+    order_file,
+    settlement_file,
+)
+from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mending import mendable_text
+from recon.files.typing.table_schema import ORDER_FILE
+from recon.model.errors import OutputError, UsageError
+from recon.model.money import format_minor_units
+from recon.model.words import EntryType, Reject, SourceFile
+from recon.privacy.own_files import for_owner
+from recon.settlement.sealing import Seal
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """One file as a night would read it."""
+
+    source: SourceFile
+    layout: str
+    """Pattern of the layout that was used; "" for the columns of the contract."""
+    sums: Mapping[str, str]
+    """Currency -> sum of the accepted rows, major units; of settled lines the net."""
+    actions: Mapping[str, int]
+    """Kind of instruction -> rows."""
+    rejects: tuple[Reject, ...]
+    ignored_columns: tuple[str, ...]
+
+
+def the_account(
+    settings: FileSettings, *, merchant_id: str, account_id: str | None
+) -> AccountSettings:
+    """The account named, or the only one of a merchant.
+
+    Raises:
+        UsageError: there is no such account, or the merchant has several.
+    """
+    keys = [key for key in settings.accounts if key.partition("/")[0] == merchant_id]
+    if account_id is not None:
+        keys = [key for key in keys if key.partition("/")[2] == account_id]
+    if len(keys) == 1:
+        return settings.accounts[keys[0]]
+    if not keys:
+        named = merchant_id if account_id is None else f"{merchant_id}/{account_id}"
+        known = ", ".join(sorted(settings.accounts)) or "none"
+        msg = f"merchants.toml declares no account {named} (declared: {known})"
+        raise UsageError(msg)
+    accounts = ", ".join(key.partition("/")[2] for key in sorted(keys))
+    msg = f"merchant {merchant_id} has several accounts; name one with --account: {accounts}"
+    raise UsageError(msg)
+
+
+def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) -> CheckedFile:
+    """Read a file exactly as a night would, and store nothing.
+
+    Raises:
+        ConfigurationError: a layout names a column that does not exist.
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: a night would refuse it whole.
+    """
+    layout = _layout(path, account)
+    pattern = "" if layout is STANDARD else layout.files
+    if is_instruction_file(path):
+        instructions = instruction_file(
+            path,
+            rules=settings.rules,
+            seal=_seal(settings),
+            review_flags=settings.review_flags,
+            layout=layout,
+        ).file
+        return CheckedFile(
+            source=instructions.source_file,
+            layout=pattern,
+            sums=_sums((row["currency"], row["amount"]) for row in instructions.actions),
+            actions=Counter(row["action"] for row in instructions.actions),
+            rejects=instructions.rejects,
+            ignored_columns=instructions.ignored_columns,
+        )
+    return _checked_orders(path, layout=layout, settings=settings)
+
+
+def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -> CheckedFile:
+    """An order file of any size, a part at a time."""
+    sums: Counter[str] = Counter()
+    actions: Counter[str] = Counter()
+    with order_file(path, rules=settings.rules, layout=layout, keep=False) as read:
+        for orders, wanted in read.parts():
+            for currency, amounts in orders.groupby("currency")["amount"]:
+                # Python's integers, since a sum may pass what 64 bits hold.
+                sums[str(currency)] += sum(amounts.tolist())
+            actions.update(wanted["action"])
+    known = frozenset(names_of(ORDER_FILE, layout=layout).values())
+    return CheckedFile(
+        source=read.source_file,
+        layout="" if layout is STANDARD else layout.files,
+        sums=_sums(sums.items()),
+        actions=actions,
+        rejects=read.rejects,
+        ignored_columns=tuple(name for name in read.header if name not in known),
+    )
+
+
+def check_settlement_file(
+    path: Path, *, account: AccountSettings, settings: FileSettings
+) -> CheckedFile:
+    """As `check_file`, of a settlement file; its sums are those of the lines' net amounts.
+
+    Raises:
+        ConfigurationError: a layout names a column that does not exist.
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: a night would refuse it whole.
+    """
+    layouts = account.settlement.layouts if account.settlement else ()
+    refuse_wrong_settlement_layouts(layouts)
+    layout = layout_of(path.name, layouts=layouts)
+    frame, read = settlement_file(path, rules=settings.rules, layout=layout)
+    lines = frame[frame["entry_type"].ne(EntryType.PAYOUT.value)]
+    return CheckedFile(
+        source=read.source_file,
+        layout="" if layout is STANDARD else layout.files,
+        sums=_sums(zip(lines["currency"], lines["net"], strict=True)),
+        actions={},
+        rejects=read.rejects,
+        ignored_columns=read.ignored_columns,
+    )
+
+
+def write_mendable(
+    path: Path, *, out: Path | None, account: AccountSettings, settings: FileSettings
+) -> tuple[Path, int] | None:
+    """Write the rejected rows of a file; where, and how many. Nothing when none was rejected.
+
+    Raises:
+        OutputError: the file exists already or cannot be written.
+        SourceUnreadableError: the file cannot be read row by row, or has no rejected row and a
+            night would refuse it whole for something else.
+    """
+    layout = _layout(path, account).model_copy(
+        update={"whole_file": False, "control_file": "", "done_file": ""}
+    )
+    if is_instruction_file(path):
+        schema, also = INSTRUCTION_FILE, PAYOUT_COLUMNS
+        rows = mendable_instructions(
+            path,
+            rules=settings.rules,
+            seal=_seal(settings),
+            review_flags=settings.review_flags,
+            layout=layout,
+        )
+    else:
+        schema, also = ORDER_FILE, ()
+        rows = mendable_rows(path, rules=settings.rules, layout=layout)
+    if not rows:
+        check_file(path, account=account, settings=settings)
+        return None
+    place = out or Path(mended_name(path.name))
+    _write(place, mendable_text(rows, schema=schema, also=also))
+    return place, len(rows)
+
+
+def mended_name(name: str) -> str:
+    """What the mended rows of a file are called; the prefix makes a night read them as ours."""
+    stem = name.rpartition(".")[0].removeprefix(INSTRUCTIONS_PREFIX).removeprefix(MENDED_PREFIX)
+    prefix = INSTRUCTIONS_PREFIX if name.lower().startswith(INSTRUCTIONS_PREFIX) else ""
+    return f"{prefix}{MENDED_PREFIX}{stem}.csv"
+
+
+def _layout(path: Path, account: AccountSettings) -> FileLayout:
+    refuse_wrong_layouts(account.layouts)
+    return layout_of(path.name, layouts=account.layouts)
+
+
+def _seal(settings: FileSettings) -> Seal | None:
+    return Seal(settings.seal_key) if settings.seal_key else None
+
+
+def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
+    sums: Counter[str] = Counter()
+    for currency, amount in pairs:
+        if currency:
+            sums[currency] += int(amount)
+    return {code: format_minor_units(sums[code], currency=code) for code in sorted(sums)}
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        with open(place, "x", encoding="utf-8", newline="", opener=for_owner) as file:
+            file.write(text)
+    except FileExistsError:
+        msg = f"{place} exists already; name another with --out"
+        raise OutputError(msg) from None
+    except OSError as error:
+        msg = f"{place} cannot be written: {error.strerror}"
+        raise OutputError(msg) from error

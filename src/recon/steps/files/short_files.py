@@ -1,0 +1,75 @@
+"""Order files that look cut: far fewer rows than their sender's usual, and nothing says otherwise.
+
+A file cut between two lines reads as a whole one. It is told with its figures and not refused: a
+quiet day looks the same. A trailer, a control file or a done file settles it, and nothing is told.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from recon.config.file_layouts import FileLayout, layout_of
+from recon.model.words import SourceFile, SourceKind
+from recon.steps.ground.environment import Environment
+from recon.store.nights import file_words, order_rows
+from recon.store.nights.runs import Run
+
+USUAL_FILES_MAX = 10
+"""Nights whose files say what is usual."""
+USUAL_FILES_MIN = 3
+"""With fewer nobody knows what is usual."""
+SHORT_SHARE = 0.5
+"""Fewer rows than this share of the usual number are told."""
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A file with fewer rows than its sender's last ones had."""
+
+    name: str
+    rows: int
+    usual: tuple[int, ...]
+    """Rows of the sender's last files, each of another night."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} has {self.rows:,} rows; its sender's last {len(self.usual)} files had "
+            f"{min(self.usual):,} to {max(self.usual):,}, and neither a trailer nor a control or "
+            "done file says that it is whole: ask the sender whether it was cut"
+        )
+
+
+def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+    """A sentence for each order file of the night that looks cut."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    with environment.store.reading() as connection:
+        files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
+        earlier = file_words.rows_before(connection, run)
+    return [
+        f"{short}."
+        for file in files
+        if file.kind is SourceKind.ORDERS and not _says_its_end(file.name, account.layouts)
+        if (short := short_of(file, earlier=earlier)) is not None
+    ]
+
+
+def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short | None:
+    """What a file lacks beside its sender's last ones; None where it is as usual.
+
+    Args:
+        file: The file.
+        earlier: Name and rows read of files of earlier nights, one a night and name, newest first.
+    """
+    sender = _DIGITS.sub("#", file.name)
+    usual = [rows for name, rows in earlier if _DIGITS.sub("#", name) == sender and rows]
+    usual = usual[:USUAL_FILES_MAX]
+    if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):
+        return None
+    return Short(file.name, file.rows_read, tuple(usual))
+
+
+def _says_its_end(name: str, layouts: tuple[FileLayout, ...]) -> bool:
+    layout = layout_of(name, layouts=layouts)
+    return bool(layout.trailer or layout.control_file or layout.done_file)

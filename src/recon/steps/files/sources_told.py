@@ -1,0 +1,123 @@
+"""What the doctor reads of a merchant's own sources before it calls them well: rows, not folders.
+
+Files are read as a night reads them, up to a size that a person waits for; of a ledger's query the
+first rows, without counting and summing the rest. Nothing is stored.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from recon.config.file_layouts import FileLayout
+from recon.config.settings import AccountSettings, FileSettings, LedgerSource, Settings
+from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.ledger_file import Ledger, read_ledger
+from recon.files.reader import ledger_file
+from recon.model.errors import ReconError, SourceUnreadableError
+from recon.model.words import Reject
+from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
+
+LEDGER_ROWS_MAX = 10
+"""Rows of a ledger's query; a night reads them all."""
+FILES_READ_MAX = 20
+"""Files of an inbox that are read; the newest ones."""
+FILE_BYTES_MAX = 32 * 1024 * 1024
+"""Larger files are not read: people wait for the doctor."""
+NO_LEDGER = "none: the verdict is never better than INCOMPLETE (merchants.toml, ledger)"
+
+CheckFile = Callable[..., CheckedFile]
+
+
+def ledger_told(
+    source: LedgerSource | None, *, settings: Settings, variables: Mapping[str, str]
+) -> str:
+    """How many of the ledger's rows were read and taken.
+
+    Raises:
+        ReconError: it cannot be read, or it has rows that a night would refuse.
+    """
+    if source is None:
+        return NO_LEDGER
+    if source.path is not None:
+        if not source.path.is_file():
+            msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
+            raise ReconError(msg)
+        if source.path.stat().st_size > FILE_BYTES_MAX:
+            return f"{source.path}, too large to be read here"
+        entries, facts = ledger_file(source, rules=settings.rules)
+        return _ledger_in_words(Ledger(entries, facts.rejects, facts.source_file))
+    ledger = read_ledger(
+        source, environment=variables, rules=settings.rules, rows_max=LEDGER_ROWS_MAX
+    )
+    return _ledger_in_words(ledger)
+
+
+def _ledger_in_words(ledger: Ledger) -> str:
+    file = ledger.source_file
+    told = f"{file.name}: {file.rows_accepted} of {file.rows_read} rows read can be taken"
+    if not ledger.rejects:
+        return told
+    msg = f"{told}, {file.rows_rejected} would be refused; {_first(ledger.rejects)}"
+    raise ReconError(msg)
+
+
+def inbox_told(folder: Path, *, account: AccountSettings, settings: Settings) -> str:
+    """How the order files that lie in the inbox would be read.
+
+    Raises:
+        ReconError: one would be refused whole, or without a single row.
+    """
+    return _files_told(
+        folder, account=account, settings=settings, check=check_file, layouts=account.layouts
+    )
+
+
+def settlement_told(folder: Path, *, account: AccountSettings, settings: Settings) -> str:
+    """How the settlement files that lie in their inbox would be read.
+
+    Raises:
+        ReconError: one would be refused whole, or without a single row.
+    """
+    layouts = account.settlement.layouts if account.settlement else ()
+    return _files_told(
+        folder, account=account, settings=settings, check=check_settlement_file, layouts=layouts
+    )
+
+
+def _files_told(
+    folder: Path,
+    *,
+    account: AccountSettings,
+    settings: Settings,
+    check: CheckFile,
+    layouts: tuple[FileLayout, ...],
+) -> str:
+    found = inbox(folder, layouts=layouts).files
+    newest = sorted(found, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
+    read = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
+    rules_of_files = FileSettings(
+        accounts=settings.accounts,
+        rules=settings.rules,
+        review_flags=settings.gateway.review_flags,
+        seal_key=settings.seal_key,
+    )
+    wrong, accepted, rejected = [], 0, 0
+    for path in read:
+        try:
+            checked = check(path, account=account, settings=rules_of_files)
+        except SourceUnreadableError as error:
+            wrong.append(str(error))
+            continue
+        accepted += checked.source.rows_accepted
+        rejected += checked.source.rows_rejected
+        if checked.rejects and not checked.source.rows_accepted:
+            wrong.append(f"{path.name}: every row would be refused; {_first(checked.rejects)}")
+    if wrong:
+        raise ReconError("; ".join(wrong))
+    unread = f", {len(found) - len(read)} not read here" if len(read) < len(found) else ""
+    rows = f": {accepted} rows can be taken, {rejected} would be refused" if read else ""
+    return f"{folder}, {len(found)} files{unread}{rows}"
+
+
+def _first(rejects: tuple[Reject, ...]) -> str:
+    one = rejects[0]
+    return f"the first in line {one.line}, {one.column}: {one.reason}"

@@ -1,0 +1,88 @@
+"""Overrides of a stop: two different people say the same, and the second is an approver.
+
+The first word holds until the end of the next business day, as an approval does. Towards a gateway
+that moves real money each word needs a current one-time code.
+"""
+
+from typing import Any
+
+from recon.desk.endorsement import Kind
+from recon.model.business_date import Grace
+from recon.model.errors import UsageError
+from recon.steps.ground.endorsed import Said, note_endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.store.money.endorsement_rows import override
+from recon.store.people import agreement_rows
+from recon.store.people.agreement_rows import FirstWord
+
+VALID = Grace.parse("1bd")
+REASON_CHARACTERS_MIN = 10
+REASON_CHARACTERS_MAX = 300
+
+ACCEPT_RESTORE = "accept restore"
+SET_ASIDE = "set file aside"
+
+
+def agreed(
+    connection: Any,
+    what: str,
+    *,
+    subject: str,
+    reason: str,
+    person: Person,
+    environment: Environment,
+) -> str:
+    """One person's word for an override; both names when it is the second, "" when the first.
+
+    Raises:
+        UsageError: no reason, an identity that no code proves, the first person again, or a
+            reviewer as the second.
+    """
+    why = reason.strip()
+    if not REASON_CHARACTERS_MIN <= len(why) <= REASON_CHARACTERS_MAX:
+        msg = (
+            "say why (--reason), so that somebody can understand it next year: "
+            f"{REASON_CHARACTERS_MIN} to {REASON_CHARACTERS_MAX} characters; nothing was changed"
+        )
+        raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
+    now = environment.clock()
+    first = agreement_rows.open_word(connection, what, subject=subject)
+    if first is not None and first.valid_until < now:
+        told = "no second person said the same in time"
+        agreement_rows.void(connection, first, why=told, at=now)
+        first = None
+    if first is None:
+        until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
+        agreement_rows.save_first(
+            connection, what, subject=subject, reason=why, word=person.word, valid_until=until
+        )
+    else:
+        _refuse_as_second(person, first=first, environment=environment)
+        agreement_rows.save_second(connection, first, reason=why, word=person.word)
+    note_endorsed(
+        connection,
+        Said(Kind.OVERRIDE, override(what, subject=subject), says={"reason": why}),
+        person=person,
+        environment=environment,
+    )
+    if first is None:
+        return ""
+    return f"{first.by.told} and {person.word.told}"
+
+
+def waiting_words(environment: Environment) -> list[FirstWord]:
+    """Overrides that wait for their second person, oldest first."""
+    with environment.store.reading() as connection:
+        found = agreement_rows.open_words(connection)
+    return [one for one in found if one.valid_until >= environment.clock()]
+
+
+def _refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:
+    if is_same(person, first.by.by, environment=environment):
+        msg = f"{first.by.by} said so already; a second person must say the same"
+        raise UsageError(msg)
+    if person.declared.role != "approver":
+        msg = f"{person.declared.name} is a {person.declared.role}; an approver must be the second"
+        raise UsageError(msg)

@@ -1,0 +1,107 @@
+"""Where a person's word gets the desk's signature, in the transaction that notes the word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
+from recon.desk.held_keys import SET_UP
+from recon.gateway.money import Words, WordsOf
+from recon.model.errors import UsageError
+from recon.settlement.instruction import Instruction
+from recon.settlement.terms import terms_of
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person
+from recon.store.money import endorsement_rows
+from recon.store.money.endorsement_rows import Endorsed
+
+NONCE_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person agrees to, as far as it is not who and when."""
+
+    kind: Kind
+    subject: str
+    items: Iterable[Instruction] = ()
+    says: Mapping[str, str] = field(default_factory=dict)
+    valid_until: datetime | None = None
+
+
+def note_endorsed(connection: Any, said: Said, *, person: Person, environment: Environment) -> None:
+    """Sign and store what one person agrees to now.
+
+    Raises:
+        UsageError: this process is not the desk, so nobody's word counts here.
+    """
+    key = environment.desk.private
+    if key is None:
+        msg = (
+            "this process is not the desk, so nobody's word counts here: say it through "
+            "`recon desk` (RECON_DESK_SOCKET)"
+            if environment.desk.public
+            else f"there is no desk, so nobody's word counts: {SET_UP}"
+        )
+        raise UsageError(f"{msg}; nothing was changed")
+    if endorsement_rows.next_sequence(connection) == 1:
+        note_beginning(connection, environment=environment)
+    word = Endorsement(
+        kind=said.kind,
+        subject=said.subject,
+        items={item.instruction_id: terms_digest(terms_of(item)) for item in said.items},
+        says=said.says,
+        person=person.short,
+        name=person.declared.name,
+        role=person.declared.role,
+        proven=person.word.authenticated,
+        at=instant(person.word.at),
+        valid_until=instant(said.valid_until) if said.valid_until else "",
+        sequence=endorsement_rows.next_sequence(connection),
+        nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
+    )
+    endorsement_rows.save(connection, endorse(word, key=key), word=word, at=person.word.at)
+
+
+def note_beginning(connection: Any, *, environment: Environment) -> None:
+    """The desk's first endorsement of a database that is older than it: what needs none.
+
+    Does nothing in a database that always knew the desk, or where the desk spoke before.
+    """
+    key, since = environment.desk.private, endorsement_rows.introduced(connection)
+    if key is None or not since or endorsement_rows.next_sequence(connection) != 1:
+        return
+    now = environment.clock()
+    word = Endorsement(
+        kind=Kind.BEGINNING,
+        subject="desk",
+        items={},
+        says={"sequence": str(since)},
+        person="",
+        name="",
+        role="",
+        proven=False,
+        at=instant(now),
+        valid_until="",
+        sequence=1,
+        nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
+    )
+    endorsement_rows.save(connection, endorse(word, key=key), word=word, at=now)
+
+
+def words_for_signer(environment: Environment) -> WordsOf:
+    """What a signing process is handed with a batch, so that it can check the rows by itself."""
+    known = endorsed(environment)
+
+    def words(instruction_ids: Sequence[str]) -> Words:
+        with environment.store.reading() as connection:
+            seen, signed = known.handed_on(connection, instruction_ids)
+        return Words(seen, [asdict(one) for one in signed])
+
+    return words
+
+
+def endorsed(environment: Environment) -> Endorsed:
+    """What people agreed to, as far as this process can check it."""
+    return Endorsed(environment.desk)

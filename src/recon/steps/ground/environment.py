@@ -1,0 +1,170 @@
+"""What a step stands on: settings, an open database, a clock, randomness and crash marks.
+
+Made once per process (or per Prefect task) from environment variables; everything that would make
+a night irreproducible is in here and can be replaced.
+"""
+
+import os
+import random
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from recon.config.cluster import IN_PROCESS, Workers
+from recon.config.settings import Settings, load_settings
+from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
+from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_settlement_layouts
+from recon.files.kinds.ledger_file import refuse_wrong_mapping
+from recon.model.uptime import Uptime, uptime_of
+from recon.model.words import Clock
+from recon.privacy.this_machine import is_loopback
+from recon.store.database.engine import Store, open_store
+from recon.store.database.head_file import HeadFile
+from recon.store.database.migrate import check_revision
+from recon.store.database.outside_heads import OutsideHeads
+from recon.telling.night_log import open_log
+from recon.workers.dask_workers import workers_of
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SECOND = timedelta(seconds=1)
+CRASH_VARIABLE = "RECON_CRASH_AT"
+"""`<mark>:<count>` ends the process with SIGKILL at that pass of a mark; for tests of crashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Everything a step may use beside its arguments."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    new_id: Callable[[], str]
+    randomness: random.Random
+    mark: Callable[[str], None]
+    variables: Mapping[str, str]
+    """The environment variables, for secrets that settings only name."""
+    uptime: Callable[[], Uptime]
+    """A clock that nobody can set; a replayed night derives it from its own clock."""
+    pause: Callable[[timedelta], None] = field(default=lambda much: time.sleep(much / SECOND))
+    """Lets time pass."""
+    workers: Workers = IN_PROCESS
+    """Who does what can be done in parts."""
+    desk: HeldKeys = NO_KEYS
+    """The desk's keys as this process has them."""
+
+
+@contextmanager
+def environment_of(
+    variables: Mapping[str, str],
+    *,
+    clock: Clock,
+    randomness: random.Random | None = None,
+    workers: Workers | None = None,
+    signs: bool = True,
+) -> Iterator[Environment]:
+    """Open what the variables describe; closed again at the end of the block.
+
+    `workers` are those of a caller who keeps them; without them the configured ones are used.
+    `signs` says whether this process needs the gateway's sign key; the desk does not.
+
+    Raises:
+        ConfigurationError: a variable or file is missing or wrong.
+        StoreError: the database cannot be used, or has tables of another version.
+    """
+    settings = load_settings(variables, signs=signs)
+    refuse_wrong_files(settings)
+    open_log(variables)
+    chance = randomness or random.SystemRandom()
+    with ExitStack() as opened:
+        url = settings.database_url.get_secret_value()
+        store = opened.enter_context(closing(open_store(url, outside=outside_heads(settings))))
+        check_revision(store)
+        if workers is None:
+            configured = workers_of(settings.cluster, variables=variables)
+            workers = opened.enter_context(configured)
+        yield Environment(
+            settings=settings,
+            store=store,
+            clock=clock,
+            new_id=id_source(chance),
+            randomness=chance,
+            mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
+            variables=variables,
+            uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
+            workers=workers,
+            desk=held_keys(variables, is_sandbox=is_on_this_machine(settings)),
+        )
+
+
+def is_on_this_machine(settings: Settings) -> bool:
+    """Whether the gateway is on a loopback address, as the sandbox is."""
+    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
+
+
+def outside_heads(settings: Settings) -> OutsideHeads:
+    """The head files of all accounts: what restricts money is noted for each of them."""
+    declared = sorted(settings.accounts.items())
+    return OutsideHeads({account_of(name): HeadFile(account.reports) for name, account in declared})
+
+
+def account_of(name: str) -> tuple[str, str]:
+    """Merchant and account of a name in merchants.toml."""
+    merchant_id, account_id = name.split("/", 1)
+    return merchant_id, account_id
+
+
+def refuse_wrong_files(settings: Settings) -> None:
+    """Layouts and ledger mappings that could never be read end here, not in the night.
+
+    Raises:
+        ConfigurationError: naming the layout and the key.
+    """
+    for account in settings.accounts.values():
+        refuse_wrong_layouts(account.layouts)
+        if account.settlement is not None:
+            refuse_wrong_settlement_layouts(account.settlement.layouts)
+        if account.ledger is not None:
+            refuse_wrong_mapping(account.ledger)
+
+
+def system_clock() -> datetime:
+    """The one place that reads the machine's clock; handed in by the outermost caller."""
+    return datetime.now(UTC)
+
+
+def machine_uptime() -> Uptime:
+    """The machine's own reading; handed in by the outermost caller."""
+    try:
+        boot_id = BOOT_ID.read_text().strip()
+    except OSError:
+        boot_id = "unknown"
+    return Uptime(boot_id, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
+
+
+def id_source(randomness: random.Random) -> Callable[[], str]:
+    """A maker of ids from a source of randomness; the same seed gives the same ids."""
+
+    def new_id() -> str:
+        return uuid.UUID(int=randomness.getrandbits(128), version=4).hex[:20]
+
+    return new_id
+
+
+def crash_mark(wanted: str) -> Callable[[str], None]:
+    """A mark that ends the process at the named pass, or does nothing."""
+    name, _, count = wanted.partition(":")
+    passes: dict[str, int] = {}
+
+    def mark(at: str) -> None:
+        passes[at] = passes.get(at, 0) + 1
+        if at == name and passes[at] == int(count or "1"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return mark

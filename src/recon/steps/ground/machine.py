@@ -1,0 +1,93 @@
+"""What the doctor looks at on this machine: clock, disk, and who else may change what decides."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from recon.model.errors import ReconError
+from recon.store.database.engine import Store
+from recon.store.nights import runs
+from recon.telling.night_log import LOG_VARIABLE, open_log
+
+CLOCK_BACK_MAX = timedelta(minutes=1)
+DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
+
+
+def clock_told(store: Store, *, zone: str, now: datetime) -> str:
+    """Our clock beside the newest thing the database has seen, and the time zone of nights.
+
+    Raises:
+        ReconError: the database has a run from our future: this clock was set back.
+    """
+    with store.reading() as connection:
+        newest = runs.newest_start(connection)
+    told = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
+    if newest is not None and newest - now > CLOCK_BACK_MAX:
+        msg = (
+            f"{told}; but a run began at {newest:%Y-%m-%d %H:%M} UTC, which is still to come: set "
+            "this machine's clock (NTP)"
+        )
+        raise ReconError(msg)
+    return told
+
+
+def room_told(path: Path) -> str:
+    """How much a disk has left.
+
+    Raises:
+        ReconError: too little for a night, or no such folder.
+    """
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        msg = f"{path} cannot be looked at ({error.strerror})"
+        raise ReconError(msg) from None
+    if free < DISK_FREE_MIN_BYTES:
+        needed = DISK_FREE_MIN_BYTES // 1024**2
+        msg = f"{path}: only {free // 1024**2} MB are free; a night needs {needed} MB"
+        raise ReconError(msg)
+    return f"{path}, {free // 1024**3} GB free"
+
+
+def permissions_told(store: Store, *, config_dir: Path | None, variables: Mapping[str, str]) -> str:
+    """That nobody else can change the configuration or read and change the database's file.
+
+    Raises:
+        ReconError: naming what is open to others, and the command that closes it.
+    """
+    database = _database_file(store)
+    config = tuple(_with_files(config_dir)) if config_dir else ()
+    found = [
+        *(f"chmod o-w {path}" for path in _open_to_others(config, mode=stat.S_IWOTH)),
+        *(f"chmod o-rwx {path}" for path in _open_to_others(database, mode=stat.S_IRWXO)),
+    ]
+    if found:
+        msg = f"others on this machine could read or change what decides: {'; '.join(found)}"
+        raise ReconError(msg)
+    open_log(variables)
+    log = variables.get(LOG_VARIABLE, "").strip()
+    return f"user {os.geteuid()}; others change nothing; " + (
+        f"nights are logged in {log}" if log else f"no log for machines ({LOG_VARIABLE})"
+    )
+
+
+def _database_file(store: Store) -> tuple[Path, ...]:
+    """The file of a SQLite database, where others reach its folder; its neighbours are alike."""
+    path = store.path
+    if path is None or not path.parent.stat().st_mode & stat.S_IXOTH:
+        return ()
+    return (path,)
+
+
+def _with_files(folder: Path) -> Iterator[Path]:
+    yield folder
+    yield from sorted(folder.glob("*.toml"))
+
+
+def _open_to_others(paths: Iterable[Path], *, mode: int) -> Iterator[Path]:
+    for path in paths:
+        if path.stat().st_mode & mode:
+            yield path

@@ -1,0 +1,120 @@
+"""How a night ended, for whoever must act: exit code, state, notice and the last sentence.
+
+The verdict says what the workbook is worth. Money that nobody can account for, and money that was
+not sent although it was to be, needs a person sooner than any verdict: such a live night has an end
+of its own, which says how much it is.
+"""
+
+from dataclasses import dataclass, field
+
+from recon.model.words import End, InstructionKind, Mode, Verdict
+from recon.settlement.approval import told as told_sums
+from recon.steps.ground.environment import Environment
+from recon.store.money import open_money
+from recon.store.money.open_money import OpenMoney
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+DOUBT_NEXT = (
+    "Do not send them again by hand: `recon status` lists them, with what each needs. The next "
+    "night asks the gateway about captures, cancels and refunds; of payouts it shows nothing."
+)
+STOP_NEXT = "Find the cause, then start the same night again: nothing is sent twice."
+INCOMPLETE_NEXT = "Get what is missing, then start the same night again."
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """Money of an account that a live run left for a person, as it stands now."""
+
+    doubtful: OpenMoney = field(default_factory=OpenMoney)
+    """What may have moved and nobody can say."""
+    unsent: OpenMoney = field(default_factory=OpenMoney)
+    """Approved and not sent."""
+    stopped: str = ""
+    """Why the run stopped sending; "" when it did not."""
+
+    @property
+    def kind(self) -> End | None:
+        """The end that it makes of a run; None where nothing is undone."""
+        if self.doubtful.count:
+            return End.MONEY_IN_DOUBT
+        return End.SENDING_STOPPED if self.stopped else None
+
+    @property
+    def sentence(self) -> str:
+        """What it is, in counts and sums, and what to do; "" for nothing."""
+        words = []
+        if self.doubtful.count:
+            words.append(f"In doubt: {_named(self.doubtful)}. {DOUBT_NEXT}")
+        if self.stopped:
+            left = f"Not sent: {_named(self.unsent)}. " if self.unsent.count else ""
+            words.append(f"Sending stopped: {self.stopped}. {left}{STOP_NEXT}")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class NightEnd:
+    """What a night came to."""
+
+    verdict: Verdict
+    undone: Undone
+    missing: str
+    """Which source or group of answers an INCOMPLETE night lacks."""
+
+    @property
+    def kind(self) -> End:
+        """The end that is told first."""
+        return self.undone.kind or End(self.verdict.value)
+
+    @property
+    def sentence(self) -> str:
+        """Why it ended so and what to do; "" where the verdict says it all."""
+        words = [self.undone.sentence]
+        if self.verdict is Verdict.INCOMPLETE:
+            words.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
+        return " ".join(filter(None, words))
+
+    @property
+    def figures(self) -> dict[str, int | str]:
+        """The same for machines."""
+        return {
+            "end": self.kind.value,
+            "exit_code": self.kind.exit_code,
+            "told": self.sentence,
+            "in_doubt": self.undone.doubtful.count,
+            "in_doubt_money": told_sums(self.undone.doubtful.sums),
+            "not_sent": self.undone.unsent.count,
+            "not_sent_money": told_sums(self.undone.unsent.sums),
+            "stopped": self.undone.stopped,
+            "missing": self.missing,
+        }
+
+
+def end_of(run: Run, *, environment: Environment, verdict: Verdict | None = None) -> NightEnd:
+    """How a run ended, or, with the verdict it is about to get, how it is to end."""
+    worth = verdict or Verdict(run.verdict)
+    missing = run.problem if worth is Verdict.INCOMPLETE else ""
+    return NightEnd(worth, undone_by(run, environment=environment), missing)
+
+
+def undone_by(run: Run, *, environment: Environment) -> Undone:
+    """What a run left for a person; a dry run has nothing to send and leaves nothing."""
+    if run.mode is not Mode.LIVE:
+        return Undone()
+    with environment.store.reading() as connection:
+        return Undone(
+            open_money.doubtful(connection, run),
+            open_money.unsent(connection, run),
+            runs.stop_of(connection, run.run_id),
+        )
+
+
+def _named(money: OpenMoney) -> str:
+    """`50 captures, 1 refund (1204.50 EUR)`."""
+    kinds = ", ".join(
+        f"{count} {kind.value.replace('_', ' ')}{'s' * (count != 1)}"
+        for kind in InstructionKind
+        if (count := money.kinds[kind])
+    )
+    return f"{kinds} ({told_sums(money.sums)})" if money.sums else kinds

@@ -1,0 +1,152 @@
+"""The night before: a night carries on from it, so one that is missing needs a person's word.
+
+The first night of an account is its opening: the rules name the opening date, or a person says
+`--opening`. Later a business day without a night between the last one and this one needs a reason
+(`--skip`), which page one and the history keep. Saturdays, Sundays and holidays need no night.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import UsageError
+from recon.model.words import Mode, NightRequest
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.store.schema.columns import REASON_CHARACTERS
+
+OPENING = "opening"
+SKIPPED = "skipped: "
+"""How the kept word begins where nights are missing; the reason follows."""
+MISSING = "missing"
+NO_BUSINESS_DAY = "no business day"
+BEFORE_OPENING = "before the opening"
+STILL_OPEN = "still open"
+
+
+def said_of_predecessor(connection: Any, request: NightRequest, *, rules: Rules) -> str:
+    """What stands in place of the night before: OPENING, SKIPPED and a reason, or "" for nothing.
+
+    A dry run changes nothing that a later night carries on from, and needs no word. What was said
+    of a night holds when it is started again.
+
+    Raises:
+        UsageError: the night before is missing and nobody said why, or a word does not fit.
+    """
+    if request.mode is not Mode.LIVE:
+        return ""
+    account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    nights = _live(runs.last_finished(connection, **account))
+    kept = runs.said_of_predecessor(connection, request)
+    earlier = [day for day in nights if day < request.business_date]
+    if not earlier:
+        return _first(request, kept=kept, nights=nights, rules=rules)
+    if request.opening:
+        msg = (
+            f"the night of {request.business_date} is not the first of account "
+            f"{_named(request)}: that of {earlier[-1]} is finished; nothing was done: leave "
+            "--opening away"
+        )
+        raise UsageError(msg)
+    return _later(request, last=earlier[-1], kept=kept, nights=nights, rules=rules)
+
+
+def missing_days(last: str, *, day: str, calendar: BusinessCalendar) -> list[date]:
+    """The business days after one night and before another, which no night settled."""
+    first, end = date.fromisoformat(last) + timedelta(days=1), date.fromisoformat(day)
+    between = (first + timedelta(days=number) for number in range((end - first).days))
+    return [one for one in between if calendar.is_business_day(one)]
+
+
+def named_days(days: Sequence[date]) -> str:
+    """The first and the last of some days, for a sentence."""
+    return f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def standing_without_a_night(
+    day: date, *, nights: Mapping[str, Run], rules: Rules, now: datetime
+) -> str:
+    """What a day on which an account has no night is: MISSING, or why none is due.
+
+    Args:
+        day: The day that no run of the account was for.
+        nights: The account's finished nights by business date.
+        rules: Who works when, and the account's opening date.
+        now: A day that is still open has no night yet.
+    """
+    live = _live(nights)
+    opening = rules.window.opening_date or (date.fromisoformat(live[0]) if live else None)
+    if opening is not None and day < opening:
+        return BEFORE_OPENING
+    if not rules.business_calendar.is_business_day(day):
+        return NO_BUSINESS_DAY
+    if rules.business_calendar.closes_at(day) > now:
+        return STILL_OPEN
+    later = next((night for night in live if night > day.isoformat()), None)
+    said = "" if later is None else nights[later].predecessor
+    return said if said.startswith(SKIPPED) else MISSING
+
+
+def _live(nights: Mapping[str, Run]) -> list[str]:
+    return sorted(day for day, night in nights.items() if night.mode is Mode.LIVE)
+
+
+def _first(request: NightRequest, *, kept: str, nights: list[str], rules: Rules) -> str:
+    """No night stands before this one: it opens the account, or lies before its opening."""
+    opening = rules.window.opening_date
+    if opening is not None and date.fromisoformat(request.business_date) < opening:
+        msg = (
+            f"account {_named(request)} is reconciled from {opening} on ([window] opening_date), "
+            f"not for {request.business_date}; nothing was done: name a later day, or change the "
+            "rules"
+        )
+        raise UsageError(msg)
+    if request.skip:
+        msg = (
+            f"no night of account {_named(request)} stands before {request.business_date}, so "
+            "none was skipped; nothing was done: a first night takes --opening"
+        )
+        raise UsageError(msg)
+    if request.opening or opening is not None or kept or request.business_date in nights:
+        return OPENING
+    if nights:
+        msg = (
+            f"no night of account {_named(request)} stands before {request.business_date}, and "
+            f"that of {nights[0]} opened it; nothing was done: say --opening if the account is to "
+            "open with this night instead"
+        )
+        raise UsageError(msg)
+    msg = (
+        f"{request.business_date} would be the first night of account {_named(request)}; nothing "
+        "was done: start it with --opening (what is older than [window] is opening balance), or "
+        "name the [window] opening_date in rules.toml"
+    )
+    raise UsageError(msg)
+
+
+def _later(request: NightRequest, *, last: str, kept: str, nights: list[str], rules: Rules) -> str:
+    missing = missing_days(last, day=request.business_date, calendar=rules.business_calendar)
+    if not missing:
+        if request.skip:
+            msg = (
+                f"no business day without a night lies between {last} and "
+                f"{request.business_date}; nothing was done: leave --skip away"
+            )
+            raise UsageError(msg)
+        return ""
+    if request.skip:
+        return f"{SKIPPED}{request.skip}"[:REASON_CHARACTERS]
+    if kept or request.business_date in nights:
+        return kept
+    msg = (
+        f"account {_named(request)} has no finished night of {named_days(missing)}; nothing was "
+        "done: run what is missing first, oldest first, or say why not with --skip REASON (what "
+        f"came in then is judged in the night of {request.business_date})"
+    )
+    raise UsageError(msg)
+
+
+def _named(request: NightRequest) -> str:
+    return f"{request.merchant_id}/{request.account_id}"

@@ -1,0 +1,133 @@
+"""What each stage of a night took and needed: one JSON file a run, one log line a stage.
+
+`<reports>/metrics/<run id>.json` grows with each stage. Figures inform and prove nothing: what
+cannot be written never stops a night.
+"""
+
+import json
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from recon.model.errors import ReconError
+from recon.model.words import StepSummary
+from recon.privacy.own_files import make_folder, tell_kernel, write_result
+from recon.privacy.shown_text import for_people
+from recon.steps.ground.environment import Environment
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.telling.night_log import note
+
+FOLDER = "metrics"
+ENDED = ("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing")
+"""What the last stage tells of how the night ended, beside its counts."""
+RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
+CLEAR_REFS = Path("/proc/self/clear_refs")
+STATUS = Path("/proc/self/status")
+RESET_PEAK = "5"
+"""What Linux takes as `the highest reading starts now`."""
+
+
+def measured(
+    stage: str, do: Callable[[], StepSummary], *, run_id: str, environment: Environment
+) -> StepSummary:
+    """Do one stage of a run and note what it took, also when it fails.
+
+    Raises:
+        ReconError: what the stage itself raises.
+    """
+    started_at = environment.clock()
+    began, cpu = environment.uptime().milliseconds, _cpu_seconds()
+    _start_peak()
+    summary, failed = None, ""
+    try:
+        summary = do()
+        # It goes to terminals, logs and Prefect, and may quote what came from outside.
+        if (sentence := for_people(summary.sentence)) != summary.sentence:
+            summary = replace(summary, sentence=sentence)
+    except BaseException as error:
+        failed = type(error).__name__
+        raise
+    finally:
+        figures: dict[str, Any] = {
+            "stage": stage,
+            "started_at": started_at.isoformat(timespec="milliseconds"),
+            "seconds": (environment.uptime().milliseconds - began) / 1000,
+            "cpu_seconds": round(_cpu_seconds() - cpu, 3),
+            "peak_rss_bytes": _peak_bytes(),
+            "rows": _rows(summary.figures if summary else {}),
+        } | ({"failed": failed} if failed else {})
+        figures |= {
+            name: summary.figures[name] for name in ENDED if summary and name in summary.figures
+        }
+        said = summary.sentence if summary else f"{stage} stopped with {failed}."
+        with suppress(ReconError, OSError):
+            _keep(run_id, figures=figures, said=said, environment=environment)
+    return summary
+
+
+def metrics_path(reports: Path, *, run_id: str) -> Path:
+    """Where the figures of a run lie."""
+    return reports / FOLDER / f"{run_id}.json"
+
+
+def _keep(run_id: str, *, figures: dict[str, Any], said: str, environment: Environment) -> None:
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    of_run = {
+        "run_id": run_id,
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "business_date": run.business_date,
+        "mode": run.mode.value,
+    }
+    note(said, fields={**of_run, **figures})
+    _write(run, of_run=of_run, figures=figures, environment=environment)
+
+
+def _write(
+    run: Run, *, of_run: Mapping[str, str], figures: dict[str, Any], environment: Environment
+) -> None:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    path = metrics_path(account.reports, run_id=run.run_id)
+    make_folder(path.parent)
+    document = {**of_run, "stages": [*_stages(path), figures]}
+    unfinished = path.with_suffix(".unfinished")
+    write_result(unfinished, json.dumps(document, indent=2) + "\n")
+    unfinished.replace(path)
+
+
+def _stages(path: Path) -> list[Any]:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return list(json.loads(path.read_text("utf-8"))["stages"])
+    return []
+
+
+def _rows(figures: Mapping[str, int | str]) -> dict[str, int]:
+    return {
+        name: count
+        for name, count in figures.items()
+        if isinstance(count, int) and name not in ENDED
+    }
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _start_peak() -> None:
+    """Let the highest memory be that of the stage; where that cannot be, it is the process's."""
+    with suppress(OSError):
+        tell_kernel(CLEAR_REFS, RESET_PEAK)
+
+
+def _peak_bytes() -> int:
+    with suppress(OSError, ValueError, LookupError):
+        kilobytes = {line.split()[0]: line.split()[1:] for line in STATUS.read_text().splitlines()}
+        return int(kilobytes["VmHWM:"][0]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT_BYTES

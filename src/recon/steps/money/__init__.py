@@ -1,0 +1,1 @@
+"""Money of a night: approved, gated, sent, doubted, resolved."""

@@ -1,0 +1,257 @@
+"""Approvals: what waits over all accounts, and how two people let exactly that list go.
+
+The first person's word is bound to the digest of the list and holds until the end of the next
+business day. The second must say the same digest; by then the list is built again from the journal,
+and any change makes it another one. Approving sends nothing: the next night does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recon.desk.endorsement import Kind
+from recon.model.business_date import Grace
+from recon.model.errors import UsageError
+from recon.model.words import InstructionState
+from recon.settlement.approval import (
+    ApprovalList,
+    list_of,
+    problem_of_first,
+    problem_of_second,
+    requesters_of,
+)
+from recon.settlement.instruction import Instruction
+from recon.settlement.terms import terms_of
+from recon.steps.ground.endorsed import Said, note_endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, key_of, refuse_unproven
+from recon.store.database.history import append
+from recon.store.money import instruction_rows
+from recon.store.money.bound_rows import TERMS, holds_of, refuse_changed
+from recon.store.money.journal import move
+from recon.store.people import approval_rows
+
+VALID = Grace.parse("1bd")
+REASON_CHARACTERS_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Which part of what waits is meant; empty means all."""
+
+    merchant_id: str = ""
+    account_id: str = ""
+    instruction_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for people, and whether the first has spoken."""
+
+    wanted: ApprovalList
+    first_by: str
+    valid_until: datetime | None
+    beside: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    """Repeat -> the earlier instructions of its intention, as they stand now."""
+
+
+def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiting:
+    """Everything that waits for people, as one list."""
+    with environment.store.reading() as connection:
+        wanted = list_of(_planned(connection, only or Narrowing()))
+        first = approval_rows.open_approval(connection, wanted.digest)
+        beside = {item.instruction_id: _named(connection, item) for item in wanted.repeats}
+    if first is None or first.valid_until < environment.clock():
+        return Waiting(wanted, "", None, beside)
+    return Waiting(wanted, first.by, first.valid_until, beside)
+
+
+def approve(
+    digest: str, *, person: Person, environment: Environment, only: Narrowing | None = None
+) -> tuple[ApprovalList, bool]:
+    """One person's yes to the list of a digest; the list, and whether it may go now.
+
+    Raises:
+        UsageError: the list is another one by now, nothing waits, or the person may not.
+    """
+    refuse_unproven(person, environment=environment)
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        first = approval_rows.open_approval(connection, digest)
+        if first is not None and first.valid_until < now:
+            told = "it was not approved by a second person in time"
+            approval_rows.void(connection, first, why=told, at=now)
+            first = None
+        if first is None:
+            wanted = _meant(connection, digest, only=only or Narrowing())
+            refuse_changed(connection, wanted.items)
+            _refuse(problem_of_first(person.declared))
+            valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
+            approval_rows.save_first(
+                connection,
+                digest,
+                instruction_ids=approval_rows.ids_of(wanted.items),
+                word=person.word,
+                valid_until=valid_until,
+            )
+            _note_yes(connection, wanted, (person, valid_until), environment=environment)
+            return wanted, False
+        wanted = _of_ids(connection, first.instruction_ids)
+        if wanted.digest != digest:
+            approval_rows.void(connection, first, why="the list changed", at=now)
+        else:
+            _second(connection, wanted, first=first, person=person, environment=environment)
+            return wanted, True
+    msg = (
+        f"the list {digest} changed since {first.by} approved it, so that word counts no more; "
+        "look at the new list with `recon approve`"
+    )
+    raise UsageError(msg)
+
+
+def _second(
+    connection: Any,
+    wanted: ApprovalList,
+    *,
+    first: approval_rows.FirstApproval,
+    person: Person,
+    environment: Environment,
+) -> None:
+    refuse_changed(connection, wanted.items)
+    ids = approval_rows.ids_of(wanted.items)
+    _refuse(
+        problem_of_second(
+            person.declared,
+            wanted=wanted,
+            others={first.by, *requesters_of(holds_of(connection, ids))},
+            key=lambda name: key_of(name, environment=environment),
+        )
+    )
+    both = f"{first.by}, {person.word.told}"
+    _note_yes(connection, wanted, (person, first.valid_until), environment=environment)
+    values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
+    moved = [
+        (item, move(connection, item, to=InstructionState.APPROVED, values=values))
+        for item in wanted.items
+    ]
+    # What both of them saw is bound, not only that they said yes.
+    events = [replace(event, data={**event.data, TERMS: terms_of(item)}) for item, event in moved]
+    append(connection, events, at=person.word.at)
+    approval_rows.save_second(connection, first, word=person.word)
+
+
+def _note_yes(
+    connection: Any,
+    wanted: ApprovalList,
+    who: tuple[Person, datetime],
+    *,
+    environment: Environment,
+) -> None:
+    """The desk's signature under one person's yes to exactly this list, and until when it holds."""
+    note_endorsed(
+        connection,
+        Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=who[1]),
+        person=who[0],
+        environment=environment,
+    )
+
+
+def reject(
+    instruction_ids: Sequence[str], *, person: Person, reason: str, environment: Environment
+) -> int:
+    """Take back what waits: one person's no is enough, for it moves no money.
+
+    Raises:
+        UsageError: no reason, no such instruction, or one that no longer waits.
+    """
+    if len(reason.strip()) < REASON_CHARACTERS_MIN:
+        msg = "say why (--reason); it is kept in the history"
+        raise UsageError(msg)
+    told = f"rejected by {person.word.told}: {reason.strip()}"[:400]
+    with environment.store.writing() as connection:
+        items = [_waiting_one(connection, wanted) for wanted in instruction_ids]
+        note_endorsed(
+            connection,
+            Said(Kind.REJECTION, list_of(items).digest, items=items),
+            person=person,
+            environment=environment,
+        )
+        values = {"hold": "", "message": told}
+        events = [
+            move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
+        ]
+        append(connection, events, at=person.word.at)
+    return len(items)
+
+
+def lapse(environment: Environment) -> int:
+    """Approvals of people that ran out before a night sent them count no more."""
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        ended = approval_rows.lapsed(connection, at=now)
+        if not ended:
+            return 0
+        approved = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+        items = [item for item in approved if item.instruction_id in ended]
+        hold = "its approval ran out before it was sent; approve it again"
+        values = {"hold": hold, "approved_by": "", "approved_at": None}
+        events = [
+            move(connection, item, to=InstructionState.PLANNED, values=values) for item in items
+        ]
+        append(connection, events, at=now)
+    return len(items)
+
+
+def _planned(connection: Any, only: Narrowing) -> list[Instruction]:
+    items = instruction_rows.in_states(
+        connection,
+        states=(InstructionState.PLANNED,),
+    )
+    return [
+        item
+        for item in items
+        if only.merchant_id in {"", item.merchant_id}
+        and only.account_id in {"", item.account_id}
+        and (not only.instruction_ids or item.instruction_id in only.instruction_ids)
+    ]
+
+
+def _named(connection: Any, item: Instruction) -> tuple[Instruction, ...]:
+    """What an instruction repeats."""
+    return tuple(instruction_rows.of_ids(connection, item.repeats.split()))
+
+
+def _meant(connection: Any, digest: str, *, only: Narrowing) -> ApprovalList:
+    """The list that now waits, if it is the one that was looked at."""
+    wanted = list_of(_planned(connection, only))
+    if not wanted.items:
+        msg = "nothing waits for approval there"
+        raise UsageError(msg)
+    if wanted.digest != digest:
+        msg = (
+            f"the list is {wanted.digest} now, not {digest}: something changed since you looked, "
+            "or other options chose it; look again with `recon approve`"
+        )
+        raise UsageError(msg)
+    return wanted
+
+
+def _of_ids(connection: Any, instruction_ids: Sequence[str]) -> ApprovalList:
+    found = [instruction_rows.of_id(connection, wanted) for wanted in instruction_ids]
+    return list_of(item for item in found if item is not None)
+
+
+def _waiting_one(connection: Any, wanted: str) -> Instruction:
+    found = instruction_rows.of_id(connection, wanted)
+    if found is None or found.state is not InstructionState.PLANNED:
+        is_now = f"is {found.state}" if found else "does not exist"
+        msg = f"instruction {wanted} {is_now}: it does not wait for approval; nothing was changed"
+        raise UsageError(msg)
+    return found
+
+
+def _refuse(problem: str) -> None:
+    if problem:
+        msg = f"{problem}; nothing was changed"
+        raise UsageError(msg)

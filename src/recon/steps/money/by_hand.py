@@ -1,0 +1,385 @@
+"""One movement of money that a person asks for at the command line, outside any night.
+
+It goes through the same journal as a night's: planned, judged against the gateway's own answer,
+claimed, sent once, its outcome kept, all under the account's lock. Towards a gateway on this
+machine (the sandbox) it is sent at once; towards any other it only becomes an instruction that
+waits for another person's approval and for the next night, since nobody moves money alone.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from recon.files.typing.table_schema import Grammar
+from recon.files.typing.text_cells import is_fit
+from recon.gateway.money import GatewayOfMoney
+from recon.gateway.queries import KeyAnswers, ask
+from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
+from recon.model.money import parse_minor_units
+from recon.model.words import Answer, InstructionKind, InstructionState, Mode
+from recon.privacy.own_files import make_folder
+from recon.settlement.eligibility import Baseline, Cleared, Payment, Refused, clear
+from recon.settlement.instruction import Instruction
+from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
+from recon.steps.ground.environment import Environment, is_on_this_machine
+from recon.steps.ground.identity import key_of
+from recon.steps.money.baselines import PaymentOf, payment_reader, payments_by_order
+from recon.steps.money.contradictions import note_refund_numbers
+from recon.steps.money.restore import restored_since
+from recon.steps.money.sending import sending_allowance, sending_stopped
+from recon.steps.money.settle import journal_of, send
+from recon.store.database.night_lock import account_lock
+from recon.store.money import instruction_rows, planning_rows
+from recon.store.money.outcome_rows import outcome_of
+from recon.store.nights import answers, runs
+from recon.store.nights.runs import BY_HAND, Run, this_process
+
+ORIGIN = "recon gateway"
+"""Stands where a night's instruction has the name of its order file."""
+
+NAME_CHARACTERS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class HandRequest:
+    """What a person asks for."""
+
+    kind: InstructionKind
+    merchant_id: str
+    account_id: str
+    order_no: str
+    by: str
+    """Who asks."""
+    amount: str = ""
+    """As in files; "" means the whole payment."""
+    transaction_id: str = ""
+    reason: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandResult:
+    """What the request came to."""
+
+    kind: InstructionKind
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int
+    """Minor units."""
+    state: InstructionState
+    instruction_id: str
+    message: str
+    refund_reference_id: str = ""
+
+
+def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
+    """Journal one movement, and send it when the gateway is on this machine.
+
+    Raises:
+        UsageError: the account's papers speak against it; nothing was stored or sent.
+        FolderError: there is no folder to note the history's head in; nothing was stored or sent.
+        NightHeldError: a night is at work on the account.
+    """
+    environment.settings.account(request.merchant_id, account_id=request.account_id)
+    if not request.by.strip():
+        msg = "say who asks for it (--as)"
+        raise UsageError(msg)
+    if not is_fit(request.request_id, grammar=Grammar.TRANSACTION):
+        msg = (
+            "--request-id is an id of letters, digits and . _ -, at most 50, as in an order file; "
+            "nothing was stored or sent"
+        )
+        raise UsageError(msg)
+    stopped = sending_stopped(environment)
+    if stopped is not None:
+        msg = f"{stopped}; nothing was stored or sent"
+        raise UsageError(msg)
+    request = replace(request, by=_asker(request.by, environment=environment))
+    run = _run_of(request, environment=environment)
+    _make_reports(run, environment=environment)
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    with ExitStack() as held:
+        try:
+            held.enter_context(account_lock(environment.store, **place))
+            _refuse_living_night(environment, **place)
+        except NightHeldError as error:
+            msg = (
+                f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
+                "stored or sent: try again when it has ended"
+            )
+            raise NightHeldError(msg) from error
+        return _carry_out(request, run=run, environment=environment)
+
+
+def _asker(name: str, *, environment: Environment) -> str:
+    """Who asks, by the name in approvers.toml, for a second person must be told apart from them.
+
+    On this machine's own gateway anybody may play.
+
+    Raises:
+        UsageError: nobody of that name is declared.
+    """
+    declared = environment.settings.approvers.get(key_of(name, environment=environment))
+    if declared is not None:
+        return declared.name
+    if is_on_this_machine(environment.settings):
+        return " ".join(name.split())
+    known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
+    msg = (
+        f"approvers.toml declares no {name.strip()!r} (declared: {known}): whoever asks for money "
+        "by hand stands there, so that nobody approves what they asked for; nothing was stored or "
+        "sent"
+    )
+    raise UsageError(msg)
+
+
+def _make_reports(run: Run, *, environment: Environment) -> None:
+    """The folder in which the head of the history is noted before anything is sent."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    try:
+        make_folder(account.reports)
+    except OSError as error:
+        msg = (
+            f"the reports folder {account.reports} cannot be made ({error.strerror}); nothing was "
+            "stored or sent: correct `reports` in merchants.toml, or make the folder"
+        )
+        raise FolderError(msg) from error
+
+
+def _refuse_living_night(environment: Environment, **place: str) -> None:
+    """A night that lost its lock and lives may still have a request on the wire."""
+    with environment.store.reading() as connection:
+        if runs.living(connection, **place) is not None:
+            raise NightHeldError
+
+
+def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> HandResult:
+    note_refund_numbers(run, environment=environment)
+    baseline = _ask(request, run=run, environment=environment)
+    payment = _payment(request, baseline=baseline)
+    instruction = _planned(request, payment=payment, run=run, environment=environment)
+    account = (run.merchant_id, run.account_id)
+    gateway = GatewayOfMoney.of(environment.settings, account=account, clock=environment.clock)
+    with environment.store.reading() as connection:
+        # Under whatever order they were sent, as a night looks at them.
+        wanted = payment.transaction_id
+        others = instruction_rows.of_payments(connection, run, transaction_ids=[wanted])
+    ids_unique = _ids_unique(run, environment=environment)
+    judged = clear(
+        instruction, baseline=baseline, others=others.get(wanted, []), ids_unique=ids_unique
+    )
+    reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
+    reason = reason or _hold(instruction, run=run, environment=environment)
+    if isinstance(judged, Refused) or reason:
+        msg = f"{request.kind} of order {request.order_no}: {reason}; nothing was stored or sent"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        instruction_rows.save_plan(
+            connection, run, plan=Plan((instruction,), ()), at=environment.clock()
+        )
+    if instruction.state is InstructionState.APPROVED:
+        _send(judged, run=run, gateway=gateway, environment=environment)
+    return _result(instruction, environment=environment)
+
+
+def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: Environment) -> None:
+    """Send it; what did not leave says so in `recon status` and waits for the next night.
+
+    Raises:
+        ReconError: it may have left, and what became of it could not be kept.
+    """
+    instruction_id = judged.instruction.instruction_id
+    sending = (gateway, journal_of(run, environment=environment))
+    failed: ReconError | None = None
+    told = ""
+    try:
+        sent = send([judged], run=run, sending=sending, environment=environment)
+        told = sent.stop_reason or sent.left_out.get(instruction_id, "")
+    except ReconError as error:
+        failed, told = error, str(error)
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        is_unsent = found is not None and found.state is InstructionState.APPROVED
+        if is_unsent:
+            hold = (
+                f"{judged.instruction.approved_by}, and it was not sent: {told}. The next night "
+                "sends it; withdraw it (`recon withdraw`) if it shall not"
+            )
+            instruction_rows.note_hold(connection, instruction_id, hold=hold)
+    if failed and not is_unsent:
+        raise failed
+
+
+def _ids_unique(run: Run, *, environment: Environment) -> bool:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return account.instructions.are_unique
+
+
+def _hold(instruction: Instruction, *, run: Run, environment: Environment) -> str:
+    """Why it may not be sent now: a restored database, or the account's limits of this day."""
+    if instruction.state is not InstructionState.APPROVED:
+        return ""
+    restored = restored_since(run, environment=environment)
+    with environment.store.reading() as connection:
+        allowance = sending_allowance(connection, run, environment=environment)
+    return restored or allowance.refusal(instruction)
+
+
+def _run_of(request: HandRequest, *, environment: Environment) -> Run:
+    """A value only: no night has this run, so it never counts as one."""
+    now = environment.clock()
+    return Run(
+        run_id=f"{BY_HAND}{environment.new_id()[:12]}",
+        merchant_id=request.merchant_id,
+        account_id=request.account_id,
+        business_date=now.date().isoformat(),
+        mode=Mode.LIVE,
+        status="finished",
+        step="by hand",
+        owner=this_process(),
+        started_at=now,
+        as_of=now,
+        verdict="",
+        workbook="",
+        problem="",
+    )
+
+
+def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baseline:
+    """What the gateway says of the order now; kept as evidence like a night's answers."""
+    found = asyncio.run(
+        ask(
+            [request.order_no],
+            account=(run.merchant_id, run.account_id),
+            settings=environment.settings,
+            clock=environment.clock,
+            randomness=environment.randomness,
+        )
+    )
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        answers.open_phase(connection, run.run_id, phase=answers.BASELINE, keys=[request.order_no])
+        answers.save(
+            connection,
+            run,
+            phase=answers.BASELINE,
+            answers=found.answers,
+            observations=found.observations,
+            at=now,
+        )
+        payment_of = payment_reader(connection, run, rules=environment.settings.rules)
+    return _baseline(found, order_no=request.order_no, payment_of=payment_of)
+
+
+def _baseline(found: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
+    payments = payments_by_order(found.observations, payment_of=payment_of)
+    answer, reason = found.answers[order_no]
+    if answer is not Answer.FOUND:
+        told = {
+            Answer.NOT_FOUND: "the gateway does not know it",
+            Answer.UNMAPPED: f"the gateway answered with an unmapped code ({reason})",
+        }.get(answer, f"the gateway gave no usable answer ({reason})")
+        msg = f"order {order_no}: {told}; nothing was stored or sent"
+        raise UsageError(msg)
+    return Baseline(answer, payments.get(order_no, ()))
+
+
+def _payment(request: HandRequest, *, baseline: Baseline) -> Payment:
+    """The payment that is meant; a person names it where an order has several."""
+    wanted = request.transaction_id
+    fitting: Sequence[Payment] = [
+        payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
+    ]
+    if len({payment.transaction_id for payment in fitting}) == 1:
+        return fitting[0]
+    shown = ", ".join(dict.fromkeys(payment.transaction_id for payment in baseline.payments))
+    msg = (
+        f"order {request.order_no} has the transactions {shown}: name one of them with "
+        "--transaction; nothing was stored or sent"
+    )
+    raise UsageError(msg)
+
+
+def _amount(request: HandRequest, *, payment: Payment) -> int:
+    if not request.amount:
+        return payment.amount
+    try:
+        return parse_minor_units(request.amount, currency=payment.currency)
+    except AmountError as error:
+        msg = f"--amount {error}; nothing was stored or sent"
+        raise UsageError(msg) from error
+
+
+def _planned(
+    request: HandRequest, *, payment: Payment, run: Run, environment: Environment
+) -> Instruction:
+    """The instruction of a request; held when the journal already has its like."""
+    amount = _amount(request, payment=payment)
+    action = Action(
+        action_id=0,
+        file_id=0,
+        file_name=ORIGIN,
+        line=0,
+        merchant_id=request.merchant_id,
+        account_id=request.account_id,
+        order_no=request.order_no,
+        transaction_id=payment.transaction_id,
+        kind=request.kind,
+        currency=payment.currency,
+        order_amount=payment.amount,
+        action_amount=amount,
+        reason=request.reason,
+        request_id=request.request_id,
+    )
+    with environment.store.reading() as connection:
+        known = planning_rows.known(connection, run, shown={})
+    made = plan(
+        [action],
+        known=known,
+        new_id=environment.new_id,
+        auto_approve=True,
+        ids_unique=_ids_unique(run, environment=environment),
+    )
+    if not made.new:
+        msg = (
+            f"request id {request.request_id} was used for exactly this before "
+            f"(instruction {made.links[0][1]}); nothing was stored or sent"
+        )
+        raise UsageError(msg)
+    return _as_asked(made.new[0], request=request, environment=environment)
+
+
+def _as_asked(
+    planned: Instruction, *, request: HandRequest, environment: Environment
+) -> Instruction:
+    by = request.by.strip()[:NAME_CHARACTERS_MAX]
+    own = replace(planned, file_id=None, line=0)
+    if planned.hold:
+        # Whoever asked for it does not approve it.
+        return replace(own, hold=f"asked for by hand by {by}: {planned.hold}"[:HOLD_CHARACTERS])
+    if is_on_this_machine(environment.settings):
+        return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")
+    return replace(
+        own,
+        state=InstructionState.PLANNED,
+        approved_by="",
+        hold=f"asked for by hand by {by}: another person approves it, the next night sends it",
+    )
+
+
+def _result(instruction: Instruction, *, environment: Environment) -> HandResult:
+    with environment.store.reading() as connection:
+        told = outcome_of(connection, instruction.instruction_id)
+    return HandResult(
+        kind=instruction.kind,
+        order_no=instruction.order_no,
+        transaction_id=instruction.transaction_id,
+        currency=instruction.currency,
+        amount=instruction.amount,
+        state=InstructionState(told["state"]),
+        instruction_id=instruction.instruction_id,
+        message=told["message"] or told["hold"],
+        refund_reference_id=told["refund_reference_id"],
+    )

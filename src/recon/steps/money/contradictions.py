@@ -1,0 +1,85 @@
+"""Before anything new is sent: does the gateway now show the opposite of what we believe?"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from recon.model.words import Mode
+from recon.settlement.contradiction import Ended, against, shown_against
+from recon.settlement.instruction import Instruction
+from recon.settlement.refund_numbers import contradicted
+from recon.settlement.resolution import Seen, quarantine
+from recon.steps.ground.environment import Environment
+from recon.store.money import case_rows, instruction_rows
+from recon.store.nights import answers
+from recon.store.nights.runs import Run
+
+_ByPayment = Mapping[str, Sequence[Instruction]]
+
+
+def note_contradictions(run: Run, *, environment: Environment) -> int:
+    """Open a case for each final instruction that the gateway contradicts; returns how many.
+
+    A dry run opens none.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return 0
+    with environment.store.writing() as connection:
+        found = case_rows.shown_ended(connection, run)
+        payments = {one.instruction.transaction_id for one, _ in found}
+        others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
+        cases = _shown(connection, run, found=found, others=others, environment=environment)
+        for item, told in cases.items():
+            case_rows.open_case(connection, item, told=told, at=environment.clock())
+    return len(cases) + note_refund_numbers(run, environment=environment)
+
+
+def _shown(
+    connection: Any,
+    run: Run,
+    *,
+    found: Sequence[tuple[Ended, str]],
+    others: _ByPayment,
+    environment: Environment,
+) -> dict[Instruction, str]:
+    """Those whose payment tonight is in an opposite state, held against all answers."""
+    rules = environment.settings.rules
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    told: dict[Instruction, str] = {}
+    for ended, status in found:
+        item = ended.instruction
+        beside = [
+            one
+            for one in others.get(item.transaction_id, ())
+            if one.instruction_id != item.instruction_id
+        ]
+        if rules.state_of(status) not in against(ended, others=beside):
+            continue
+        seen = [
+            Seen(rules.state_of(row["payment_status"]), row["queried_at"])
+            for row in answers.seen_since(
+                connection, run, order_no=item.order_no, since=ended.ended_at
+            )
+            if row["transaction_id"] == item.transaction_id
+        ]
+        words = shown_against(ended, seen=seen, others=beside, quarantined_for=quarantine(deadline))
+        if words:
+            told[item] = words
+    return told
+
+
+def note_refund_numbers(run: Run, *, environment: Environment) -> int:
+    """Open a case for each refund that the gateway's numbers contradict; returns how many.
+
+    A dry run opens none. What people closed is not opened again.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return 0
+    with environment.store.writing() as connection:
+        found = case_rows.numbered_refunds(connection, run)
+        cases = {item: told for refunds in found for item, told in contradicted(refunds)}
+        known = case_rows.with_case(connection, run)
+        new = {item: told for item, told in cases.items() if item.instruction_id not in known}
+        for item, told in new.items():
+            case_rows.open_case(connection, item, told=told, at=environment.clock())
+    return len(new)

@@ -1,0 +1,321 @@
+"""Before anything new is sent: what an earlier, interrupted run left open.
+
+A batch that was claimed and whose sender is gone is never sent again. A kept reply is judged now;
+without one the rows go to doubt. Doubts end only by later answers of the gateway, or by what its
+settlement files show.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from recon.gateway.account import gateway_account
+from recon.gateway.money import GatewayOfMoney
+from recon.gateway.refunds import RefundAnswer, search_refunds
+from recon.model.business_date import Grace
+from recon.model.errors import AmountError, Defect, SignerError
+from recon.model.money import parse_minor_units
+from recon.model.words import GatewayState, InstructionKind, InstructionState, Mode
+from recon.settlement.contradiction import number_unexplained
+from recon.settlement.eligibility import Cleared, Payment
+from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import (
+    Evidence,
+    Resolution,
+    SearchedRefund,
+    Seen,
+    quarantine,
+    resolve,
+)
+from recon.settlement.sender import Reply, Unsigned
+from recon.settlement.settled import by_settlement, our_references
+from recon.steps.ground.environment import Environment
+from recon.store.database.history import append
+from recon.store.money import evidence_rows, instruction_rows
+from recon.store.money.evidence_rows import KnownRefund
+from recon.store.money.journal import StoredJournal, move
+from recon.store.nights import answers, notification_rows, settlement_rows
+from recon.store.nights.runs import Run
+
+_Answer = TypeVar("_Answer", Seen, SearchedRefund)
+
+PROFILE_WITH_SEARCH = "extended"
+"""The profile whose gateway can be asked for refunds by our own reference."""
+SENDER_GONE = "the run that sent this ended before a reply was kept"
+UNDECIDED = (InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
+FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
+
+
+def sweep(
+    run: Run, *, journal: StoredJournal, gateway: GatewayOfMoney, environment: Environment
+) -> int:
+    """Close every batch that a dead sender left open; returns how many. A dry run only counts."""
+    with environment.store.reading() as connection:
+        open_batches = instruction_rows.open_batches(connection, run)
+    if run.mode is Mode.DRY_RUN:
+        return len(open_batches)
+    for found in open_batches:
+        if found["reply"] is None or not _judge_again(
+            found, journal=journal, gateway=gateway, environment=environment
+        ):
+            journal.doubt(found["batch_id"], reason=SENDER_GONE, at=environment.clock())
+    return len(open_batches)
+
+
+def _judge_again(
+    found: Mapping[str, Any],
+    *,
+    journal: StoredJournal,
+    gateway: GatewayOfMoney,
+    environment: Environment,
+) -> bool:
+    """T2b from the kept reply; False when the request cannot be rebuilt to the same bytes."""
+    with environment.store.reading() as connection:
+        rows = instruction_rows.rows_of_batch(connection, found["batch_id"])
+    try:
+        prepared = gateway.prepare(
+            InstructionKind(found["kind"]), [Cleared(row, _payment_of(row)) for row in rows]
+        )
+    except Defect:
+        # Under today's configuration it could not be sent any more: doubt, not a dead end.
+        return False
+    if isinstance(prepared, Unsigned):
+        if prepared.final:
+            return False
+        # Nobody is there to sign: the reply is kept, and is judged when somebody is.
+        raise SignerError(prepared.reason)
+    if prepared.body_sha256 != found["body_sha256"]:
+        return False
+    reply = Reply(found["http_status"], {}, found["reply"], found["replied_at"])
+    result = gateway.judge(prepared, reply)
+    journal.record(found["batch_id"], result, at=environment.clock())
+    return True
+
+
+def _payment_of(row: Instruction) -> Payment:
+    return Payment(
+        row.transaction_id, GatewayState.NONE, row.baseline_status, row.currency, row.payment_amount
+    )
+
+
+def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionState, int]:
+    """End every doubt that the evidence decides; returns how many came to which state.
+
+    A dry run ends none.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return {}
+    with environment.store.writing() as connection:
+        doubts = note_doubts(connection, run, environment=environment)
+    _search_refunds(run, environment=environment)
+    ended: dict[InstructionState, int] = {}
+    is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
+    with environment.store.writing() as connection:
+        for item in instruction_rows.of_account(connection, run, states=UNDECIDED):
+            resolution = _settled(connection, item, run=run)
+            if resolution is None and item.state is InstructionState.IN_DOUBT:
+                signed = _signed(connection, item, environment=environment) if is_signed else []
+                resolution = _resolution_of(
+                    connection, item, run=run, signed=signed, environment=environment
+                )
+            if resolution is None or resolution.state is item.state:
+                continue
+            values: dict[str, Any] = {"message": resolution.evidence[:400]}
+            if resolution.state in FINAL_STATES:
+                values["outcome_at"] = environment.clock()
+            event = move(connection, item, to=resolution.state, values=values)
+            append(connection, [event], at=environment.clock())
+            ended[resolution.state] = ended.get(resolution.state, 0) + 1
+    return ended
+
+
+def note_doubts(connection: Any, run: Run, *, environment: Environment) -> int:
+    """Start the clock that nobody can set for every doubt of the account that has none.
+
+    Returns how many doubts there are.
+    """
+    doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+    ids = [item.instruction_id for item in doubtful]
+    evidence_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
+    return len(ids)
+
+
+def _search_refunds(run: Run, *, environment: Environment) -> None:
+    """Ask for doubtful refunds by our own reference, where the gateway has such a search."""
+    if environment.settings.gateway.profile != PROFILE_WITH_SEARCH:
+        return
+    with environment.store.reading() as connection:
+        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+        known = evidence_rows.known_refund(connection, run)
+    refunds = {one.instruction_id: one for one in doubtful if one.kind is InstructionKind.REFUND}
+    if not refunds:
+        return
+    found = asyncio.run(
+        search_refunds(
+            sorted({*refunds, *([known.instruction_id] if known else ())}),
+            account=(run.merchant_id, run.account_id),
+            settings=environment.settings,
+            clock=environment.clock,
+            randomness=environment.randomness,
+        )
+    )
+    shown = _shown_beside(found, known=known)
+    with environment.store.writing() as connection:
+        for wanted, answer in found.items():
+            ours = refunds.get(wanted)
+            if ours is None:
+                continue
+            reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
+            if reference is not None:
+                evidence_rows.save_search(
+                    connection,
+                    wanted,
+                    refund_reference_id=reference,
+                    at=answer.queried_at or environment.clock(),
+                    shown_beside=shown,
+                )
+
+
+def _shown_beside(found: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
+    """The id of the known refund when the search showed exactly it, else ""."""
+    answer = found.get(known.instruction_id) if known else None
+    if known is None or answer is None:
+        return ""
+    reference = answer.reference_of(amount=known.amount, currency=known.currency)
+    return known.refund_reference_id if reference == known.refund_reference_id else ""
+
+
+def _settled(connection: Any, item: Instruction, *, run: Run) -> Resolution | None:
+    """What the gateway's settlement files decide, also of what was handed to a person."""
+    lines = settlement_rows.evidence_of(
+        connection, run, transaction_id=item.transaction_id, references=our_references(item)
+    )
+    if not lines:
+        return None
+    refunds = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    return by_settlement(item, lines=lines, known={*refunds})
+
+
+def _resolution_of(
+    connection: Any,
+    item: Instruction,
+    *,
+    run: Run,
+    signed: Sequence[Seen],
+    environment: Environment,
+) -> Resolution | None:
+    since = item.in_doubt_since
+    if since is None:
+        return None
+    rules = environment.settings.rules
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    now = environment.clock()
+    seen = _seen(connection, item, run=run, since=since, now=now, environment=environment)
+    searches = evidence_rows.searches(connection, item.instruction_id)
+    return resolve(
+        item,
+        evidence=Evidence(
+            seen=seen,
+            refunds=_steadily_dated(searches, now=now),
+            told=_told(connection, item, run=run),
+            signed=signed,
+            waited=evidence_rows.waited(
+                connection, item.instruction_id, uptime=environment.uptime()
+            ),
+        ),
+        now=now,
+        quarantined_for=quarantine(deadline),
+        refund_visible_until=rules.business_calendar.due_at(
+            since, grace=Grace.parse(rules.grace.refund_visible)
+        ),
+    )
+
+
+def _seen(
+    connection: Any,
+    item: Instruction,
+    *,
+    run: Run,
+    since: datetime,
+    now: datetime,
+    environment: Environment,
+) -> list[Seen]:
+    """Answers since the doubt: the payment's state, or that it was not shown at all."""
+    rules = environment.settings.rules
+    found = answers.seen_since(connection, run, order_no=item.order_no, since=since)
+    shown = [
+        Seen(rules.state_of(row["payment_status"]), row["queried_at"])
+        for row in sorted(found, key=lambda row: int(row["observation_id"]))
+        if row["transaction_id"] == item.transaction_id
+    ]
+    missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
+    gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
+    return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda one: one.queried_at)
+
+
+def _steadily_dated(found: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
+    """Answers in the order they came, less those dated after a later one, or after now.
+
+    The clock was put back after such an answer: how young the doubt was then is not known.
+    """
+    kept: list[_Answer] = []
+    latest = now
+    for answer in reversed(found):
+        if answer.queried_at <= latest:
+            kept.append(answer)
+            latest = answer.queried_at
+    return kept[::-1]
+
+
+def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
+    """Messages about a refund's payment that may be about it; their signature covers a part."""
+    if item.kind is not InstructionKind.REFUND:
+        return ()
+    told = notification_rows.evidence_of(
+        connection,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        transaction_ids={item.transaction_id} - {""},
+    )
+    known = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    skipped = number_unexplained(known=known, told=(one.reference for one in told))
+    named = (
+        f"the gateway told of refund {one.reference or 'of ours'} with our reference at "
+        f"{one.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {one.sha256[:12]})"
+        for one in told
+        if one.own_reference == item.instruction_id and one.currency == item.currency
+    )
+    return tuple(filter(None, (skipped, *named)))
+
+
+def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
+    """Whether a message's signature covers all that it says of a payment."""
+    account = gateway_account(
+        environment.settings, merchant_id=run.merchant_id, account_id=run.account_id
+    )
+    return account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
+
+
+def _signed(connection: Any, item: Instruction, *, environment: Environment) -> list[Seen]:
+    """States of exactly this payment in messages whose signature covers all of it."""
+    found = notification_rows.signed_states(
+        connection,
+        merchant_id=item.merchant_id,
+        account_id=item.account_id,
+        transaction_id=item.transaction_id,
+    )
+    rules = environment.settings.rules
+    return [
+        Seen(rules.state_of(one.order_status), one.observed_at)
+        for one in found
+        if (one.order_no, one.currency) == (item.order_no, item.currency)
+        and _minor_units(one.amount, currency=one.currency) == item.payment_amount
+    ]
+
+
+def _minor_units(text: str, *, currency: str) -> int | None:
+    try:
+        return parse_minor_units(text, currency=currency)
+    except AmountError:
+        return None

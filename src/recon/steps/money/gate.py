@@ -1,0 +1,66 @@
+"""The gate before money, from what the store holds: totals, the history chain, unproven nights."""
+
+from typing import Any
+
+from recon.settlement import gate as gates
+from recon.settlement.gate import Gate
+from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.ground.endorsed import endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.money.restore import resolve_pending, restored_since
+from recon.store.database import history
+from recon.store.database.verified_head import NOTHING, keep_verified, verified
+from recon.store.money import bound_rows, bound_words
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.nights import answers, ledger_rows, proofs, runs
+from recon.store.nights.runs import Run
+
+
+def gate_of(run: Run, *, environment: Environment) -> Gate:
+    """What the gate says of one run, before it sends."""
+    foreign = restored_since(run, environment=environment)
+    if not foreign:
+        resolve_pending(run, environment=environment)
+    words = endorsed(environment)
+    with environment.store.reading() as connection:
+        asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
+        totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
+        problem = _history_problem(connection, run, environment=environment) or foreign
+        unproven = runs.not_proven(
+            connection,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            is_endorsed=lambda it: not words.release_problem(connection, it),
+        )
+        problem = problem or _unendorsed(connection, words, environment=environment)
+        unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+    return gates.judge(
+        totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
+    )
+
+
+def _unendorsed(connection: Any, words: Endorsed, *, environment: Environment) -> str:
+    """An approval, or the end of a stop, for which the desk never signed."""
+    return words.start_problem(connection) or next(
+        words.row_problems(connection, at=environment.clock()), ""
+    )
+
+
+def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:
+    """The chain closes, and nothing was changed past it.
+
+    Only what is new since the account's last night is walked; `recon verify` walks all of it.
+    """
+    folder = environment.settings.account(run.merchant_id, account_id=run.account_id).reports
+    before = verified(folder)
+    if not history.has_link(connection, before):
+        before = NOTHING
+    head, problem = history.verify(connection, after=before)
+    if not problem:
+        keep_verified(folder, head)
+    return (
+        problem
+        or history.strayed_instruction(connection)
+        or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
+        or next(bound_words.changed_words(connection), "")
+    )

@@ -1,0 +1,196 @@
+"""A database that was restored from a backup: noticed before money moves, accepted by two people.
+
+What was sent after the backup is unknown to the restored journal. So nothing is sent until two
+people have accepted the restore; then everything that was open waits for people, and what the order
+files of those days ask for again is approved by nobody but people.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import HistoryBrokenError
+from recon.model.words import InstructionState
+from recon.privacy.own_files import make_folder
+from recon.steps.ground.agreement import ACCEPT_RESTORE, agreed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person
+from recon.store.database import history
+from recon.store.database.engine import Store
+from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile
+from recon.store.database.history import Event, Head
+from recon.store.database.outside_heads import missing, problem_of
+from recon.store.money import evidence_rows, instruction_rows
+from recon.store.money.journal import move
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+HEAD_NOTED_AT = "after claim"
+ENTITY = "database"
+ACCEPTED = ACCEPTED_RESTORE
+_UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
+TOLD = "the database was restored: it may have been sent after the backup was made"
+
+
+def restored_since(run: Run, *, environment: Environment) -> str:
+    """Why the database is older than it once was, in words; "" when it is not."""
+    account = (run.merchant_id, run.account_id)
+    reports = _file_of(run, environment=environment).path.parent
+    return link_missing(environment.store, reports=reports, account=account)
+
+
+def resolve_pending(run: Run, *, environment: Environment) -> None:
+    """Find out about a note whose process ended between it and the end of its commit.
+
+    Its link is in this database: noted for good, with the newest. It is not: it never happened.
+    """
+    if _file_of(run, environment=environment).standing().unresolved:
+        note_head(run, environment=environment)
+
+
+def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> str:
+    """What the head file beside the reports knows and this database does not; "" for nothing."""
+    return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
+
+
+def note_head(run: Run, *, environment: Environment) -> None:
+    """Write the newest link beside the reports, on the disk when this returns.
+
+    Raises:
+        HistoryBrokenError: the file has a link that this database lacks. Such a database notes
+            nothing: its own link would vouch for it in the next night, and make the newest one look
+            restored when it is put back. Only people accept it.
+        OutputError: the file cannot be written.
+    """
+    Notes(run, environment=environment).note()
+
+
+class Notes:
+    """Heads noted while one run sends; what it read of the file before is not read again."""
+
+    def __init__(self, run: Run, *, environment: Environment) -> None:
+        self._side = _file_of(run, environment=environment)
+        self._run = run
+        self._environment = environment
+        self._seen = 0
+
+    def note(self) -> None:
+        """As `note_head`."""
+        foreign = self._side.note(
+            self._own_head, of=f"run {self._run.run_id}", at=self._environment.clock()
+        )
+        if foreign:
+            msg = f"{foreign}. This run sends nothing more"
+            raise HistoryBrokenError(msg)
+
+    def _own_head(self) -> Head | str:
+        """The newest link of the database, or why it must not be noted; nobody else notes now."""
+        standing = self._side.standing(after=self._seen)
+        account = (self._run.merchant_id, self._run.account_id)
+        # Only now: what the file has must be in this snapshot.
+        with self._environment.store.reading() as connection:
+            if standing.notes or not self._seen:
+                found = missing(connection, self._side, standing=standing, accounts=[account])
+                if found:
+                    return found
+            self._seen = standing.end
+            return history.head(connection)
+
+
+def _file_of(run: Run, *, environment: Environment) -> HeadFile:
+    return HeadFile(
+        environment.settings.account(run.merchant_id, account_id=run.account_id).reports
+    )
+
+
+def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
+    """The sender's marks; the head is noted outside the database before a byte leaves."""
+    notes = Notes(run, environment=environment)
+
+    def mark(at: str) -> None:
+        if at == HEAD_NOTED_AT:
+            notes.note()
+        environment.mark(at)
+
+    return mark
+
+
+def accepted_at(connection: Any) -> datetime | None:
+    """When the newest restore was accepted; None when there never was one."""
+    moments = [
+        row["at"]
+        for row in history.of_entity(connection, ENTITY)
+        if row["event"] == ACCEPTED and isinstance(row["at"], datetime)
+    ]
+    return max(moments, default=None)
+
+
+def by_people_only(connection: Any, run: Run, *, calendar: BusinessCalendar) -> bool:
+    """Whether the run may find files that the restored database once knew and has forgotten.
+
+    So it is for every business date up to the one that was open when people accepted, and for the
+    account's first whole night after that, whatever its date: it reads what lay there by then.
+    """
+    moment = accepted_at(connection)
+    if moment is None:
+        return False
+    open_then = calendar.business_date_of(moment).isoformat()
+    return run.business_date <= open_then or not runs.any_finished_since(
+        connection, merchant_id=run.merchant_id, account_id=run.account_id, since=moment
+    )
+
+
+def accept_restore(*, person: Person, reason: str, environment: Environment) -> int | None:
+    """One person's word to go on with a restored database.
+
+    Returns:
+        How many instructions now wait for people; None when a second person must say the same.
+
+    Raises:
+        UsageError: the word does not count (`steps.agreement`).
+        HistoryBrokenError: the restored chain itself does not close.
+    """
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        _refuse_broken(connection)
+        both = agreed(
+            connection,
+            ACCEPT_RESTORE,
+            subject=ENTITY,
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if not both:
+            return None
+        waiting = instruction_rows.in_states(connection, states=_UNSENT)
+        events = [
+            move(
+                connection,
+                found,
+                to=InstructionState.NEEDS_HUMAN,
+                values={"message": TOLD, "hold": "", "in_doubt_since": now},
+            )
+            for found in waiting
+        ]
+        waiting_ids = [found.instruction_id for found in waiting]
+        evidence_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
+        told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
+        head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
+    for account in environment.settings.accounts.values():
+        make_folder(account.reports)
+        HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
+    return len(waiting)
+
+
+def _refuse_broken(connection: Any) -> None:
+    """Nobody's word makes a history whole that does not close."""
+    _, problem = history.verify(connection)
+    if problem := problem or history.strayed_instruction(connection):
+        msg = (
+            f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
+            "restore another backup, and run `recon verify` on that one"
+        )
+        raise HistoryBrokenError(msg)

@@ -1,0 +1,375 @@
+"""Step 3: move the money that was instructed, once.
+
+Sweep what an interrupted run left open, end doubts by evidence, plan what the order files ask for,
+pass the gate, clear each instruction against the baseline, then send (mode live) or only tell what
+would be sent (dry-run). Holds the account's night lock through its caller; there is one sender.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from recon.gateway.money import GatewayOfMoney
+from recon.model.errors import ConfigurationError
+from recon.model.words import Answer, InstructionKind, InstructionState, Mode, Part, StepSummary
+from recon.settlement.eligibility import (
+    Baseline,
+    Cleared,
+    Refused,
+    clear,
+    clear_alone,
+)
+from recon.settlement.gate import Gate
+from recon.settlement.instruction import Instruction
+from recon.settlement.known import Known
+from recon.settlement.planning import RULE_APPROVER, plan
+from recon.settlement.replanning import plan_again
+from recon.settlement.sender import Sender, Sent
+from recon.settlement.sending_order import ALONE, planned_batches, queue
+from recon.steps.ground.ending import held_back
+from recon.steps.ground.endorsed import words_for_signer
+from recon.steps.ground.environment import Environment
+from recon.steps.money import doubt, spilled
+from recon.steps.money.approve import lapse
+from recon.steps.money.baselines import payment_reader, payments_by_order
+from recon.steps.money.contradictions import note_contradictions, note_refund_numbers
+from recon.steps.money.gate import gate_of
+from recon.steps.money.restore import note_head, noting_marks
+from recon.steps.money.sending import (
+    halted,
+    no_longer_by_rule,
+    rule_allowance,
+    rule_approves,
+    sending_allowance,
+)
+from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
+from recon.store.money.journal import StoredJournal
+from recon.store.nights import answers, runs
+from recon.store.nights.runs import Run
+
+STEP = "settle"
+NOT_ASKED = "the gateway was not asked about this order tonight; the next night asks"
+REPLACED = "a newer version of its order file no longer asks for it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Approved instructions after the gate and the baseline."""
+
+    cleared: tuple[Cleared, ...]
+    refused: tuple[Refused, ...]
+
+
+def settle(run_id: str, *, environment: Environment) -> StepSummary:
+    """Carry out the account's approved instructions.
+
+    Raises:
+        ConfigurationError: live money without verified replies was not allowed in gateway.toml.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    _refuse_unverified_live(run, environment=environment)
+    gateway = GatewayOfMoney.of(
+        environment.settings,
+        account=(run.merchant_id, run.account_id),
+        clock=environment.clock,
+        words=words_for_signer(environment),
+    )
+    journal = journal_of(run, environment=environment)
+    if run.mode is Mode.LIVE:
+        spilled.put_back(run, journal=journal, environment=environment)
+    swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
+    resolved = doubt.resolve_doubts(run, environment=environment)
+    contradicted = note_contradictions(run, environment=environment)
+    lapse(environment)
+    planned = _plan(run, environment=environment)
+    gate = halted(gate_of(run, environment=environment), environment=environment)
+    waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
+    sent = Sent()
+    if run.mode is Mode.LIVE and waiting.cleared:
+        sending = (gateway, journal)
+        sent = send(waiting.cleared, run=run, sending=sending, environment=environment)
+    stopped = sent.stop_reason or gate.closed_because
+    in_doubt = _note_end(run, waiting=waiting, sent=sent, stopped=stopped, environment=environment)
+    figures: dict[str, int | str] = {
+        "planned": planned,
+        "cleared": len(waiting.cleared),
+        "waiting": len(waiting.refused),
+        "left_out": len(sent.left_out),
+        "batches": sent.batches,
+        "sent": sent.rows,
+        "swept": swept,
+        "resolved": sum(resolved.values()),
+        "contradicted": contradicted,
+        "in_doubt": in_doubt,
+        "stopped": stopped,
+    }
+    return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def journal_of(run: Run, *, environment: Environment) -> StoredJournal:
+    """The journal of a run, which knows what the merchant declares of its request ids."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    return StoredJournal(
+        environment.store,
+        run_id=run.run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        ids_unique=account.instructions.are_unique,
+        desk=environment.desk,
+    )
+
+
+def _note_end(
+    run: Run, *, waiting: _Waiting, sent: Sent, stopped: str, environment: Environment
+) -> int:
+    """Keep what waits and why; how many instructions are in doubt now."""
+    with environment.store.writing() as connection:
+        doubt.note_doubts(connection, run, environment=environment)
+        _note_waiting(connection, run, waiting=waiting, at=environment.clock())
+        for instruction_id, reason in sent.left_out.items():
+            instruction_rows.note_hold(connection, instruction_id, hold=reason)
+        runs.note_step(connection, run.run_id, step=STEP)
+        if stopped and run.mode is Mode.LIVE:
+            runs.note_stop(connection, run.run_id, why=stopped, now=environment.clock())
+        return open_money.doubtful(connection, run).count
+
+
+def send(
+    cleared: Sequence[Cleared],
+    *,
+    run: Run,
+    sending: tuple[GatewayOfMoney, StoredJournal],
+    environment: Environment,
+) -> Sent:
+    """One pass of the sender; a signal that comes meanwhile waits for the end of its batch."""
+    gateway, journal = sending
+    note_head(run, environment=environment)
+    with (
+        held_back() as told_to_end,
+        spilled.lasting(journal, run=run, environment=environment) as lasting,
+    ):
+        sender = Sender(
+            gateway=gateway,
+            journal=lasting,
+            clock=environment.clock,
+            new_id=environment.new_id,
+            mark=noting_marks(run, environment=environment),
+        )
+        sent = asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
+    # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
+    note_refund_numbers(run, environment=environment)
+    # Only what is on the disk: a noted head that the database lacks would mean a restored backup.
+    note_head(run, environment=environment)
+    return sent
+
+
+def _refuse_unverified_live(run: Run, *, environment: Environment) -> None:
+    gateway = environment.settings.gateway
+    verified = gateway.reply_signatures == "enforce" or gateway.allow_unverified_replies
+    if run.mode is Mode.LIVE and not verified:
+        msg = (
+            f"gateway.toml has reply_signatures = {gateway.reply_signatures!r}: replies are not "
+            'proven to be the gateway\'s; nothing was sent. Set it to "enforce", or set '
+            "allow_unverified_replies = true if you accept that"
+        )
+        raise ConfigurationError(msg)
+
+
+def _plan(run: Run, *, environment: Environment) -> int:
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    with environment.store.writing() as connection:
+        allowance = rule_allowance(connection, run, environment=environment)
+        by_rule = rule_approves(connection, run, environment=environment)
+        actions = planning_rows.unplanned_actions(connection, run)
+        made = plan(
+            actions,
+            known=_known(connection, run) if actions else Known(),
+            new_id=environment.new_id,
+            auto_approve=by_rule,
+            allowance=allowance,
+            ids_unique=account.instructions.are_unique,
+        )
+        again = plan_again(
+            _captures_to_repeat(connection, run, environment=environment),
+            known_keys=instruction_rows.second_keys(connection, run),
+            new_id=environment.new_id,
+            auto_approve=by_rule,
+            allowance=allowance,
+        )
+        made = replace(made, new=made.new + again)
+        instruction_rows.save_plan(connection, run, plan=made, at=environment.clock())
+    return len(made.new)
+
+
+def _known(connection: Any, run: Run) -> Known:
+    """The account's instructions; where none names a payment, the gateway's answer may."""
+    unnamed = planning_rows.unnamed_orders(connection, run)
+    shown = answers.only_payments(connection, run, order_nos=unnamed)
+    return planning_rows.known(connection, run, shown=shown)
+
+
+def _captures_to_repeat(
+    connection: Any, run: Run, *, environment: Environment
+) -> list[Instruction]:
+    """Captures that surely did not happen, still asked for; none unless that is switched on."""
+    if not environment.settings.gateway.capture_replan:
+        return []
+    not_applied = (InstructionState.RESOLVED_NOT_APPLIED,)
+    gone = instruction_rows.replaced(connection, run, states=not_applied)
+    ended = instruction_rows.ended_captures(connection, run)
+    return [one for one in ended if one.instruction_id not in gone]
+
+
+def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
+    with environment.store.reading() as connection:
+        approved = [
+            item
+            for item in instruction_rows.of_account(
+                connection, run, states=(InstructionState.APPROVED,)
+            )
+            if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
+        ]
+        if not approved:
+            return _Waiting((), ())
+        orders = [item.order_no for item in approved]
+        baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
+        others = instruction_rows.of_payments(
+            connection,
+            run,
+            transaction_ids=(p.transaction_id for b in baselines.values() for p in b.payments),
+        )
+        replaced = instruction_rows.replaced(connection, run)
+        subscriptions = instruction_rows.of_subscriptions(
+            connection, run, recurring_ids=(item.recurring_id for item in approved)
+        )
+        payees = instruction_rows.of_payees(
+            connection, run, payee_digests=(item.payee_digest for item in approved)
+        )
+        unruled = no_longer_by_rule(connection, run, approved=approved, environment=environment)
+    others.update(subscriptions | payees)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    refused_first = dict.fromkeys(replaced, (REPLACED, False))
+    refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
+    judged = [
+        Refused(item, *refused_first[item.instruction_id])
+        if item.instruction_id in refused_first
+        else _judge(
+            item,
+            holds=(gate, gateway),
+            baseline=baselines.get(item.order_no),
+            others=others,
+            multiple_captures=environment.settings.gateway.capture_multiple,
+            ids_unique=account.instructions.are_unique,
+        )
+        for item in approved
+    ]
+    with environment.store.reading() as connection:
+        allowance = sending_allowance(connection, run, environment=environment)
+    queued = queue(
+        (item for item in judged if isinstance(item, Cleared)), refusal=allowance.refusal
+    )
+    refused = tuple(item for item in judged if isinstance(item, Refused))
+    return _Waiting(queued.cleared, refused + queued.refused)
+
+
+def _judge(
+    item: Instruction,
+    *,
+    holds: tuple[Gate, GatewayOfMoney],
+    baseline: Baseline | None,
+    others: Mapping[str, Sequence[Instruction]],
+    multiple_captures: bool,
+    ids_unique: bool,
+) -> Cleared | Refused:
+    """Gate, then the baseline and the journal, then the gateway's own grammar."""
+    gate, gateway = holds
+    held = gate.hold_on(item.kind)
+    if held:
+        return Refused(item, held)
+    if item.kind in ALONE:
+        beside = list(others.get(item.recurring_id or item.payee_digest, ()))
+        judged = clear_alone(
+            item, others=beside, rule_approver=RULE_APPROVER, ids_unique=ids_unique
+        )
+        return _unless_problem(judged, gateway=gateway)
+    if baseline is None:
+        return Refused(item, NOT_ASKED)
+    beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
+    judged = clear(
+        item,
+        baseline=baseline,
+        others=beside,
+        multiple_captures=multiple_captures,
+        ids_unique=ids_unique,
+    )
+    return _unless_problem(judged, gateway=gateway)
+
+
+def _unless_problem(judged: Cleared | Refused, *, gateway: GatewayOfMoney) -> Cleared | Refused:
+    if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
+        return Refused(judged.instruction, f"the gateway could not take it: {problem}")
+    return judged
+
+
+def _baselines(
+    connection: Any, run: Run, *, order_nos: set[str], environment: Environment
+) -> Mapping[str, Baseline]:
+    """What the baseline query showed of each order."""
+    shown = [
+        row for row in answers.observations_of(connection, run) if row["phase"] == answers.BASELINE
+    ]
+    # What other orders' answers say of the same transactions counts as well.
+    wanted = {row["transaction_id"] for row in shown if row["order_no"] in order_nos}
+    payments = payments_by_order(
+        (row for row in shown if row["transaction_id"] in wanted),
+        payment_of=payment_reader(connection, run, rules=environment.settings.rules),
+    )
+    return {
+        key: Baseline(Answer(answer), payments.get(key, ()))
+        for key, answer in answers.phase_answers(
+            connection, run.run_id, phase=answers.BASELINE
+        ).items()
+        if key in order_nos
+    }
+
+
+def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting, at: datetime) -> None:
+    """Keep why each one waits, and what a dry run would have sent.
+
+    A dry run only tells: what it finds to be for people waits for them when a live one finds it.
+    """
+    if run.mode is Mode.DRY_RUN:
+        plans = planned_batches(waiting.cleared)
+        sending_rows.keep_dry_batches(connection, run.run_id, plans=plans)
+    for refused in waiting.refused:
+        instruction_rows.note_hold(
+            connection, refused.instruction.instruction_id, hold=refused.reason
+        )
+        if refused.is_for_people and run.mode is Mode.LIVE:
+            instruction_rows.give_to_people(connection, refused, at=at)
+
+
+def would_send(cleared: Sequence[Cleared]) -> str:
+    """What a dry run would send, in words: each batch with its kind, rows and sums."""
+    plans = planned_batches(cleared)
+    return "; ".join(f"batch {plan.position}: {plan}" for plan in plans)
+
+
+def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:
+    told = f"{figures['planned']} new instructions; "
+    if run.mode is Mode.DRY_RUN:
+        told += f"dry run, would send {would_send(waiting.cleared) or 'nothing'}"
+    else:
+        told += f"{figures['sent']} sent in {figures['batches']} batches"
+    if waiting.refused:
+        told += f"; {len(waiting.refused)} wait"
+    if figures["left_out"]:
+        told += f"; {figures['left_out']} left out at the last moment"
+    if figures["stopped"]:
+        told += f"; sending stopped: {figures['stopped']}"
+    elif gate.held_because:
+        told += f"; {gate.held_because}"
+    return f"{told}."

@@ -1,0 +1,58 @@
+"""What a night compares of its settlement files, and which days they prove.
+
+A payment is unsettled only where files tell of the day by which it had to be settled. A file that
+was expected and is not there, or could not be read, ends that proof at the day before it: what was
+due later waits, however long, and is never a break.
+"""
+
+from collections.abc import Collection
+from datetime import date, timedelta
+from typing import Any
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.sources import SettledDays
+from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.ground.window import ledger_start
+from recon.store.nights import settlement_rows
+from recon.store.nights.runs import Run
+
+
+def settled_since(run: Run, *, rules: Rules) -> str:
+    """The first day whose lines a night compares; older ones only of payments it asks about."""
+    return ledger_start(run, rules=rules).date().isoformat()
+
+
+def settled(
+    connection: Any,
+    run: Run,
+    *,
+    asked: Collection[str],
+    gateway: pd.DataFrame,
+    until: int,
+    rules: Rules,
+) -> tuple[pd.DataFrame, SettledDays] | tuple[None, None]:
+    """SETTLEMENT_COLUMNS and the days they prove, as of the last file that counts.
+
+    Nothing where no file has ever told of the account.
+    """
+    first, last = settlement_rows.days_told(connection, run, until=until)
+    if not first:
+        return None, None
+    since = settled_since(run, rules=rules)
+    lines = settlement_rows.lines_of(
+        connection,
+        run,
+        since=since,
+        order_nos=asked,
+        transactions={*gateway["transaction_id"]},
+        until=until,
+    )
+    missing = settlement_rows.missing(connection, run, whole_file=WHOLE_FILE, until=until)
+    waits_for = ""
+    if missing:
+        business_date, waits_for = missing[0]
+        last = min(last, (date.fromisoformat(business_date) - timedelta(days=1)).isoformat())
+    batches = settlement_rows.batches_of(connection, run, since=since, until=until)
+    return lines, SettledDays(first, last, batches, waits_for)

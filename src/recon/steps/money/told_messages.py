@@ -1,0 +1,115 @@
+"""What the gateway's own messages say of an instruction that nobody can account for.
+
+Of a payout such a message is the only thing that ever tells: no question to the gateway shows one.
+It proves nothing by itself, since its signature covers ids alone; a person who decides a doubt may
+name it as evidence.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from recon.model.errors import UsageError
+from recon.model.money import format_minor_units
+from recon.model.words import InstructionKind
+from recon.settlement.instruction import Instruction
+from recon.store.nights import notification_rows
+from recon.store.nights.notification_rows import About
+
+MESSAGES_SHOWN_MAX = 3
+"""Newest messages about one instruction that are told."""
+DIGEST_CHARACTERS = 12
+"""Of a message, by which a decision names it."""
+_KINDS = {
+    InstructionKind.CAPTURE: ("payment",),
+    InstructionKind.CANCEL: ("payment",),
+    InstructionKind.REFUND: ("refund received", "refund accepted", "refund result"),
+    InstructionKind.PAYOUT: ("payout",),
+    InstructionKind.CANCEL_SUBSCRIPTION: ("subscription",),
+}
+"""Of messages that may be about an instruction."""
+
+
+def messages_told(
+    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, str]:
+    """A sentence for each instruction of which the gateway told something.
+
+    Args:
+        connection: Of the store, reading.
+        account: Merchant and account.
+        items: Instructions of that account that somebody has to decide.
+
+    Returns:
+        Instruction id -> what was told, when, and how a decision names it.
+    """
+    found = _messages(connection, account=account, items=items)
+    return {wanted: _sentence(told) for wanted, told in found.items() if told}
+
+
+def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
+    """The message that a decision about an instruction names, in words.
+
+    Args:
+        connection: Of the store, reading.
+        item: The instruction.
+        digest: The message's first characters, as the list shows them.
+
+    Raises:
+        UsageError: no message about this instruction, or several, begin so.
+    """
+    account = (item.merchant_id, item.account_id)
+    told = _messages(connection, account=account, items=[item])[item.instruction_id]
+    fitting = [one for one in told if one.sha256.startswith(digest.lower())]
+    if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
+        known = ", ".join(one.sha256[:DIGEST_CHARACTERS] for one in told) or "none"
+        msg = (
+            f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
+            f"(known: {known}); nothing was noted"
+        )
+        raise UsageError(msg)
+    return _words(fitting[0])
+
+
+def _messages(
+    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, list[About]]:
+    """The messages that may be about each instruction, newest last."""
+    if not items:
+        return {}
+    messages = notification_rows.about(
+        connection,
+        merchant_id=account[0],
+        account_id=account[1],
+        transaction_ids={item.transaction_id for item in items} - {""},
+    )
+    return {item.instruction_id: _of(item, messages=messages) for item in items}
+
+
+def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
+    fitting = [one for one in messages if one.kind in _KINDS.get(item.kind, ())]
+    if item.kind is InstructionKind.PAYOUT:
+        return [one for one in fitting if one.request_id == item.gateway_request_id]
+    if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+        return [one for one in fitting if one.recurring_id == item.recurring_id]
+    wanted = item.transaction_id
+    return [one for one in fitting if wanted and one.transaction_id == wanted]
+
+
+def _sentence(told: list[About]) -> str:
+    shown = "; ".join(_words(one) for one in told[-MESSAGES_SHOWN_MAX:])
+    more = len(told) - MESSAGES_SHOWN_MAX
+    rest = f"; and {more} earlier" if more > 0 else ""
+    return (
+        f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "
+        "and name the message as evidence (`--message`)"
+    )
+
+
+def _words(one: About) -> str:
+    money = ""
+    if one.amount is not None and one.currency:
+        money = f" of {format_minor_units(one.amount, currency=one.currency)} {one.currency}"
+    return (
+        f"{' '.join(filter(None, (one.kind, one.status)))}{money} at "
+        f"{one.received_at:%Y-%m-%d %H:%M} UTC (message {one.sha256[:DIGEST_CHARACTERS]})"
+    )

@@ -1,0 +1,1 @@
+"""The night: its order, asking the gateway, its report, who is told."""

@@ -1,0 +1,153 @@
+"""Whether each account's nights run, and whether one left something that a person must do now.
+
+What `recon status`, `nights`, `doctor` and a monitor ask. Nothing here needs a night to run: a
+night that never started can tell nobody itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.model.words import End, Mode
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.ground.predecessor import MISSING, named_days, standing_without_a_night
+from recon.steps.people.people import is_held, standing_of
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+MISSED_AFTER = timedelta(hours=12)
+"""A night that has not come to its end so long after its day closed is missed."""
+LOOKED_BACK_DAYS = 10
+"""Older gaps are told by `recon nights`; what stands still longer is missing on all of these."""
+UNFINISHED_EXIT_CODE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One account as somebody sees it who only looks."""
+
+    merchant_id: str
+    account_id: str
+    newest: Run | None
+    """The live night that started last; None before the first."""
+    end: NightEnd | None
+    """How it ended; None while it has not."""
+    stands_still: str
+    """Why it never will by itself, in words; "" while it works or where it has ended."""
+    missed: tuple[date, ...]
+    """Business days whose night was due and has not come to its end, oldest first."""
+    unproven: tuple[str, ...]
+    """Business dates that are NOT PROVEN and hold refunds."""
+
+    @property
+    def place(self) -> str:
+        """`100042/100042001`."""
+        return f"{self.merchant_id}/{self.account_id}"
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of its own, in the codes of a night."""
+        ended = self.end.kind.exit_code if self.end else 0
+        undone = bool(self.missed or self.stands_still or self.unproven)
+        return max(ended, UNFINISHED_EXIT_CODE * undone)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What somebody must see to before the morning, each in a sentence; () for nothing."""
+        return tuple(self._troubles())
+
+    @property
+    def only_incomplete(self) -> bool:
+        """Whether nothing worse is to be seen to than a source that is missing."""
+        incomplete = self.end is not None and self.end.kind is End.INCOMPLETE
+        return incomplete and not (self.missed or self.stands_still or self.unproven)
+
+    def _troubles(self) -> Iterator[str]:
+        if self.newest and self.end and self.end.kind.exit_code >= UNFINISHED_EXIT_CODE:
+            told = f" {self.end.sentence}" if self.end.sentence else ""
+            yield f"The night of {self.newest.business_date} ended {self.end.kind}.{told}"
+        if self.newest and self.stands_still:
+            yield f"The night of {self.newest.business_date} {self.stands_still}."
+        if self.missed:
+            yield missed_in_words(self)
+        if held := [day for day in self.unproven if not self._is_told(day)]:
+            yield f"The night of {', '.join(held)} is NOT PROVEN and holds refunds and payouts."
+
+    def _is_told(self, day: str) -> bool:
+        newest = self.newest.business_date if self.newest else ""
+        return day == newest and self.end is not None and self.end.kind is End.NOT_PROVEN
+
+
+def watched(environment: Environment) -> tuple[Watched, ...]:
+    """Every declared account, in the order of their numbers."""
+    return tuple(
+        _watched(*name.split("/", 1), environment=environment)
+        for name in sorted(environment.settings.accounts)
+    )
+
+
+def missed_in_words(account: Watched) -> str:
+    """The days without a night, and what to do."""
+    return (
+        f"No night ran for {named_days(account.missed)}: run what is missing, oldest first, or "
+        "start the next one with --skip REASON."
+    )
+
+
+def missed_told(accounts: Sequence[Watched]) -> list[str]:
+    """A sentence for each account that has missed nights."""
+    return [f"{one.place}: {missed_in_words(one)}" for one in accounts if one.missed]
+
+
+def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> Watched:
+    place = {"merchant_id": merchant_id, "account_id": account_id}
+    with environment.store.reading() as connection:
+        newest = runs.newest_live(connection, **place)
+        finished = runs.last_finished(connection, **place)
+        unproven = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
+    rules, now = environment.settings.rules, environment.clock()
+    end, stands_still = None, ""
+    if newest and newest.status == "finished":
+        end = end_of(newest, environment=environment)
+    elif newest and not (newest.status == "active" and is_held(newest, environment=environment)):
+        stands_still = standing_of(newest, environment=environment)
+    return Watched(
+        **place,
+        newest=newest,
+        end=end,
+        stands_still=stands_still,
+        missed=tuple(_missed(finished, rules=rules, now=now)) if newest else (),
+        unproven=unproven,
+    )
+
+
+def _missed(nights: Mapping[str, Run], *, rules: Rules, now: datetime) -> Iterator[date]:
+    """Days that are due and have no finished live night; before the first nothing is due."""
+    live = {day: night for day, night in nights.items() if night.mode is Mode.LIVE}
+    calendar = rules.business_calendar
+    today = calendar.local_date(now)
+    for back in range(LOOKED_BACK_DAYS, -1, -1):
+        day = today - timedelta(days=back)
+        if not live or day.isoformat() in live or day.isoformat() < min(live):
+            continue
+        standing = standing_without_a_night(day, nights=nights, rules=rules, now=now)
+        if standing == MISSING and calendar.closes_at(day) + MISSED_AFTER <= now:
+            yield day
+
+
+def worst(accounts: Sequence[Watched]) -> int:
+    """The gravest code of some accounts; 0 for none."""
+    return max((one.exit_code for one in accounts), default=0)
+
+
+def counted(accounts: Sequence[Watched]) -> dict[str, Any]:
+    """What a monitor draws over time."""
+    undone = [one.end.undone for one in accounts if one.end]
+    return {
+        "in_doubt": sum(one.doubtful.count for one in undone),
+        "not_sent": sum(one.unsent.count for one in undone if one.stopped),
+        "missed": sum(len(one.missed) for one in accounts),
+    }

@@ -1,0 +1,258 @@
+"""Telling people that a night has ended: after the account is free again, and never in its way.
+
+Each attempt is an event of the run in the history. What was not told is not lost: `recon status`
+shows it and `recon tell` tries again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recon.config.keys import key_of_file
+from recon.config.notices import STOPPED, Notice
+from recon.config.settings import Settings
+from recon.model.errors import ConfigurationError, ReconError, UsageError
+from recon.model.words import ALARMS, Mode
+from recon.privacy.shown_text import for_people
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import NightEnd, end_of
+from recon.store.database import history
+from recon.store.nights import results, runs
+from recon.store.nights.runs import Run
+from recon.telling.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
+
+TOLD = "told"
+NOT_TOLD = "not told"
+"""Events of a run in the history, one for each attempt at each notice."""
+
+BREAKS = "break"
+
+
+@dataclass(slots=True)
+class EndedNight:
+    """What is known of a night while it runs: the run, once there is one."""
+
+    run_id: str = ""
+
+
+@contextmanager
+def telling(environment: Environment, *, say: Callable[[str], None]) -> Iterator[EndedNight]:
+    """Tell people how the night of this block ended, whether it came to its end or stopped.
+
+    The block sets `run_id`; without one (another run held the night) nobody is told. `say` gets a
+    sentence for each notice that did not arrive. A night that was told to end (SIGTERM, Ctrl-C)
+    ends at once; `recon status` shows who does not know yet.
+    """
+    night = EndedNight()
+    try:
+        yield night
+    except Exception:
+        _speak(night, environment=environment, say=say)
+        raise
+    _speak(night, environment=environment, say=say)
+
+
+def _speak(night: EndedNight, *, environment: Environment, say: Callable[[str], None]) -> None:
+    for sentence in tell(night.run_id, environment=environment) if night.run_id else ():
+        say(sentence)
+
+
+def tell(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+    """Tell everybody who is still to be told of a run; a sentence for each whom it did not reach.
+
+    Never raises an error of ours: a night that moved money is not failed by a mail server.
+    """
+    try:
+        return _told(run_id, environment=environment)
+    except ReconError as error:
+        return (f"nobody could be told of run {run_id}: {error}",)
+
+
+def tell_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+    """Tell those who are still to be told of a run; the names of the notices that arrived.
+
+    Raises:
+        UsageError: there is no such run, or it still works.
+        ReconError: somebody could not be told, in words.
+    """
+    with environment.store.reading() as connection:
+        known = runs.is_known(connection, run_id)
+        run = runs.get(connection, run_id) if known else None
+    if run is None or run.status == "active":
+        msg = f"run {run_id} {'still works' if run else 'is not known'}; `recon status` lists runs"
+        raise UsageError(msg)
+    due = untold(run, environment=environment)
+    if failed := tell(run_id, environment=environment):
+        raise ReconError("; ".join(failed))
+    return tuple(due)
+
+
+def untold(run: Run, *, environment: Environment) -> dict[str, str]:
+    """Notices of a run that are still due, each with what went wrong the last time."""
+    if run.status == "active" or run.mode is not Mode.LIVE:
+        return {}
+    due = _due(run, environment=environment)
+    if not due:
+        return {}
+    with environment.store.reading() as connection:
+        events = _since_resumed(history.of_entity(connection, run.run_id))
+    reached = {_notice_of(event) for event in events if event["event"] == TOLD}
+    failed = {_notice_of(event): event for event in events if event["event"] == NOT_TOLD}
+    return {
+        name: _problem_of(failed[name]) if name in failed else "it was not tried"
+        for name in due
+        if name not in reached
+    }
+
+
+def _since_resumed(events: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Who heard that the night stopped has not heard how it ended when it went on."""
+    since: list[Mapping[str, object]] = []
+    for event in events:
+        since = [] if event["event"] == runs.RESUMED else [*since, event]
+    return since
+
+
+def told_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:
+    """The declared notices and where they go, for the doctor.
+
+    Raises:
+        ConfigurationError: an address is not there, or is none.
+    """
+    if not settings.notices:
+        return "nobody is told when a night has ended (notices.toml)"
+    shown = []
+    for name, notice in sorted(settings.notices.items()):
+        try:
+            shown.append(f"{name} by {check_address(_address(notice, variables=variables))}")
+        except ConfigurationError as error:
+            msg = f"{name}: {error}"
+            raise ConfigurationError(msg) from None
+    return ", ".join(shown)
+
+
+def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    names = untold(run, environment=environment)
+    if not names:
+        return ()
+    problems: dict[str, str] = {}
+    messages: dict[str, tuple[str, Message]] = {}
+    for name in names:
+        notice = environment.settings.notices[name]
+        try:
+            address = _address(notice, variables=environment.variables)
+        except ConfigurationError as error:
+            problems[name] = str(error)
+        else:
+            messages[name] = (address, _message(run, notice=notice, environment=environment))
+    problems |= deliver(messages)
+    _keep(run, problems=problems, environment=environment)
+    return tuple(
+        f"notice {name} did not arrive: {problem}; `recon tell {run_id}` tries again"
+        for name, problem in sorted(problems.items())
+        if problem
+    )
+
+
+def _due(run: Run, *, environment: Environment) -> list[str]:
+    account, notices = f"{run.merchant_id}/{run.account_id}", environment.settings.notices
+    if not notices:
+        return []
+    ends = _ends_of(run, environment=environment)
+    return [name for name, one in sorted(notices.items()) if one.concerns(account, ends=ends)]
+
+
+def _end_of(run: Run, *, environment: Environment) -> NightEnd | None:
+    """How the night ended; None when it came to no end."""
+    if run.status != "finished" or not run.verdict:
+        return None
+    return end_of(run, environment=environment)
+
+
+def _ends_of(run: Run, *, environment: Environment) -> set[str]:
+    """The words of which one is enough to be told.
+
+    A night that left money undone rings for everybody who hears of one that stopped, and who hears
+    of its verdict hears of it as well.
+    """
+    end = _end_of(run, environment=environment)
+    if end is None:
+        return {STOPPED}
+    return {end.kind.value, end.verdict.value} | ({STOPPED} if end.kind in ALARMS else set())
+
+
+def _keep(run: Run, *, problems: Mapping[str, str], environment: Environment) -> None:
+    events = [
+        history.Event(
+            "run",
+            run.run_id,
+            NOT_TOLD if problem else TOLD,
+            {"notice": name} | ({"problem": problem} if problem else {}),
+        )
+        for name, problem in sorted(problems.items())
+    ]
+    with environment.store.writing() as connection:
+        history.append(connection, events, at=environment.clock())
+
+
+def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
+    """The night in a few lines: no order and no shopper; of money only what is undone, summed."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    place = f"{run.merchant_id}/{run.account_id}"
+    end = _end_of(run, environment=environment)
+    lines = [f"{account.name or 'Merchant'}, account {place}, business date {run.business_date}."]
+    lines += _ended_in_words(end) if end else [f"The night stopped: {run.problem}"]
+    workbook = Path(run.workbook) if end and run.workbook else None
+    if workbook:
+        with environment.store.reading() as connection:
+            breaks = results.section_counts(connection, run.run_id).get(BREAKS, 0)
+        lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
+    lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
+    title = f"{end.kind if end else STOPPED}: {place}, {run.business_date}"
+    return Message(
+        title, for_people("\n".join(lines)), attachment=workbook if notice.attach else None
+    )
+
+
+def _ended_in_words(end: NightEnd) -> list[str]:
+    """The end, the workbook's verdict where it is another word, and what is undone."""
+    beside = f" (the workbook says {end.verdict})" if end.kind.value != end.verdict.value else ""
+    return [f"The night ended: {end.kind}{beside}.", *([end.sentence] if end.sentence else [])]
+
+
+def _workbook_in_words(path: Path, *, attach: bool) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return f"Workbook: {path}, which cannot be read ({error.strerror})."
+    told = f"Workbook: {path}, SHA-256 {hashlib.sha256(content).hexdigest()}."
+    if attach and len(content) > ATTACHMENT_BYTES_MAX:
+        told += f" It is larger than {ATTACHMENT_BYTES_MAX // 1024**2} MB and is not attached."
+    return told
+
+
+def _address(notice: Notice, *, variables: Mapping[str, str]) -> str:
+    if notice.address_file:
+        return key_of_file(notice.address_file)
+    if address := variables.get(notice.address_env, "").strip():
+        return address
+    msg = f"the environment variable {notice.address_env} with its address is not set"
+    raise ConfigurationError(msg)
+
+
+def _notice_of(event: Mapping[str, object]) -> str:
+    return str(_told_in(event).get("notice", ""))
+
+
+def _problem_of(event: Mapping[str, object]) -> str:
+    return str(_told_in(event).get("problem", ""))
+
+
+def _told_in(event: Mapping[str, object]) -> dict[str, Any]:
+    return dict(json.loads(str(event["data"])))

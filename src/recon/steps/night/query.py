@@ -1,0 +1,197 @@
+"""Steps 2 and 4: ask the gateway what it knows, before money moves and after.
+
+The baseline asks for the whole universe: orders in the window, ledger references, unfinished
+instructions and those of files that no night has planned, orders that verified notifications or
+settlement files named, what the night before left open (breaks, pending, without a usable answer),
+old orders whose rows came late, and orders that come of an age at which they are asked about again.
+Afterwards every order whose money was touched is asked again. A key without a usable answer is
+`failed`, never "not found".
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from recon.config.rules import Rules
+from recon.gateway.queries import KeyAnswers
+from recon.model.words import Answer, Mode, StepSummary
+from recon.steps.compare.siblings import ask_siblings
+from recon.steps.files.keep_ledger import keep_ledger
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.window import (
+    BEFORE_ALL,
+    in_window,
+    ledger_start,
+    looked_back,
+    opening,
+    window_start,
+)
+from recon.steps.money.settled import settled_since
+from recon.steps.night.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
+from recon.store.money import instruction_rows, planning_rows
+from recon.store.nights import (
+    answers,
+    input_rows,
+    ledger_rows,
+    notification_rows,
+    order_rows,
+    quarantine_rows,
+    results,
+    runs,
+    settlement_rows,
+)
+from recon.store.nights.runs import Run
+
+
+def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
+    """Ask for every key of the phase that has no final answer yet."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    unkept = keep_ledger(run, environment=environment) if phase == answers.BASELINE else ""
+    # Read before the turn of a writer begins: others write meanwhile.
+    keys = _keys_of(run, phase=phase, environment=environment)
+    with environment.store.writing() as connection:
+        answers.open_phase(connection, run_id, phase=phase, keys=keys)
+        waiting = answers.unanswered(connection, run_id, phase=phase)
+    _ask_all(waiting, run=run, phase=phase, environment=environment)
+    if phase == answers.BASELINE:
+        ask_siblings(run, environment=environment)
+    step = "query" if phase == answers.BASELINE else "query again"
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=step)
+        counts = answers.counts(connection, run_id, phase=phase)
+        failures: list[str] = []
+        if counts.get(Answer.FAILED):
+            failures = answers.reasons(connection, run_id, phase=phase, answer=Answer.FAILED)
+    figures = {name.value: counts.get(name.value, 0) for name in Answer}
+    return StepSummary(step, _sentence(figures, failures=failures) + unkept, figures)
+
+
+def _keys_of(run: Run, *, phase: str, environment: Environment) -> Iterable[str]:
+    if phase == answers.BASELINE:
+        return _universe(run, environment=environment)
+    with environment.store.reading() as connection:
+        return instruction_rows.touched(connection, run)
+
+
+def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
+    rules = environment.settings.rules
+    since = window_start(run, rules=rules)
+    before = previous_night(run, environment=environment)
+    keys: set[str] = set()
+    with environment.store.reading() as connection:
+        keys.update(order_rows.ordered_since(connection, run, since=since))
+        extract = ledger_rows.load(connection, run.run_id)
+        if extract is not None:
+            entries = in_window(extract[0], since=ledger_start(run, rules=rules), asked=set(keys))
+            ours = (entries["merchant_id"] == run.merchant_id) & (
+                entries["account_id"] == run.account_id
+            )
+            keys.update(entries.loc[ours, "order_no"])
+        unfinished = instruction_rows.of_account(
+            connection, run, states=instruction_rows.UNFINISHED
+        )
+        keys.update(item.order_no for item in unfinished)
+        # Of files that came tonight: they are planned after this, and judged by these answers.
+        keys.update(planning_rows.unplanned_orders(connection, run))
+        told = notification_rows.order_nos_told(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
+        )
+        keys.update(told)
+        keys.update(one.order_no for one in quarantine_rows.outstanding(connection, run))
+        account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+        if account.settlement is not None:
+            day = settled_since(run, rules=rules)
+            keys.update(settlement_rows.order_nos_told(connection, run, since=day))
+        spans = list(looked_back(run, before=before))
+        ended = [(since, environment.clock()), *spans]
+        keys.update(planning_rows.ended_orders(connection, run, spans=ended))
+        keys.update(order_rows.ordered_between(connection, run, spans=spans))
+        keys.update(_came_late(connection, run, before=before, rules=rules))
+        if before is not None:
+            keys.update(_left_open(connection, before.run_id))
+    return keys - {""}
+
+
+def _left_open(connection: Any, run_id: str) -> Iterator[str]:
+    """Orders that the night before could not end, whatever their age."""
+    stored = results.load(connection, run_id, with_matches=False)
+    if stored is not None:
+        yield from stored.breaks["order_no"]
+        yield from stored.pending["order_no"]
+    yield from answers.failed_keys(connection, run_id)
+
+
+def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
+    """Old orders of files that no night has read; those of a first night are opening balance."""
+    read = None if before is None else input_rows.load(connection, before.run_id)
+    if read is None:
+        return set()
+    first = opening(rules) or BEFORE_ALL
+    span = (first, window_start(run, rules=rules))
+    return order_rows.came_after(connection, run, last_file=read.last_file, span=span)
+
+
+def previous_night(run: Run, *, environment: Environment) -> Run | None:
+    """The newest finished run of the latest business date before this one.
+
+    A live night carries on from live ones: what a dry run left open, nobody was ever told.
+    """
+    with environment.store.reading() as connection:
+        nights = runs.last_finished(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id
+        )
+    earlier = [
+        date
+        for date, night in nights.items()
+        if date < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
+    ]
+    return nights[max(earlier)] if earlier else None
+
+
+def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:
+    """Ask about the keys and store each shard's answers; a silent gateway is asked no further."""
+    save = partial(_save, run=run, phase=phase, environment=environment)
+    done = 0
+    account = (run.merchant_id, run.account_id)
+    for asked in asked_in_shards(keys, account=account, environment=environment):
+        save(asked.found, at=asked.at)
+        done += len(asked.keys)
+        if all(answer is Answer.FAILED for answer, _ in asked.found.answers.values()):
+            break
+    for start in range(done, len(keys), KEYS_PER_SHARD_MAX):
+        at = environment.clock()
+        save(_not_asked(keys[start : start + KEYS_PER_SHARD_MAX], asked=done), at=at)
+
+
+def _save(
+    found: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
+) -> None:
+    with environment.store.writing() as connection:
+        answers.save(
+            connection,
+            run,
+            phase=phase,
+            answers=found.answers,
+            observations=found.observations,
+            at=at,
+        )
+
+
+def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
+    reason = f"not asked: the gateway answered none of the {asked} keys before"
+    return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, reason)), ())
+
+
+def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
+    total = sum(figures.values())
+    failed = figures[Answer.FAILED]
+    told = (
+        f"Asked the gateway for {total} orders: {figures[Answer.FOUND]} found, "
+        f"{figures[Answer.NOT_FOUND]} not known to it, {failed} without a usable answer"
+    )
+    if failures:
+        told += f" ({failures[0]})"
+    unmapped = figures[Answer.UNMAPPED]
+    return f"{told}, {unmapped} with an unmapped code." if unmapped else f"{told}."

@@ -1,0 +1,174 @@
+"""The gateway's query in shards: by this process one after another, or by workers side by side.
+
+Workers ask and give back; one writer stores. Beside the order numbers a shard carries no word of
+the configuration: a worker has its own, key and certificates included, and is refused when it is
+another than the night's. The account's pace is shared out, so that all together are no quicker
+than one, and a Retry-After that one of them is given holds all of them. Their clocks do not count
+for what is stored: the night's clock goes on where the shard was handed out.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import NamedTuple
+
+from recon.config.settings import GatewaySettings, Settings, load_settings
+from recon.gateway.queries import KeyAnswers, ask, pace_of
+from recon.gateway_client.query.pace import AccountPace, Notice
+from recon.model.errors import ConfigurationError
+from recon.steps.ground.environment import Environment, system_clock
+
+KEYS_PER_SHARD_MAX = 1_000
+"""Keys asked for between two commits; a restart asks at most these again, for each worker."""
+NO_DATABASE = {"RECON_DATABASE_URL": "sqlite:////nonexistent"}
+"""What a worker knows of the database, whatever its environment says."""
+SEED_BITS = 64
+_OF_A_MACHINE = {"ca_file", "proxy", "client_certificate_file", "client_key_file"}
+"""Where a machine has its files, and its way out: these may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some keys for a worker."""
+
+    keys: tuple[str, ...]
+    account: tuple[str, str]
+    """Merchant and account."""
+    at: datetime
+    """When it was handed out, by the night's clock."""
+    seed: int
+    """Of the waits between attempts."""
+    sharers: int
+    """How many shards are asked at the same time, at most."""
+    number: int
+    """Of these, from 0: it begins so many calls later."""
+    notice: Notice | None
+    """Where they tell each other of a Retry-After."""
+    configuration: str
+    """See configuration_of."""
+
+
+class Asked(NamedTuple):
+    """What came of some keys."""
+
+    keys: Sequence[str]
+    at: datetime
+    """Not later than they were asked: an answer without a payment has no time of its own."""
+    found: KeyAnswers
+
+
+def asked_in_shards(
+    keys: Sequence[str], *, account: tuple[str, str], environment: Environment
+) -> Iterator[Asked]:
+    """Ask about the keys, KEYS_PER_SHARD_MAX at a time, no further than is wanted.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or a
+            worker is configured otherwise than the night.
+        ClusterError: the workers are gone.
+    """
+    parts = [
+        keys[start : start + KEYS_PER_SHARD_MAX]
+        for start in range(0, len(keys), KEYS_PER_SHARD_MAX)
+    ]
+    if not environment.workers.elsewhere:
+        pace = pace_of(environment.settings.gateway)
+        for part in parts:
+            yield _asked_here(part, account=account, environment=environment, pace=pace)
+        return
+    workers = environment.workers
+    configuration = configuration_of(environment.settings)
+    name = f"recon hold {account[0]}/{account[1]}"
+    notice = workers.notice(name, clock=system_clock) if parts else None
+    # A round at a time: a shard may only count on its share while the others have theirs.
+    for first in range(0, len(parts), workers.partitions):
+        shards = [
+            Shard(
+                keys=tuple(part),
+                account=account,
+                at=environment.clock(),
+                seed=environment.randomness.getrandbits(SEED_BITS),
+                sharers=workers.partitions,
+                number=number,
+                notice=notice,
+                configuration=configuration,
+            )
+            for number, part in enumerate(parts[first : first + workers.partitions])
+        ]
+        for shard, found in zip(shards, workers.each(ask_shard, shards), strict=True):
+            yield Asked(shard.keys, shard.at, found)
+
+
+def _asked_here(
+    keys: Sequence[str], *, account: tuple[str, str], environment: Environment, pace: AccountPace
+) -> Asked:
+    at = environment.clock()
+    asking = ask(
+        keys,
+        account=account,
+        settings=environment.settings,
+        clock=environment.clock,
+        randomness=environment.randomness,
+        pace=pace,
+    )
+    return Asked(keys, at, asyncio.run(asking))
+
+
+def ask_shard(shard: Shard) -> KeyAnswers:
+    """What a worker does: ask with the key and the configuration of its own environment.
+
+    Raises:
+        ConfigurationError: as `asked_in_shards`.
+    """
+    return ask_with(shard, variables=os.environ)
+
+
+def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
+    """As `ask_shard`, with an environment that is passed in."""
+    settings = load_settings({**variables, **NO_DATABASE})
+    if configuration_of(settings) != shard.configuration:
+        msg = (
+            "a worker has another configuration than the night: RECON_GATEWAY_BASE_URL and the "
+            "files of RECON_CONFIG_DIR must be the same on all workers; nothing was asked by it"
+        )
+        raise ConfigurationError(msg)
+    began = time.monotonic()
+    gateway = shared(settings.gateway, shard.sharers)
+    asking = ask(
+        shard.keys,
+        account=shard.account,
+        settings=settings.model_copy(update={"gateway": gateway}),
+        pace=pace_of(
+            gateway,
+            notice=shard.notice,
+            first_after_seconds=shard.number / settings.gateway.calls_per_second,
+        ),
+        clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
+        randomness=Random(shard.seed),
+    )
+    return asyncio.run(asking)
+
+
+def shared(gateway: GatewaySettings, sharers: int, /) -> GatewaySettings:
+    """One shard's part of the pace that the account has."""
+    pace = {
+        "calls_per_second": gateway.calls_per_second / sharers,
+        "queries_in_flight": max(1, gateway.queries_in_flight // sharers),
+    }
+    return gateway.model_copy(update=pace)
+
+
+def configuration_of(settings: Settings) -> str:
+    """SHA-256 of what decides how the gateway is asked and its answers are read; of no secret."""
+    told = (
+        settings.rules.digest,
+        settings.gateway_base_url,
+        settings.gateway.model_dump_json(exclude=_OF_A_MACHINE),
+        repr(sorted(settings.interface.items())),
+    )
+    return hashlib.sha256("\x1f".join(told).encode()).hexdigest()

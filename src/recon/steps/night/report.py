@@ -1,0 +1,303 @@
+"""Step 6: the figures of a night into a workbook, and the proof that the sheets are the database.
+
+The workbook writer and reader are arguments (`reports` stands above this package). The workbook is
+written, read back and compared with sums that the database computes (T13); when they differ the
+night is NOT PROVEN and the workbook is written again saying so.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.breaks.reopened import with_reopened
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import Sources
+from recon.model.business_date import BusinessCalendar, Grace
+from recon.model.errors import Defect, OutputError
+from recon.model.figures import MATCHED_BATCH_ROWS, Attention, MatchedRows, NightFigures, TrendPoint
+from recon.model.resolutions import KeptAnswer
+from recon.model.words import Severity, StepSummary
+from recon.privacy.own_files import make_folder
+from recon.proof.books_bridge import books_of
+from recon.proof.bridge import bridge_of
+from recon.steps.compare.inputs import frozen_inputs, sources_of
+from recon.steps.compare.journals import handed_out
+from recon.steps.compare.page_notes import page_notes
+from recon.steps.compare.sheets_proven import SheetTotals, t13, with_checks, with_t13
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import end_of
+from recon.steps.ground.risk_told import risk_told
+from recon.steps.people.people import attention
+from recon.store.database import history
+from recon.store.money import instruction_sheet
+from recon.store.nights import input_rows, results, runs, sign_off_rows
+from recon.store.nights.answers import observations_of
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+
+STEP = "report"
+TREND_NIGHTS = 14
+URGENT_SEVERITIES = (Severity.CRITICAL.value, Severity.HIGH.value)
+ANSWERED_WITHIN = Grace.parse("1bd")
+"""A grave break has an owner and a comment by the next business day: nobody signs before."""
+_EFFECTS = ("effect_orders", "effect_ledger")
+DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
+
+
+@dataclass(frozen=True, slots=True)
+class Workbooks:
+    """How a workbook is written and read back; `reports` provides both."""
+
+    write: Callable[[NightFigures, Path], Path]
+    """Figures and wanted path -> the path that was written."""
+    totals: Callable[[Path], SheetTotals]
+
+
+def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
+    """Write the night's workbook and prove it against the database.
+
+    Raises:
+        OutputError: the reports folder cannot be written; everything else of the night is kept.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = results.load(connection, run_id, with_matches=False)
+    if result is None:
+        msg = f"run {run_id} has no result to report"
+        raise Defect(msg)
+    expected = _database_totals(run_id, environment=environment)
+    expected = with_checks(expected, verdict=result.verdict)
+    place = (run.merchant_id, run.account_id)
+    proven = with_t13(result, totals=t13(place=place, expected=expected, found=expected))
+    figures = figures_of(run, result=proven, environment=environment)
+    path = _write(figures, environment=environment, workbooks=workbooks)
+    checked = t13(place=place, expected=expected, found=workbooks.totals(path))
+    if not all(total.passed for total in checked):
+        proven = with_t13(result, totals=checked)
+        figures = figures_of(run, result=proven, environment=environment)
+        path = _write(figures, environment=environment, workbooks=workbooks)
+    _keep(run, result=proven, path=path, environment=environment)
+    end = end_of(run, environment=environment, verdict=proven.verdict)
+    figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
+    return StepSummary(STEP, f"{end.sentence} The workbook is at {path}.".strip(), figure_values)
+
+
+def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
+    """Everything the workbook shows, from the tables."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    inputs, sources = _compared_by(run, environment=environment)
+    return NightFigures(
+        **_of_tables(run, before=inputs.previous_run_id, environment=environment),
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        merchant_name=account.name,
+        business_date=date.fromisoformat(run.business_date),
+        run_id=run.run_id,
+        mode=run.mode.value,
+        as_of=run.as_of,
+        generated_at=run.started_at,
+        timezone=environment.settings.rules.calendar.timezone,
+        verdict=result.verdict,
+        breaks=_with_risk(with_reopened(result), run=run, environment=environment),
+        effects=result.effects,
+        matches=_matched(run, environment=environment),
+        pending=result.pending,
+        unverified=result.unverified,
+        sides=result.sides,
+        movements=result.movements,
+        journals=result.journals,
+        handed_out=handed_out(result, inputs=inputs, environment=environment),
+        control_totals=result.control_totals,
+        files=sources.files,
+        rejects=sources.rejects,
+        quarantined=sources.quarantined,
+        bridge=bridge_of(sources),
+        books=books_of(sources),
+        attention=_needs_a_person(run, result=result, environment=environment),
+        not_covered=result.not_covered,
+        unmapped_codes=result.unmapped_codes,
+        scope_of_assurance=result.scope_of_assurance,
+        rules_digest=result.rules_digest,
+        ledger_covered=sources.ledger is not None,
+        notes=page_notes(
+            run, result=result, inputs=inputs, sources=sources, environment=environment
+        ),
+    )
+
+
+def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
+    """What stands in the tables as it is shown; `before` is the run that was carried forward."""
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+        opening = results.section_counts(connection, before).get("break", 0) if before else None
+        return {
+            "history_head": f"{head.sequence}:{head.hash}",
+            "instructions": instruction_sheet.sheet_frame(connection, run),
+            "batches": instruction_sheet.batch_frame(connection, run),
+            "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
+            "trend": tuple(_trend(connection, run)[-TREND_NIGHTS:]),
+            "opening_breaks": opening,
+        }
+
+
+def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources]:
+    """What the run compared; of a run of an earlier version, what the tables hold now."""
+    with environment.store.reading() as connection:
+        kept = input_rows.load(connection, run.run_id)
+    inputs = kept or frozen_inputs(run, environment=environment)
+    rules = environment.settings.rules
+    return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
+
+
+def _trend(connection: Any, run: Run) -> list[TrendPoint]:
+    """Open breaks of every earlier night, the newest last."""
+    trend = results.open_breaks_by_night(
+        connection,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        before=run.business_date,
+    )
+    return [TrendPoint(date.fromisoformat(day), count) for day, count in trend.items()]
+
+
+def _matched(run: Run, *, environment: Environment) -> MatchedRows:
+    """The matches of a run, read from the database in parts."""
+
+    def batches() -> Iterator[pd.DataFrame]:
+        first = 0
+        while True:
+            with environment.store.reading() as connection:
+                batch = results.match_batch(
+                    connection, run.run_id, first=first, rows_max=MATCHED_BATCH_ROWS
+                )
+            if batch.empty:
+                return
+            yield batch
+            first += len(batch)
+
+    with environment.store.reading() as connection:
+        count = results.section_counts(connection, run.run_id).get("match", 0)
+    return MatchedRows(count, batches)
+
+
+def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
+    """The breaks, each with what the gateway said of its payment's risk."""
+    with environment.store.reading() as connection:
+        risk = risk_told(observations_of(connection, run))
+    return breaks.assign(risk=[risk.get(one, "") for one in breaks["transaction_id"]])
+
+
+def _needs_a_person(
+    run: Run, *, result: Reconciliation, environment: Environment
+) -> tuple[Attention, ...]:
+    """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
+    listed = attention(run, environment=environment)
+    first = {one for one in listed if one.lapses or one.what.endswith(DOUBTFUL_WORDS)}
+    doubtful = tuple(replace(one, is_urgent=True) for one in listed if one in first)
+    grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
+    rank = grave["severity"].map({word: place for place, word in enumerate(URGENT_SEVERITIES)})
+    urgent = grave.assign(rank=rank).sort_values(
+        ["rank", "age_days", "break_id"], ascending=[True, False, True]
+    )
+    place = (run.merchant_id, run.account_id)
+    with environment.store.reading() as connection:
+        answers = resolution_rows.kept_answers(connection, place)
+    calendar = environment.settings.rules.business_calendar
+    breaks = tuple(
+        _of_break(row, answers=answers, calendar=calendar) for row in urgent.to_dict("records")
+    )
+    return (*doubtful, *breaks, *(one for one in listed if one not in first))
+
+
+def _of_break(
+    row: Mapping[Any, Any], *, answers: Mapping[str, KeptAnswer], calendar: BusinessCalendar
+) -> Attention:
+    """A grave break: what it is, whose it is, and by when somebody answers it."""
+    since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
+    kept = answers.get(row["break_id"])
+    effect = max(abs(int(row[name])) for name in _EFFECTS if not pd.isna(row[name]))
+    whole = int(row["exposure"])
+    return Attention(
+        what=f"{row['severity'].lower()} break",
+        code=row["code"],
+        order_no=row["order_no"],
+        transaction_id=row["transaction_id"],
+        currency=row["currency"],
+        amount=min(effect, whole) if effect else whole,
+        since=since,
+        next_step=row["reason"],
+        is_urgent=True,
+        owner=kept.answer.owner if kept else "",
+        due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
+    )
+
+
+def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> Path:
+    """Write the workbook of a finished run again, from the tables alone."""
+    summary = report(run_id, environment=environment, workbooks=workbooks)
+    return Path(str(summary.figures["workbook"]))
+
+
+def workbook_path(run: Run, *, environment: Environment) -> Path:
+    """Where a night's workbook belongs."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    name = f"reconciliation-{run.merchant_id}-{run.account_id}-{run.business_date}.xlsx"
+    return account.reports / name
+
+
+def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbooks) -> Path:
+    with environment.store.reading() as connection:
+        run = runs.get(connection, figures.run_id)
+    wanted = workbook_path(run, environment=environment)
+    try:
+        make_folder(wanted.parent)
+        return workbooks.write(figures, wanted)
+    except OSError as error:
+        again = f"recon report --run {run.run_id}"
+        if run.status == "active":
+            place = f"--merchant {run.merchant_id} --account {run.account_id}"
+            again = f"recon finish {place} --business-date {run.business_date}"
+        msg = (
+            f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
+            f"result of the night are kept: make the folder writable, then run `{again}`"
+        )
+        raise OutputError(msg) from error
+
+
+def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with environment.store.writing() as connection:
+        head = history.append(
+            connection,
+            [history.Event("run", run.run_id, history.REPORTED, {"workbook_sha256": digest})],
+            at=environment.clock(),
+        )
+        results.save_totals(connection, run.run_id, totals=result.control_totals)
+        values = {
+            "verdict": result.verdict.value,
+            "history_head": f"{head.sequence}:{head.hash}",
+        }
+        # Names stand under the workbook that was signed, never under one that was written later.
+        if not sign_off_rows.signatures(connection, run.run_id):
+            values |= {"workbook": str(path), "workbook_sha256": digest}
+        runs.note_result(connection, run.run_id, values=values)
+        runs.note_step(connection, run.run_id, step=STEP)
+
+
+def _database_totals(run_id: str, *, environment: Environment) -> SheetTotals:
+    with environment.store.reading() as connection:
+        counts = results.section_counts(connection, run_id)
+        sums = results.section_sums(connection, run_id, column="effect_orders")
+    return {
+        section: (
+            counts.get(section, 0),
+            {currency: total for (name, currency), total in sums.items() if name == section},
+        )
+        for section in results.SECTIONS
+    }

@@ -1,0 +1,362 @@
+"""One night: who may run it, and the order of its steps, held here once.
+
+ingest -> query -> settle -> query again -> reconcile -> report. `hold` takes the account's lock and
+writes the run row; everything between is steps that read and write tables, so that a night which
+was killed is simply started again: what was sent is in the journal and is never sent twice.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Protocol
+
+from recon.model.errors import (
+    FolderError,
+    NightHeldError,
+    OutputError,
+    ReconError,
+    StoreError,
+    UsageError,
+)
+from recon.model.words import Mode, NightRequest, Part, StepSummary, Verdict
+from recon.privacy.own_files import make_folder
+from recon.steps.compare.reconcile import reconcile
+from recon.steps.files.ingest import ingest
+from recon.steps.ground.ending import ending_in_order
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import said_of_predecessor
+from recon.steps.ground.stages import measured
+from recon.steps.money.settle import settle
+from recon.steps.night.notices import telling
+from recon.steps.night.query import query
+from recon.steps.night.report import Workbooks, report
+from recon.store.database.night_lock import account_lock
+from recon.store.nights import answers, runs
+from recon.store.nights.runs import Run
+
+DATABASE_FREE_BYTES_MIN = 64 * 1024 * 1024
+"""Beside the database file; with less the disk is about to be full."""
+HOLDER_LOOKS_MAX = 60
+HOLDER_LOOKS_APART_SECONDS = 0.05
+_ENDED = {True: "finished", False: runs.PART_ENDED}
+"""Whether a run was a whole night -> its status when it came to its end."""
+HOLDER_LOOKS_AGREE = 5
+"""Looks in a row that show the same run; then it is the one that works."""
+
+
+class Step(Protocol):
+    """A step of the night; only the report uses the workbook writer."""
+
+    def __call__(
+        self, run_id: str, *, environment: Environment, workbooks: Workbooks
+    ) -> StepSummary:
+        """Do the step for one run."""
+        ...
+
+
+def _without_workbooks(step: Callable[..., StepSummary], **options: str) -> Step:
+    def run_step(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
+        del workbooks
+        return step(run_id, environment=environment, **options)
+
+    return run_step
+
+
+ORDER: tuple[tuple[str, Step], ...] = (
+    ("ingest", _without_workbooks(ingest)),
+    ("query", _without_workbooks(query, phase=answers.BASELINE)),
+    ("settle", _without_workbooks(settle)),
+    ("query again", _without_workbooks(query, phase=answers.AFTER)),
+    ("reconcile", _without_workbooks(reconcile)),
+    ("report", report),
+)
+"""The steps of a night, in order, under the names that flows, docs and the UI use."""
+STEP_NAMES = tuple(name for name, _ in ORDER)
+
+
+def run(
+    request: NightRequest,
+    *,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+    complain: Callable[[str], None] = lambda _: None,
+) -> Verdict:
+    """A whole night without Prefect; tells `progress` after each step.
+
+    `complain` hears of people who could not be told how it ended.
+    """
+    with (
+        telling(environment, say=complain) as night,
+        hold(request, environment=environment) as night.run_id,
+    ):
+        walk(
+            STEP_NAMES,
+            night.run_id,
+            environment=environment,
+            workbooks=workbooks,
+            progress=progress,
+        )
+        return verdict_of(night.run_id, environment=environment)
+
+
+def walk(
+    names: Sequence[str],
+    run_id: str,
+    /,
+    *,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+) -> None:
+    """Do these steps of `ORDER` for a run that is held; tells `progress` after each."""
+    steps = dict(ORDER)
+    for name in names:
+        do = partial(steps[name], run_id, environment=environment, workbooks=workbooks)
+        progress(measured(name, do, run_id=run_id, environment=environment))
+
+
+def verdict_of(run_id: str, *, environment: Environment) -> Verdict:
+    """What a run came to."""
+    with environment.store.reading() as connection:
+        return Verdict(runs.get(connection, run_id).verdict)
+
+
+@contextmanager
+def hold(
+    request: NightRequest, *, environment: Environment, part: Part | None = None
+) -> Iterator[str]:
+    """Hold an account for one night; yields the run's id and closes the run at the end.
+
+    A run whose process is gone is taken over at once: its lock died with it. A run of a part holds
+    the account as a night does, and never ends as a finished night.
+
+    Raises:
+        NightHeldError: another run holds the account; the sentence names it.
+        UsageError: the business date is not a date, or has not closed yet, or the night before
+            is missing and nobody said why.
+        FolderError: the reports folder cannot be written.
+        ConfigurationError: the account is not declared.
+    """
+    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
+    refuse_unwritable(account.reports)
+    refuse_full_disk(environment.store.path)
+    closes_at = environment.settings.rules.business_calendar.closes_at(_date_of(request))
+    if part is not Part.INGEST:
+        refuse_open_day(request, closes_at=closes_at, now=environment.clock())
+    with ExitStack() as stack:
+        take_lock(stack, request, environment=environment)
+        now = environment.clock()
+        run_id = f"{request.business_date.replace('-', '')}-{environment.new_id()[:8]}"
+        with environment.store.writing() as connection:
+            runs.start(
+                connection,
+                request,
+                run_id=run_id,
+                as_of=closes_at,
+                now=now,
+                part=part,
+                predecessor=_permitted(connection, request, part=part, environment=environment),
+            )
+        with closed_at_end(run_id, ended=_ENDED[part is None], environment=environment):
+            yield run_id
+
+
+def _permitted(
+    connection: Any, request: NightRequest, *, part: Part | None, environment: Environment
+) -> str:
+    """What stands in place of the night before, once it is sure that the run may begin."""
+    if part is None:
+        rules = environment.settings.rules
+        return said_of_predecessor(connection, request, rules=rules)
+    refuse_part(connection, request, part=part)
+    return ""
+
+
+@contextmanager
+def closed_at_end(run_id: str, *, ended: str, environment: Environment) -> Iterator[None]:
+    """Close a run with the status `ended`, or as stopped with what it stopped at."""
+    try:
+        with ending_in_order():
+            yield
+    except BaseException as error:
+        _close(run_id, status="stopped", problem=_told(error), environment=environment)
+        raise
+    _close(run_id, status=ended, problem="", environment=environment)
+
+
+def refuse_part(connection: Any, request: NightRequest, *, part: Part) -> None:
+    """Files and money of a night that is finished would be in no workbook of it.
+
+    Raises:
+        UsageError: a live night of this date, or of a later one, is finished.
+    """
+    if part is Part.QUERY or (part is not Part.INGEST and request.mode is Mode.DRY_RUN):
+        return
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    done = [
+        night.business_date
+        for night in runs.last_finished(connection, **place).values()
+        if night.mode is Mode.LIVE and night.business_date >= request.business_date
+    ]
+    if done:
+        msg = (
+            f"the night of {max(done)} is finished, and its workbook would not show what {part} "
+            f"does for {request.business_date}; nothing was done: leave it to the next night, or "
+            f"start the whole night of {request.business_date} again"
+        )
+        raise UsageError(msg)
+
+
+def refuse_open_day(request: NightRequest, *, closes_at: datetime, now: datetime) -> None:
+    """A business date is settled when it has closed, never before.
+
+    Raises:
+        UsageError: the day is still open, or lies in the future.
+    """
+    if closes_at > now:
+        msg = (
+            f"the business date {request.business_date} closes at {closes_at:%Y-%m-%d %H:%M} UTC, "
+            f"and it is {now:%Y-%m-%d %H:%M} UTC now; nothing was sent: name a day that has closed"
+        )
+        raise UsageError(msg)
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Try the reports folder before money moves, not when the night is over.
+
+    Raises:
+        FolderError: nothing can be written there.
+    """
+    try:
+        make_folder(folder)
+        with TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        msg = (
+            f"the reports folder {folder} cannot be written ({error.strerror}); nothing was sent: "
+            "make it writable, or name another in merchants.toml"
+        )
+        raise FolderError(msg) from error
+
+
+def refuse_full_disk(database: Path | None, *, needed: int = DATABASE_FREE_BYTES_MIN) -> None:
+    """Look at the room beside a database file before money moves; a server's disk is not ours.
+
+    Raises:
+        OutputError: fewer bytes are free than a night needs.
+    """
+    if database is None:
+        return
+    free = shutil.disk_usage(database.parent).free
+    if free < needed:
+        msg = (
+            f"the disk of the database {database} has {free // 1024**2} MiB free, and a night "
+            f"needs {needed // 1024**2}; nothing was sent: free some, then start the night again"
+        )
+        raise OutputError(msg)
+
+
+def _date_of(request: NightRequest) -> date:
+    msg = f"{request.business_date!r} is not a business date such as 2026-11-20"
+    try:
+        day = date.fromisoformat(request.business_date)
+    except ValueError as error:
+        raise UsageError(msg) from error
+    if day.isoformat() != request.business_date:
+        # 20261120 would be another night in every table that compares the text.
+        raise UsageError(msg)
+    return day
+
+
+def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
+    """Hold the account until the stack ends.
+
+    Raises:
+        NightHeldError: another run holds it, or a run without the lock still lives.
+    """
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    try:
+        stack.enter_context(account_lock(environment.store, **place))
+    except NightHeldError as error:
+        holder = _holder(environment, **place)
+        told = (
+            f"run {holder.run_id} for {holder.business_date}"
+            f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
+            if holder
+            else "a run that is just starting"
+        )
+        account = f"{request.merchant_id}/{request.account_id}"
+        msg = f"account {account} is held by {told}; nothing was done here: wait for it, or end it"
+        raise NightHeldError(msg) from error
+    _refuse_living_owner(request, environment=environment)
+
+
+def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
+    """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
+    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    with environment.store.reading() as connection:
+        found = runs.living(connection, **place)
+    if found is None:
+        return
+    msg = (
+        f"the lock of account {request.merchant_id}/{request.account_id} is free, but run "
+        f"{found.run_id} for {found.business_date}, {found.owner}, still lives; nothing was done "
+        "here: it stops by itself when it works, or end that process, then start again"
+    )
+    raise NightHeldError(msg)
+
+
+def _holder(environment: Environment, **place: str) -> Run | None:
+    """The run that holds the account, once some looks in a row agree.
+
+    Who just took the lock is about to write its row and to close that of a killed run before it.
+    """
+    seen: Run | None = None
+    agreed = 0
+    for _ in range(HOLDER_LOOKS_MAX):
+        with environment.store.reading() as connection:
+            found = runs.active(connection, **place)
+        if seen and not found:
+            break  # a taker closes the run before it as it writes its own: this one held, and ended
+        agreed = agreed + 1 if found and seen and found.run_id == seen.run_id else 0
+        if agreed == HOLDER_LOOKS_AGREE:
+            break
+        seen = found or seen
+        time.sleep(HOLDER_LOOKS_APART_SECONDS)
+    return seen
+
+
+def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:
+    try:
+        with environment.store.writing() as connection:
+            runs.finish(connection, run_id, status=status, problem=problem, now=environment.clock())
+    except (NightHeldError, StoreError):
+        # Taken over; or the database itself is the trouble, and the next start closes this run.
+        # What stopped it is told already, but what is no end must not look like one.
+        if status != "stopped":
+            raise
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return f"it was told to end ({str(error) or 'SIGINT'})"
+    return str(error) if isinstance(error, ReconError) else type(error).__name__
+
+
+def request_of(
+    *,
+    account: tuple[str, str],
+    business_date: str,
+    live: bool,
+    opening: bool = False,
+    skip: str = "",
+) -> NightRequest:
+    """A request from the words of a command line or a form."""
+    mode = Mode.LIVE if live else Mode.DRY_RUN
+    return NightRequest(*account, business_date, mode, opening=opening, skip=skip.strip())

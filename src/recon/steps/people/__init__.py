@@ -1,0 +1,1 @@
+"""What people do beside a night: look, decide, answer, sign."""

@@ -1,0 +1,246 @@
+"""What people say at the desk: who they are is proven there, their word is signed there.
+
+Command line and form call `say`. Where a desk has a process of its own (`RECON_DESK_SOCKET`) the
+word goes to its socket, else it is heard in this process: the same functions either way.
+"""
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr, TypeAdapter, ValidationError
+
+from recon.config.keys import given
+from recon.desk.asking import ask_desk
+from recon.desk.held_keys import SOCKET
+from recon.model.errors import SourceMissingError, UsageError
+from recon.model.resolutions import Import
+from recon.privacy.own_files import for_owner
+from recon.steps.files import rejected_rows
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, identify
+from recon.steps.money import approve, restore, sending
+from recon.steps.money.approve import Narrowing
+from recon.steps.people import resolutions, set_aside, sign_off, verdicts
+from recon.steps.people.resolutions import Form
+from recon.steps.people.sign_off import Night
+
+Body = Mapping[str, Any]
+Reply = dict[str, Any]
+_IMPORT = TypeAdapter(Import)
+_NIGHT = TypeAdapter(Night)
+_TEXTS = TypeAdapter(tuple[str, ...])
+TEXT_CHARACTERS_MAX = 4_000
+FILE_NAME_CHARACTERS_MAX = 255
+
+
+def say(
+    act: str,
+    body: Body,
+    *,
+    who: tuple[str, SecretStr | None],
+    environment: Environment,
+    form: Form | None = None,
+) -> Reply:
+    """One person's word, to the desk's socket where there is one.
+
+    Args:
+        act: one of `ACTS`.
+        body: what is said.
+        who: short name and one-time code.
+        environment: of this process.
+        form: how a returned workbook is read, where the desk is this process.
+
+    Raises:
+        ReconError: the desk refuses, in its words.
+    """
+    name, code = who
+    told = {**body, "person": name, "code": code.get_secret_value() if code else ""}
+    if given(environment.variables, SOCKET):
+        return ask_desk(Path(environment.variables[SOCKET]), act, body=told)
+    return hear(act, told, origin="", environment=environment, form=form)
+
+
+def hear(
+    act: str, body: Body, *, origin: str, environment: Environment, form: Form | None = None
+) -> Reply:
+    """What the desk does with a word: proves who speaks, then notes and signs it.
+
+    Raises:
+        ReconError: what a step refuses; or a word that is none.
+    """
+    do = ACTS.get(act)
+    if do is None and act != IMPORT:
+        msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(ACTS))})"
+        raise UsageError(msg)
+    code = _text(body, "code")
+    person = identify(
+        _text(body, "person"),
+        code=SecretStr(code) if code else None,
+        environment=environment,
+        origin=origin,
+    )
+    if do is not None:
+        reply = do(body, person, environment)
+    else:
+        reply = _import(body, person, environment, form=form)
+    return {**reply, "before": person.before}
+
+
+def _approve(body: Body, person: Person, environment: Environment) -> Reply:
+    only = Narrowing(
+        _text(body, "merchant_id"), _text(body, "account_id"), _texts(body, "instruction_ids")
+    )
+    wanted, complete = approve.approve(
+        _text(body, "list"), person=person, environment=environment, only=only
+    )
+    return {"count": len(wanted.items), "complete": complete}
+
+
+def _reject(body: Body, person: Person, environment: Environment) -> Reply:
+    count = approve.reject(
+        _texts(body, "instruction_ids"),
+        person=person,
+        reason=_text(body, "reason"),
+        environment=environment,
+    )
+    return {"count": count}
+
+
+def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
+    found, decided = verdicts.resolve(
+        _text(body, "instruction_id"),
+        said=_text(body, "verdict"),
+        evidence=_text(body, "evidence"),
+        message=_text(body, "message"),
+        person=person,
+        environment=environment,
+    )
+    return {"what": f"{found.kind} of order {found.order_no}", "decided": decided}
+
+
+def _release(body: Body, person: Person, environment: Environment) -> Reply:
+    run_id, reason = _text(body, "run_id"), _text(body, "reason")
+    lifted = verdicts.release(run_id, reason=reason, person=person, environment=environment)
+    return {"complete": lifted}
+
+
+def _agree_write_off(body: Body, person: Person, environment: Environment) -> Reply:
+    answer_id = _number(body, "answer_id")
+    found = verdicts.agree_write_off(answer_id, person=person, environment=environment)
+    return {"break_id": found}
+
+
+def _sign(body: Body, person: Person, environment: Environment) -> Reply:
+    run_id, role = _text(body, "run_id"), _text(body, "role")
+    night = sign_off.sign(run_id, role=role, person=person, environment=environment)
+    return {"night": _NIGHT.dump_python(night, mode="json")}
+
+
+def _allow_sending(body: Body, person: Person, environment: Environment) -> Reply:
+    reason = _text(body, "reason")
+    allowed = sending.allow_sending(person=person, reason=reason, environment=environment)
+    return {"complete": allowed}
+
+
+def _accept_restore(body: Body, person: Person, environment: Environment) -> Reply:
+    reason = _text(body, "reason")
+    waiting = restore.accept_restore(person=person, reason=reason, environment=environment)
+    return {"waiting": waiting}
+
+
+def _set_aside(body: Body, person: Person, environment: Environment) -> Reply:
+    path, reason = Path(_text(body, "file")), _text(body, "reason")
+    kept = set_aside.set_file_aside(path, person=person, reason=reason, environment=environment)
+    return {"kept": "" if kept is None else str(kept)}
+
+
+def _dismiss(body: Body, person: Person, environment: Environment) -> Reply:
+    row, reason = _number(body, "row"), _text(body, "reason")
+    found = rejected_rows.dismiss_row(row, person=person, why=reason, environment=environment)
+    return {"source": str(found.source), "line": found.line}
+
+
+def _import(body: Body, person: Person, environment: Environment, *, form: Form | None) -> Reply:
+    if form is None:
+        msg = "this desk reads no workbooks"
+        raise UsageError(msg)
+    name = Path(_text(body, "name")).name[:FILE_NAME_CHARACTERS_MAX]
+    try:
+        content = base64.b64decode(str(body.get("content", "")), validate=True)
+    except (binascii.Error, ValueError):
+        msg = "the workbook did not arrive whole"
+        raise UsageError(msg) from None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / (name or "workbook.xlsx")
+        with open(path, "wb", opener=for_owner) as file:
+            file.write(content)
+        done = resolutions.import_resolutions(
+            path, person=person, form=form, environment=environment
+        )
+    return {"done": _IMPORT.dump_python(done, mode="json")}
+
+
+IMPORT = "import"
+ACTS: Mapping[str, Callable[[Body, Person, Environment], Reply]] = {
+    "approve": _approve,
+    "reject": _reject,
+    "resolve": _resolve,
+    "release": _release,
+    "agree-write-off": _agree_write_off,
+    "sign-off": _sign,
+    "allow-sending": _allow_sending,
+    "accept-restore": _accept_restore,
+    "set-aside": _set_aside,
+    "dismiss": _dismiss,
+}
+"""What may be said, beside `IMPORT`."""
+
+
+def file_body(path: Path) -> Body:
+    """A workbook as it goes to the desk, which may not read whoever's file it is.
+
+    Raises:
+        SourceMissingError: there is no such file.
+    """
+    if not path.is_file():
+        msg = f"the workbook {path} does not exist"
+        raise SourceMissingError(msg)
+    return {"name": path.name, "content": base64.b64encode(path.read_bytes()).decode()}
+
+
+def import_of(reply: Reply) -> Import:
+    """What became of a workbook, as the desk replied."""
+    return _IMPORT.validate_python(reply["done"])
+
+
+def night_of(reply: Reply) -> Night:
+    """A night as it stands after a signature, as the desk replied."""
+    return _NIGHT.validate_python(reply["night"])
+
+
+def _text(body: Body, name: str) -> str:
+    found = body.get(name, "")
+    if not isinstance(found, str) or len(found) > TEXT_CHARACTERS_MAX:
+        msg = f"{name} is a text of at most {TEXT_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
+    return found
+
+
+def _number(body: Body, name: str) -> int:
+    found = _text(body, name)
+    if not (found.isascii() and found.isdigit()):
+        msg = f"{name} is a number"
+        raise UsageError(msg)
+    return int(found)
+
+
+def _texts(body: Body, name: str) -> tuple[str, ...]:
+    try:
+        return _TEXTS.validate_python(body.get(name, ()))
+    except ValidationError:
+        msg = f"{name} is a list of texts"
+        raise UsageError(msg) from None

@@ -1,0 +1,322 @@
+"""What needs a person: the list of page one and of `recon status`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from recon.model.errors import NightHeldError, UsageError
+from recon.model.figures import Attention
+from recon.model.words import InstructionKind, InstructionState, Mode
+from recon.settlement.instruction import Instruction
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.money.told_messages import messages_told
+from recon.store.database.history import append
+from recon.store.database.night_lock import account_lock
+from recon.store.money import attention_rows, case_rows, instruction_rows, sending_rows
+from recon.store.money.instruction_reading import instruction_of
+from recon.store.money.journal import move
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.store.people import approval_rows, resolution_rows
+
+WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
+
+ATTENTION_MAX = 10_000
+"""Rows of the list; more than that is one cause, not so many tasks."""
+
+_WORDS = {
+    InstructionState.IN_FLIGHT: "in flight",
+    InstructionState.IN_DOUBT: "in doubt",
+    InstructionState.NEEDS_HUMAN: "undecided",
+    InstructionState.PLANNED: "waiting for approval",
+    InstructionState.APPROVED: "not sent",
+}
+_NEXT = {
+    InstructionState.IN_FLIGHT: "Start the night again: it is never sent twice.",
+    InstructionState.IN_DOUBT: (
+        "Do not send it again. A later night asks the gateway; look it up in the portal if urgent."
+    ),
+    InstructionState.NEEDS_HUMAN: (
+        "Look it up in the gateway's portal; two people record what they find (`recon resolve`)."
+    ),
+    InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
+    InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
+}
+_NOT_SHOWN = frozenset({InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION})
+"""Kinds that no answer of the gateway's query ever shows."""
+_LOOK_UP = (
+    "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
+    "people record what they find (`recon resolve`)."
+)
+_TOO_LATE = {
+    InstructionState.IN_FLIGHT: (
+        "is on its way to the gateway and cannot be taken back; whether it takes effect stands in "
+        "`recon status` when the reply is there"
+    ),
+    InstructionState.IN_DOUBT: (
+        "was sent and is in doubt: it may have taken effect or still may; do not send it again"
+    ),
+    InstructionState.NEEDS_HUMAN: (
+        "may have been sent, and nobody knows what became of it: look it up in the portal, and "
+        "two people record it (`recon resolve`)"
+    ),
+    InstructionState.CONFIRMED: "was carried out",
+}
+DOUBTFUL = frozenset(
+    {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
+)
+STOPPED = "sending is stopped"
+_URGENT_FIRST = tuple(_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known beside the journal's rows, by instruction id or order."""
+
+    verdicts: Mapping[str, str]
+    approvals: Mapping[str, str]
+    ends: Mapping[str, datetime]
+    messages: Mapping[str, str]
+    """What the gateway told by itself."""
+    stopped: str
+    """Why nobody sends at all; said once, above the list."""
+
+
+def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
+    """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
+    with environment.store.reading() as connection:
+        rows = instruction_rows.unfinished_rows(connection, run)
+        beside = _beside(connection, run, rows=rows, environment=environment)
+        cases = tuple(_cases(connection, run, beside=beside))
+        others = (*_held_nights(connection, run), *_write_offs(connection, run))
+    now = environment.clock()
+    warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
+    told = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
+    told.sort(key=lambda one: not one.lapses)
+    return (*cases, *told, *others)[:ATTENTION_MAX]
+
+
+def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Environment) -> _Beside:
+    captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
+    dated = attention_rows.authorised_at(connection, run, order_nos=captures)
+    valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
+    to_decide = [instruction_of(row) for row in rows if row["state"] in DOUBTFUL]
+    to_decide += case_rows.instructions(connection, run)
+    return _Beside(
+        verdicts=approval_rows.open_verdicts(connection),
+        approvals={
+            wanted: first.by
+            for first in approval_rows.open_approvals(connection)
+            for wanted in first.instruction_ids
+        },
+        ends={wanted: since + valid for wanted, since in dated.items()},
+        messages=messages_told(
+            connection, account=(run.merchant_id, run.account_id), items=to_decide
+        ),
+        stopped=str(sending_rows.stopped(connection) or ""),
+    )
+
+
+def _cases(connection: Any, run: Run, *, beside: _Beside) -> Iterator[Attention]:
+    """Final instructions whose opposite the gateway shows; their payments are closed meanwhile."""
+    for row in case_rows.open_cases(connection, run):
+        wanted = row["instruction_id"]
+        first = f" {beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else ""
+        message = f" {beside.messages[wanted]}." if wanted in beside.messages else ""
+        yield Attention(
+            what=f"{row['kind']} contradicted",
+            order_no=row["order_no"],
+            transaction_id=row["transaction_id"],
+            currency=row["currency"],
+            amount=row["amount"],
+            since=row["noted_at"],
+            next_step=(
+                f"{row['told'][:1].upper()}{row['told'][1:]}.{first}{message} Nothing more is sent "
+                "for this payment: look it up in the portal; two people record what is true "
+                "(`recon resolve`)."
+            ),
+            instruction_id=wanted,
+            is_undecided=True,
+            told=beside.messages.get(wanted, ""),
+        )
+
+
+def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
+    """NOT PROVEN nights that hold refunds until two people release them."""
+    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    held = runs.not_proven(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    for day in held:
+        if day == run.business_date and nights[day].run_id != run.run_id:
+            continue  # this run takes its place, and is what the page is about
+        said = approval_rows.release_of(connection, nights[day].run_id)
+        first = f"{said['first_by']} released it; a second person must. " if said else ""
+        yield Attention(
+            what="night not proven",
+            order_no="",
+            transaction_id="",
+            currency="",
+            amount=0,
+            since=nights[day].as_of,
+            next_step=(
+                f"{first}The night of {day} holds refunds: run it again, or two people release "
+                f"it (`recon release {nights[day].run_id}`)."
+            ),
+        )
+
+
+def _write_offs(connection: Any, run: Run) -> Iterator[Attention]:
+    """Write-offs of workbooks that no second person has agreed to."""
+    for row in resolution_rows.waiting_write_offs(connection):
+        if (row["merchant_id"], row["account_id"]) != (run.merchant_id, run.account_id):
+            continue
+        yield Attention(
+            what="write-off waits",
+            order_no="",
+            transaction_id="",
+            currency="",
+            amount=0,
+            since=row["given_at"],
+            next_step=(
+                f"{row['given_by']} wrote off break {row['break_id']}: an approver agrees "
+                f"(`recon agree-write-off {row['answer_id']}`)."
+            ),
+        )
+
+
+def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
+    """The newest run of every account with what needs a person there."""
+    with environment.store.reading() as connection:
+        newest = runs.newest_of_accounts(connection)
+    return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
+    """What two people may decide, over all accounts, with what the gateway told of each."""
+    return [(run, one) for run, found in status(environment) for one in found if one.is_undecided]
+
+
+def standing_of(run: Run, *, environment: Environment) -> str:
+    """Where a run stands, in words: how it ended and why, working, died, or stopped and why."""
+    dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
+    if run.status == "active":
+        if is_held(run, environment=environment):
+            return f"working, {run.owner}{dry}"
+        return (
+            f"died after {run.step or 'its start'} ({run.owner}): start the night again, "
+            f"what was sent is never sent twice{dry}"
+        )
+    if run.status == "finished" and run.verdict:
+        return _ended_in_words(end_of(run, environment=environment)) + dry
+    return f"stopped after {run.step or 'its start'}{dry}" + (
+        f": {run.problem}" if run.problem else ""
+    )
+
+
+def _ended_in_words(end: NightEnd) -> str:
+    """`MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all."""
+    beside = f" ({end.verdict})" if end.undone.kind else ""
+    return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "")
+
+
+def is_held(run: Run, *, environment: Environment) -> bool:
+    """Whether a process works on the account now."""
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    try:
+        with account_lock(environment.store, **place), environment.store.reading() as connection:
+            return runs.living(connection, **place) is not None
+    except NightHeldError:
+        return True
+
+
+def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environment) -> Instruction:
+    """Take back an instruction that was never sent; it can never be sent afterwards.
+
+    Withdrawing moves no money, so one name is enough; name and reason stand in the history.
+
+    Raises:
+        UsageError: there is no such instruction, it is past taking back, or name or reason is
+            missing.
+    """
+    if not by.strip() or not reason.strip():
+        msg = "say who withdraws it (--as) and why (--reason)"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        if found is None:
+            msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
+            raise UsageError(msg)
+        if found.state not in WITHDRAWABLE:
+            told = _TOO_LATE.get(found.state, f"is {found.state}")
+            msg = (
+                f"instruction {instruction_id} {told}: only one that was never sent can be "
+                "withdrawn; nothing was changed"
+            )
+            raise UsageError(msg)
+        told = f"withdrawn by {by.strip()}: {reason.strip()}"
+        event = move(
+            connection,
+            found,
+            to=InstructionState.WITHDRAWN,
+            values={"hold": "", "message": told[:400]},
+        )
+        append(connection, [event], at=environment.clock())
+    return found
+
+
+def _sorted(rows: Iterable[Any]) -> list[Any]:
+    # What came with no file was asked for by hand: no night knows that it is to come.
+    wanted = [
+        row
+        for row in rows
+        if row["hold"] or row["state"] != InstructionState.APPROVED or row["file_id"] is None
+    ]
+    return sorted(
+        wanted,
+        key=lambda row: (
+            _URGENT_FIRST.index(InstructionState(row["state"])),
+            _since(row),
+            row["natural_key"],
+        ),
+    )
+
+
+def _next(state: InstructionState, *, kind: InstructionKind) -> str:
+    """What to do, which never promises an answer that cannot come."""
+    return _LOOK_UP if state is InstructionState.IN_DOUBT and kind in _NOT_SHOWN else _NEXT[state]
+
+
+def _since(row: Any) -> datetime:
+    since: datetime = row["in_doubt_since"] or row["sent_at"] or row["planned_at"]
+    return since
+
+
+def _attention_of(row: Any, *, beside: _Beside, lapses_before: datetime) -> Attention:
+    state, wanted = InstructionState(row["state"]), row["instruction_id"]
+    reason = row["hold"] or row["message"]
+    if reason and reason == beside.stopped:
+        reason = STOPPED
+    ends = beside.ends.get(row["order_no"]) if row["kind"] == InstructionKind.CAPTURE else None
+    lapses = ends is not None and ends <= lapses_before
+    words = [
+        f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
+        f"{reason[:1].upper()}{reason[1:]}." if reason else "",
+        f"{beside.verdicts[wanted]}: a second must." if wanted in beside.verdicts else "",
+        f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
+        f"{beside.messages[wanted]}." if wanted in beside.messages else "",
+        _next(state, kind=InstructionKind(row["kind"])),
+    ]
+    return Attention(
+        what=f"{row['kind']} {_WORDS[state]}",
+        order_no=row["order_no"],
+        transaction_id=row["transaction_id"],
+        currency=row["currency"],
+        amount=row["amount"],
+        since=_since(row),
+        next_step=" ".join(filter(None, words)),
+        instruction_id=wanted,
+        lapses=lapses,
+        is_undecided=state in DOUBTFUL - {InstructionState.IN_FLIGHT},
+        told=beside.messages.get(wanted, ""),
+    )

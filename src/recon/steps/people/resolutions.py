@@ -1,0 +1,276 @@
+"""The way back in: answers of a returned workbook, judged against the database and kept.
+
+A row counts when its break is open in the newest run of that night, nobody answered it since the
+workbook was written, and its cells are what the form allows. Everything else is refused with its
+cell. A write-off counts only when a second person has agreed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from recon.model.errors import SourceUnreadableError
+from recon.model.resolutions import (
+    WHOLE_CAUSE,
+    WRITE_OFF,
+    Import,
+    KeptAnswer,
+    Refusal,
+    Returned,
+    ReturnedRow,
+    Taken,
+)
+from recon.privacy.card_numbers import holds_card
+from recon.privacy.shown_text import scrubbed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.people.verdicts import note_write_off
+from recon.store.database.frames import rows_of
+from recon.store.nights import results, runs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+from recon.store.people.resolution_rows import NewAnswer
+
+KEYS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a returned workbook is read; `reports` provides it."""
+
+    read: Callable[[Path], Returned]
+    altered: Callable[[Sequence[ReturnedRow], Mapping[str, Mapping[str, Any]]], Sequence[Refusal]]
+    """Locked cells that differ from the rows of the database (by break id)."""
+    keys_digest: Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Night:
+    """The run a workbook belongs to, with its open breaks and what was answered."""
+
+    run: Run
+    breaks: Mapping[str, Mapping[str, Any]]
+    kept: Mapping[str, KeptAnswer]
+
+
+def import_resolutions(
+    path: Path, *, person: Person, form: Form, environment: Environment
+) -> Import:
+    """Take in the answers of a returned workbook; the same file again is a no-op.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a workbook of ours, of another database, of a run that was
+            replaced since, or one whose rows were added or lost; nothing was taken.
+    """
+    refuse_unproven(person, environment=environment)
+    returned = form.read(path)
+    run_id = returned.facts.get("run_id", "")
+    brought = Import(returned.name, returned.sha256, run_id, person.word.by)
+    with environment.store.writing() as connection:
+        if resolution_rows.imported_before(connection, returned.sha256):
+            return replace(brought, repeated=True)
+        night = _night_of(connection, returned)
+        _refuse_other_rows(returned, night=night, form=form)
+        today = local_day(environment.clock(), environment=environment)
+        done, answers = _judge(returned, night=night, brought=brought, today=today)
+        done = replace(done, altered=tuple(form.altered(returned.rows, night.breaks)))
+        resolution_rows.save(connection, answers, brought=done, at=environment.clock())
+        written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
+        for break_id, money in written_off.items():
+            note_write_off(
+                connection, break_id, money=money, person=person, environment=environment
+            )
+    return done
+
+
+def local_day(now: datetime, *, environment: Environment) -> date:
+    """The day that people write, where the account's calendar is kept."""
+    return now.astimezone(environment.settings.rules.business_calendar.zone).date()
+
+
+def _night_of(connection: Any, returned: Returned) -> _Night:
+    """The run that wrote the workbook, if it still stands for its night."""
+    run_id = returned.facts.get("run_id", "")
+    known = {one.run_id: one for one in runs.finished(connection)}
+    if run_id not in known:
+        msg = (
+            f"{returned.name} belongs to run {run_id or 'of no name'}, which this database does "
+            "not know; nothing was taken: is it of another merchant or another database?"
+        )
+        raise SourceUnreadableError(msg)
+    run = runs.get(connection, run_id)
+    newest = runs.last_finished(
+        connection, merchant_id=run.merchant_id, account_id=run.account_id
+    ).get(run.business_date)
+    if newest is not None and newest.run_id != run_id:
+        msg = (
+            f"{returned.name} is of run {run_id}; the night of {run.business_date} was run again "
+            f"since, and run {newest.run_id} replaces it: nothing was taken, answer in the "
+            "workbook of that run"
+        )
+        raise SourceUnreadableError(msg)
+    result = results.load(connection, run_id, with_matches=False)
+    rows = [] if result is None else rows_of(result.breaks)
+    kept = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    return _Night(run, {str(row["break_id"]): row for row in rows}, kept)
+
+
+def _refuse_other_rows(returned: Returned, *, night: _Night, form: Form) -> None:
+    """Sorted and filtered is fine; a row that was added, lost or renamed is not."""
+    counts = Counter(returned.keys)
+    lost = sorted(set(night.breaks) - set(counts))
+    foreign = sorted(key for key, count in counts.items() if count > 1 or key not in night.breaks)
+    if returned.facts.get("keys_sha256", "") != form.keys_digest(sorted(night.breaks)):
+        _refuse(returned, "its list of breaks is not the one that the run wrote")
+    if foreign:
+        which = ", ".join(foreign[:KEYS_SHOWN_MAX])
+        _refuse(returned, f"it has rows that the run did not write, or wrote once ({which})")
+    if lost:
+        _refuse(returned, f"rows are missing ({', '.join(lost[:KEYS_SHOWN_MAX])})")
+
+
+def _refuse(returned: Returned, what: str) -> None:
+    msg = (
+        f"{returned.name}: {what}; nothing was taken. Sorting and filtering are fine, adding, "
+        "deleting or renaming rows is not: copy the answers into a fresh workbook"
+    )
+    raise SourceUnreadableError(msg)
+
+
+def _judge(
+    returned: Returned, *, night: _Night, brought: Import, today: date
+) -> tuple[Import, list[NewAnswer]]:
+    refusals = list(returned.refusals)
+    answers: dict[str, NewAnswer] = {}
+    unchanged = blank = 0
+    own = [row for row in returned.rows if not row.answer.is_blank]
+    for row in own:
+        kept = night.kept.get(row.break_id)
+        if kept is not None and kept.answer == row.answer and row.scope != WHOLE_CAUSE:
+            unchanged += 1
+            continue
+        problem = _problem(row, kept=kept, today=today)
+        if problem:
+            refusals.append(problem)
+            continue
+        answers[row.break_id] = _new(row, break_id=row.break_id, kept=kept, night=night)
+    for row in own:
+        if row.scope == WHOLE_CAUSE and row.break_id in answers:
+            refusals += _uncovered(row, returned=returned, night=night)
+            covered = list(_covered(row, returned=returned, night=night, taken=answers))
+            answers.update({one.break_id: one for one in covered})
+    blank = len(returned.rows) - len(own)
+    taken = tuple(_taken(one, night=night) for one in answers.values())
+    done = replace(brought, taken=taken, unchanged=unchanged, blank=blank, refusals=tuple(refusals))
+    return done, list(answers.values())
+
+
+def _problem(row: ReturnedRow, *, kept: KeptAnswer | None, today: date) -> Refusal | None:
+    """Why an answer cannot be taken."""
+    version = kept.version if kept else 0
+    cell, answer = row.cells["Resolution"], row.answer
+    if row.version != version:
+        told = (
+            f"stale: {kept.by if kept else 'nobody'} answered this break since the workbook was "
+            "written; look at the newest workbook first"
+        )
+        return Refusal(cell, answer.resolution, told)
+    if answer.resolved_on is not None and answer.resolved_on > today:
+        told = f"a day that is still to come: today is {today}; write when it was done"
+        return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", told)
+    if answer.resolution and not answer.owner:
+        return Refusal(row.cells["Owner"], "", "a resolution needs an owner")
+    for title, text in (("Comment", answer.comment), ("Owner", answer.owner)):
+        if holds_card(text):
+            why = "looks like a card number, which does not belong here: say it without"
+            return Refusal(row.cells[title], scrubbed(text), why)
+    needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
+    if needs_words and not answer.comment:
+        told = f"{answer.resolution!r} needs a comment that says why"
+        return Refusal(row.cells["Comment"], "", told)
+    return None
+
+
+def _covered(
+    row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
+) -> Iterator[NewAnswer]:
+    """The other breaks of the row's cause that nobody answered in this workbook."""
+    for other in _of_cause(row, returned=returned, night=night):
+        if other.break_id in taken or not other.answer.is_blank or _is_stale(other, night=night):
+            continue
+        new = _new(row, break_id=other.break_id, kept=night.kept.get(other.break_id), night=night)
+        yield replace(new, covers_cause=True)
+
+
+def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
+    """The other rows whose break has the cause of this one's."""
+    cause = night.breaks[row.break_id]["cause"]
+    alike = {one for one, found in night.breaks.items() if cause and found["cause"] == cause}
+    return [one for one in returned.rows if one.break_id in alike - {row.break_id}]
+
+
+def _is_stale(row: ReturnedRow, *, night: _Night) -> bool:
+    kept = night.kept.get(row.break_id)
+    return row.version != (kept.version if kept else 0)
+
+
+def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[Refusal]:
+    """To what an answer for every break of a cause was not applied, so that nobody believes it."""
+    others = _of_cause(row, returned=returned, night=night)
+    if not others:
+        told = (
+            "no other break is known to have the same cause; the answer was taken for this break "
+            "alone: answer each of the others in its own row"
+        )
+        yield Refusal(row.cells["Applies to"], row.scope, told)
+    for other in others:
+        if other.answer.is_blank and _is_stale(other, night=night):
+            by = night.kept[other.break_id].by if other.break_id in night.kept else "nobody"
+            told = (
+                f"{by} answered this break of the same cause since the workbook was written; look "
+                "at the newest workbook first"
+            )
+            yield Refusal(other.cells["Resolution"], row.answer.resolution, told)
+
+
+def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Night) -> NewAnswer:
+    return NewAnswer(
+        place=(night.run.merchant_id, night.run.account_id),
+        break_id=break_id,
+        version=(kept.version if kept else 0) + 1,
+        answer=row.answer,
+        waits=row.answer.resolution == WRITE_OFF,
+        sheet_row=row.number,
+        covers_cause=False,
+    )
+
+
+def _taken(one: NewAnswer, *, night: _Night) -> Taken:
+    order_no = str(night.breaks[one.break_id]["order_no"])
+    return Taken(
+        *(one.break_id, order_no, one.answer, one.version, one.sheet_row, one.waits),
+        covers_cause=one.covers_cause,
+    )
+
+
+def sentence_of(done: Import) -> str:
+    """What became of a file, in one sentence."""
+    if done.repeated:
+        return f"{done.name} was imported before; nothing was done."
+    waiting = sum(one.waits for one in done.taken)
+    parts = [f"{len(done.taken)} answers taken"]
+    covered = sum(one.covers_cause for one in done.taken)
+    if covered:
+        parts.append(f"{covered} of them with the answer to another break of their cause")
+    if waiting:
+        parts.append(f"{waiting} of them write-offs that wait for a second person")
+    parts += [f"{done.unchanged} unchanged", f"{done.blank} without an answer"]
+    if done.refusals:
+        parts.append(f"{len(done.refusals)} cells refused")
+    if done.altered:
+        parts.append(f"{len(done.altered)} locked cells differ from the database and were not read")
+    return f"{done.name}: {', '.join(parts)}."

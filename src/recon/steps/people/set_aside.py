@@ -1,0 +1,80 @@
+"""A spill file that does not fit stops an account's nights: two people may set it aside.
+
+The file stays where it is under another name that no night reads, and the history says who did it,
+why, and which bytes. Nothing is sent by it; what its batch left in flight is in doubt as always.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from recon.model.errors import SpillError, UsageError
+from recon.steps.ground.agreement import SET_ASIDE, agreed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person
+from recon.store.database import history
+from recon.store.database.history import Event
+from recon.store.money import spilled_rows
+from recon.store.money.spill import FOLDER, SPILL_BYTES_MAX, SUFFIX, read, set_aside
+
+ENTITY = "spill file"
+
+
+def set_file_aside(
+    path: Path, *, person: Person, reason: str, environment: Environment
+) -> Path | None:
+    """One person's word that a file is set aside.
+
+    Returns:
+        Where it is kept; None when a second person must say the same.
+
+    Raises:
+        UsageError: no spill file of ours, one that fits and belongs to the next night, or the word
+            does not count (`steps.agreement`).
+    """
+    path = path.resolve()
+    digest = _digest_of(path, environment=environment)
+    with environment.store.writing() as connection:
+        why_not = _why_it_does_not_fit(connection, path)
+        if not why_not:
+            msg = f"{path} fits this database: the next night reads it; nothing was changed"
+            raise UsageError(msg)
+        both = agreed(
+            connection,
+            SET_ASIDE,
+            subject=digest,
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if not both:
+            return None
+        told = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
+        history.append(
+            connection, [Event(ENTITY, digest, "set aside", told)], at=environment.clock()
+        )
+    # The history first: a crash between them leaves the file where it stops the night.
+    return set_aside(path)
+
+
+def _digest_of(path: Path, *, environment: Environment) -> str:
+    """The SHA-256 of a file that lies where nights look for such files."""
+    folders = [one.reports / FOLDER for one in environment.settings.accounts.values()]
+    database = environment.store.path
+    if database is not None:
+        folders.append(database.with_name(f"{database.name}.{FOLDER}"))
+    known = {folder.resolve() for folder in folders}
+    if path.parent not in known or not path.name.endswith(SUFFIX) or not path.is_file():
+        msg = f"{path} is no spill file of a declared account (…/{FOLDER}/*{SUFFIX})"
+        raise UsageError(msg)
+    with path.open("rb") as file:
+        return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
+
+
+def _why_it_does_not_fit(connection: Any, path: Path) -> str:
+    """In words; "" when the next night could take it."""
+    try:
+        spilled_rows.refuse_unfit(connection, read(path))
+    except SpillError as error:
+        return str(error)
+    return ""

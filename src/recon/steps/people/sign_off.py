@@ -1,0 +1,312 @@
+"""Signing a night: a reviewer, then an approver, under one workbook; and the list of all nights.
+
+A signature binds the workbook's SHA-256. It is refused while a high break lacks an owner or a
+comment, and it counts for nothing once the night, or an earlier one, was run again.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recon.desk.endorsement import Kind
+from recon.model.errors import UsageError
+from recon.model.resolutions import KeptAnswer
+from recon.model.words import Severity, Verdict
+from recon.steps.ground.endorsed import Said, note_endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.ground.predecessor import (
+    BEFORE_OPENING,
+    MISSING,
+    NO_BUSINESS_DAY,
+    STILL_OPEN,
+    standing_without_a_night,
+)
+from recon.store.nights import results, runs, sign_off_rows
+from recon.store.nights.sign_off_rows import NightRun, Signature
+from recon.store.people import resolution_rows
+
+ROLES = ("reviewer", "approver")
+"""In this order; the second must be an approver."""
+NEEDS_AN_OWNER = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
+NIGHTS_MAX = 400
+"""Nights of one list: a year and some days."""
+BREAKS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One day of one account: its night, or why it has none."""
+
+    merchant_id: str
+    account_id: str
+    business_date: date
+    run_id: str
+    """"" when it never ran."""
+    standing: str
+    """The verdict, or that it stopped or still runs; without a night that it is missing, was
+    skipped and why, or that none was due."""
+    signed: tuple[Signature, ...]
+    """What counts; void signatures are not among them."""
+    void_because: str
+    """Which run made earlier signatures void."""
+    unsigned_days: int
+    """Days since the night for as long as the approver's name is missing."""
+    workbook: str = ""
+    """Where the run's workbook was written."""
+
+    @property
+    def due(self) -> bool:
+        """Whether anybody expects a night of this day."""
+        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
+
+    @property
+    def exit_code(self) -> int:
+        """That of its verdict; a night that is missing or stopped proves nothing."""
+        if self.standing in set(Verdict):
+            return Verdict(self.standing).exit_code
+        return Verdict.NOT_PROVEN.exit_code if self.standing in {MISSING, "stopped"} else 0
+
+
+def sign(run_id: str, *, role: str, person: Person, environment: Environment) -> Night:
+    """Put one person's name under a night's workbook.
+
+    Raises:
+        UsageError: the person may not, the night cannot be signed, or its workbook is not the one
+            that was written.
+    """
+    if role not in ROLES:
+        msg = f"a role is one of {', '.join(ROLES)}"
+        raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
+    with environment.store.writing() as connection:
+        signed = _run_of(connection, run_id)
+        _refuse_person(connection, signed, role=role, person=person, environment=environment)
+        _refuse_night(connection, signed)
+        sign_off_rows.save(
+            connection, run_id, role=role, word=person.word, workbook_sha256=signed.workbook_sha256
+        )
+        note_endorsed(
+            connection,
+            Said(
+                Kind.SIGN_OFF,
+                run_id,
+                says={"role": role, "workbook_sha256": signed.workbook_sha256},
+            ),
+            person=person,
+            environment=environment,
+        )
+        return _night_of(connection, signed, today=environment.clock().date())
+
+
+def answers_of(night: Night, *, environment: Environment) -> Mapping[str, KeptAnswer]:
+    """What people had answered to the account's breaks when the night was signed, by break key."""
+    with environment.store.reading() as connection:
+        return resolution_rows.kept_answers(connection, (night.merchant_id, night.account_id))
+
+
+def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
+    """Every day of every declared account: its night, or that it is missing or that none is due.
+
+    Raises:
+        UsageError: the range is empty or too long.
+    """
+    days = (last - first).days + 1
+    if not 1 <= days <= NIGHTS_MAX:
+        msg = f"name a range of 1 to {NIGHTS_MAX} nights, not {days}"
+        raise UsageError(msg)
+    with environment.store.reading() as connection:
+        live = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
+        newest = {(one.merchant_id, one.account_id, one.business_date): one for one in live}
+        return [
+            night
+            for account in _accounts(environment)
+            for night in _nights_of(
+                account,
+                days=[first + timedelta(days=number) for number in range(days)],
+                newest=newest,
+                connection=connection,
+                environment=environment,
+            )
+        ]
+
+
+def _nights_of(
+    account: tuple[str, str],
+    *,
+    days: Sequence[date],
+    newest: Mapping[tuple[str, str, str], NightRun],
+    connection: Any,
+    environment: Environment,
+) -> Iterator[Night]:
+    """The days of one account, in their order."""
+    now, rules = environment.clock(), environment.settings.rules
+    today = now.date()
+    merchant_id, account_id = account
+    finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    for day in days:
+        found = newest.get((*account, day.isoformat()))
+        if found is not None:
+            yield _night_of(connection, found, today=today)
+            continue
+        standing = standing_without_a_night(day, nights=finished, rules=rules, now=now)
+        waits = (today - day).days if standing == MISSING else 0
+        yield Night(*account, day, "", standing, (), "", waits)
+
+
+def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
+    for name in sorted(environment.settings.accounts):
+        merchant_id, account_id = name.split("/", 1)
+        yield merchant_id, account_id
+
+
+def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
+    names = sign_off_rows.signatures(connection, found.run_id)
+    since = min((one.at for one in names.values()), default=None)
+    void = sign_off_rows.replaced_by(connection, found, since=since) if since else ""
+    because = f"run {void} replaced it" if void else _earlier_signed(connection, found)
+    counting = () if void else tuple(names[role] for role in ROLES if role in names)
+    day = date.fromisoformat(found.business_date)
+    complete = any(one.role == ROLES[-1] for one in counting)
+    standing = found.verdict if found.status == "finished" else found.status
+    return Night(
+        found.merchant_id,
+        found.account_id,
+        day,
+        found.run_id,
+        standing,
+        counting,
+        because,
+        0 if complete else (today - day).days,
+        found.workbook,
+    )
+
+
+def _earlier_signed(connection: Any, found: NightRun) -> str:
+    """Which signed run of the same night this finished one replaced, and who had signed it."""
+    if found.status != "finished":
+        return ""
+    earlier = sign_off_rows.signed_earlier(connection, found)
+    if earlier is None:
+        return ""
+    told = _told(sign_off_rows.signatures(connection, earlier))
+    return f"run {found.run_id} replaced run {earlier}, which {told} had signed"
+
+
+def later_run(connection: Any, run_id: str) -> str:
+    """The run that replaced a live one; "" when none did, or there is no such run."""
+    this, _ = _live_run(connection, run_id)
+    return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
+
+
+def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
+    """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
+    this, live = _live_run(connection, run_id)
+    if this is None:
+        return ()
+    notes = [
+        f"Run {one.run_id} of this night was signed by {told}; this run replaces it: sign this one."
+        for one in live
+        if _place_of(one) == _place_of(this) and one.started_at < this.started_at
+        if (told := _told(sign_off_rows.signatures(connection, one.run_id)))
+    ]
+    later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
+    if later:
+        notes.append(f"Run {later} replaced this run: do not sign this workbook, sign the newest.")
+    return tuple(notes)
+
+
+def _live_run(connection: Any, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
+    """A live run, None when there is none of that id; and all of them."""
+    live = sign_off_rows.live_runs(connection, first="0000", last="9999")
+    return next((one for one in live if one.run_id == run_id), None), live
+
+
+def _place_of(found: NightRun) -> tuple[str, str, str]:
+    return found.merchant_id, found.account_id, found.business_date
+
+
+def _told(names: Mapping[str, Signature]) -> str:
+    """Who signed, in order: "Dan Orr (reviewer) and Anna Berg (approver)"."""
+    return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
+
+
+def _run_of(connection: Any, run_id: str) -> NightRun:
+    found, _ = _live_run(connection, run_id)
+    if found is None or found.status != "finished":
+        msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
+        raise UsageError(msg)
+    later = sign_off_rows.replaced_by(connection, found, since=found.started_at)
+    if later:
+        msg = f"run {run_id} was replaced by run {later}: sign that night's newest workbook"
+        raise UsageError(msg)
+    return found
+
+
+def _refuse_person(
+    connection: Any, signed: NightRun, *, role: str, person: Person, environment: Environment
+) -> None:
+    names = sign_off_rows.signatures(connection, signed.run_id)
+    if role in names:
+        msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
+        raise UsageError(msg)
+    if role == "approver" and "reviewer" not in names:
+        msg = "the reviewer signs first"
+        raise UsageError(msg)
+    if role == "approver" and person.declared.role != "approver":
+        msg = f"{person.declared.name} is a {person.declared.role}; an approver signs last"
+        raise UsageError(msg)
+    spoke = partial(is_same, person, environment=environment)
+    brought = resolution_rows.importers(connection, signed.run_id)
+    if role == ROLES[0] and any(map(spoke, brought)):
+        msg = (
+            f"{person.declared.name} brought answers into this night; somebody else looks at them "
+            "and signs as reviewer"
+        )
+        raise UsageError(msg)
+    if any(spoke(one.by) for one in names.values()):
+        msg = f"{person.declared.name} signed as reviewer; somebody else signs as approver"
+        raise UsageError(msg)
+
+
+def _refuse_night(connection: Any, signed: NightRun) -> None:
+    if signed.verdict == Verdict.NOT_PROVEN:
+        msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
+        raise UsageError(msg)
+    path = Path(signed.workbook)
+    if not path.is_file() or _sha256(path) != signed.workbook_sha256:
+        msg = (
+            f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
+            f"write it again (`recon report --run {signed.run_id}`) and look at that one"
+        )
+        raise UsageError(msg)
+    open_breaks = _without_owner(connection, signed)
+    if open_breaks:
+        shown = ", ".join(open_breaks[:BREAKS_SHOWN_MAX])
+        msg = (
+            f"{len(open_breaks)} breaks of severity high or above have no owner or no comment "
+            f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
+        )
+        raise UsageError(msg)
+
+
+def _without_owner(connection: Any, signed: NightRun) -> list[str]:
+    """Grave breaks that nobody looks after."""
+    result = results.load(connection, signed.run_id, with_matches=False)
+    if result is None:
+        return []
+    kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
+    grave = result.breaks[result.breaks["severity"].isin(NEEDS_AN_OWNER)]
+    return [
+        str(key)
+        for key in grave["break_id"]
+        if not (key in kept and kept[key].answer.owner and kept[key].answer.comment)
+    ]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,268 @@
+"""What evidence cannot decide, two people do: verdicts on doubts, and the release of a night.
+
+A verdict says what happened, with the evidence in words; it never sends. Whoever gives the first
+word cannot give the second. A release lifts the hold that a NOT PROVEN night puts on refunds.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from recon.desk.endorsement import Kind
+from recon.model.errors import UsageError
+from recon.model.words import InstructionState, Verdict
+from recon.settlement.approval import beyond_limit
+from recon.settlement.instruction import Instruction
+from recon.settlement.resolution import quarantine, ripe_at
+from recon.steps.ground.endorsed import Said, note_endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.steps.money.told_messages import named_message
+from recon.store.database.history import append
+from recon.store.money import case_rows, endorsement_rows, evidence_rows, instruction_rows
+from recon.store.money.journal import move
+from recon.store.nights import runs
+from recon.store.people import approval_rows, resolution_rows
+
+EVIDENCE_CHARACTERS_MIN = 10
+NOT_APPLIED = "not_applied"
+STATES = {
+    "applied": InstructionState.RESOLVED_APPLIED,
+    NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,
+}
+"""What people may say -> what it makes of the instruction."""
+UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
+
+
+def resolve(
+    instruction_id: str,
+    *,
+    said: str,
+    evidence: str,
+    message: str = "",
+    person: Person,
+    environment: Environment,
+) -> tuple[Instruction, bool]:
+    """One person's verdict; the instruction, and whether it is decided now.
+
+    A final instruction that the gateway contradicts keeps its state: its case is closed.
+
+    Args:
+        instruction_id: Of the doubt or the case.
+        said: A key of STATES.
+        evidence: What the person saw and where.
+        message: First characters of a message of the gateway's, kept beside the evidence.
+        person: Who says it.
+        environment: Of the process.
+
+    Raises:
+        UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
+            happened, no such message, or the first person says it again.
+    """
+    _refuse_words(said, evidence=evidence)
+    refuse_unproven(person, environment=environment)
+    _start_clock(instruction_id, environment=environment)
+    with environment.store.writing() as connection:
+        found, has_case = _undecided(connection, instruction_id)
+        if not has_case and said == NOT_APPLIED:
+            _refuse_early(connection, found, environment=environment)
+        seen = _seen(connection, found, message=message, evidence=evidence)
+        word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
+        first = _first_word(connection, word, person=person, environment=environment)
+        if first is None or first["verdict"] != said:
+            approval_rows.save_verdict(
+                connection, instruction_id, said=said, evidence=seen, word=person.word
+            )
+            return found, False
+        told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
+        at = person.word.at
+        if has_case:
+            case_rows.close_case(connection, instruction_id, said=said, told=told, at=at)
+        else:
+            values = {"message": told[:400], "hold": "", "outcome_at": at}
+            append(connection, [move(connection, found, to=STATES[said], values=values)], at=at)
+        approval_rows.close_verdict(connection, first["verdict_id"])
+    return found, True
+
+
+def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]:
+    """The instruction that somebody has to decide, and whether it is final and has a case."""
+    found = instruction_rows.of_id(connection, instruction_id)
+    has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
+    if found is None or (found.state not in UNDECIDED and not has_case):
+        is_now = f"is {found.state}" if found else "does not exist"
+        msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
+        raise UsageError(msg)
+    return found, has_case
+
+
+def _first_word(
+    connection: Any, word: Said, *, person: Person, environment: Environment
+) -> dict[str, Any] | None:
+    """Who spoke first, if anybody did; this word is endorsed beside it."""
+    first = approval_rows.open_verdict(connection, word.subject)
+    if first is not None and first["verdict"] == word.says["verdict"]:
+        _refuse_same(person, first=first["given_by"], environment=environment)
+    note_endorsed(connection, word, person=person, environment=environment)
+    return first
+
+
+def _seen(connection: Any, found: Instruction, *, message: str, evidence: str) -> str:
+    """The message that somebody goes by, where they name one, and what they saw."""
+    named = message and named_message(connection, found, digest=message)
+    return "; ".join(filter(None, (named, evidence.strip())))
+
+
+def _refuse_words(said: str, *, evidence: str) -> None:
+    if said not in STATES:
+        msg = f"a verdict is one of {', '.join(STATES)}"
+        raise UsageError(msg)
+    if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say what you saw and where (--evidence), so that an auditor can follow it"
+        raise UsageError(msg)
+
+
+def _start_clock(instruction_id: str, *, environment: Environment) -> None:
+    """A doubt whose night ended before it started the clock that nobody can set: it starts now."""
+    with environment.store.writing() as connection:
+        found = instruction_rows.of_id(connection, instruction_id)
+        if found is not None and found.in_doubt_since is not None:
+            evidence_rows.note_clocks(
+                connection, [instruction_id], uptime=environment.uptime(), at=environment.clock()
+            )
+
+
+def _refuse_early(connection: Any, found: Instruction, *, environment: Environment) -> None:
+    """That nothing happened is nobody's to say while it may still happen."""
+    if found.in_doubt_since is None:
+        return
+    now = environment.clock()
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    ripe = ripe_at(
+        found.in_doubt_since,
+        waited=evidence_rows.waited(connection, found.instruction_id, uptime=environment.uptime()),
+        now=now,
+        quarantined_for=quarantine(deadline),
+    )
+    if now < ripe:
+        msg = (
+            f"instruction {found.instruction_id} may still be carried out until "
+            f"{ripe:%Y-%m-%d %H:%M:%S} UTC, because the gateway may be late; nothing was noted: "
+            f"look it up again after that, and say {NOT_APPLIED} then"
+        )
+        raise UsageError(msg)
+
+
+def release(run_id: str, *, reason: str, person: Person, environment: Environment) -> bool:
+    """One person lifts the hold of a NOT PROVEN night; True when it is the second.
+
+    Raises:
+        UsageError: no reason, no such run, its night is proven, or the first person says it again.
+    """
+    if len(reason.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say why refunds may go on (--reason); it is kept in the history"
+        raise UsageError(msg)
+    refuse_unproven(person, environment=environment)
+    with environment.store.writing() as connection:
+        night = next((one for one in runs.finished(connection) if one.run_id == run_id), None)
+        verdict = runs.get(connection, run_id).verdict if night else ""
+        if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
+            msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
+            raise UsageError(msg)
+        said = approval_rows.release_of(connection, run_id)
+        if said is not None and said["second_by"]:
+            msg = f"run {run_id} was released by {said['first_by']} and {said['second_by']}"
+            raise UsageError(msg)
+        if said is not None:
+            _refuse_same(person, first=said["first_by"], environment=environment)
+            _refuse_reviewer(person)
+        approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
+        note_endorsed(
+            connection,
+            Said(Kind.RELEASE, run_id, says={"reason": reason.strip()}),
+            person=person,
+            environment=environment,
+        )
+    return said is not None
+
+
+def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:
+    """The second person agrees to a write-off; the break it is about.
+
+    Raises:
+        UsageError: no write-off of that number waits, the person gave it, is no approver, or may
+            not give up as much as the write-offs of its workbook come to; nothing was changed.
+    """
+    refuse_unproven(person, environment=environment)
+    with environment.store.writing() as connection:
+        waiting = {one["answer_id"]: one for one in resolution_rows.waiting_write_offs(connection)}
+        if answer_id not in waiting:
+            known = ", ".join(map(str, sorted(waiting))) or "none"
+            msg = f"no write-off {answer_id} waits (waiting: {known})"
+            raise UsageError(msg)
+        given_by = waiting[answer_id]["given_by"]
+        if is_same(person, given_by, environment=environment):
+            msg = f"{given_by} gave this write-off; somebody else must agree"
+            raise UsageError(msg)
+        _refuse_reviewer(person)
+        _refuse_beyond_limit(connection, waiting[answer_id], person=person)
+        resolution_rows.agree(connection, answer_id, by=person.word.told, at=person.word.at)
+        money = resolution_rows.write_off_of(connection, answer_id)
+        note_write_off(
+            connection,
+            str(waiting[answer_id]["break_id"]),
+            money=money,
+            person=person,
+            environment=environment,
+        )
+    return str(waiting[answer_id]["break_id"])
+
+
+def note_write_off(
+    connection: Any,
+    break_id: str,
+    *,
+    money: tuple[str, int] | None,
+    person: Person,
+    environment: Environment,
+) -> None:
+    """The desk's signature under one person's word that this much of a break is written off."""
+    note_endorsed(
+        connection,
+        Said(
+            Kind.WRITE_OFF,
+            break_id,
+            says={} if money is None else endorsement_rows.money_said(money),
+        ),
+        person=person,
+        environment=environment,
+    )
+
+
+def _refuse_beyond_limit(connection: Any, answer: Mapping[str, Any], *, person: Person) -> None:
+    """Many small write-offs in one workbook are one large one."""
+    if resolution_rows.write_off_of(connection, answer["answer_id"]) is None:
+        msg = (
+            f"what break {answer['break_id']} came to in run {answer['run_id']} is not stored any "
+            "more, so nobody can agree to write it off; answer it in a newer workbook"
+        )
+        raise UsageError(msg)
+    sums = resolution_rows.write_offs_of_file(connection, answer["file_sha256"])
+    for currency, amount in sums.items():
+        what = "the write-offs of that workbook: it"
+        problem = beyond_limit(person.declared, currency=currency, amount=amount, what=what)
+        if problem:
+            msg = f"{problem}; let somebody with a higher limit agree; nothing was changed"
+            raise UsageError(msg)
+
+
+def _refuse_reviewer(person: Person) -> None:
+    if person.declared.role != "approver":
+        msg = f"{person.declared.name} is a {person.declared.role}; an approver must agree"
+        raise UsageError(msg)
+
+
+def _refuse_same(person: Person, *, first: str, environment: Environment) -> None:
+    if is_same(person, first, environment=environment):
+        msg = f"{first} said so already; a second person must say the same"
+        raise UsageError(msg)

@@ -1,0 +1,285 @@
+"""Opening the database: settings that money needs, set and then checked to have taken effect.
+
+SQLite: WAL, synchronous FULL, foreign keys, `BEGIN IMMEDIATE` for writers (the driver's default
+loses updates without an error). PostgreSQL: refused while `fsync` or `synchronous_commit` is off,
+for acknowledged commits would then be lost. Both databases run the same statements, and on both
+writers come one after the other: SQLite has one writer anyway, on PostgreSQL each waits for its
+turn before it looks at anything, so that what it reads is what its predecessor left.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
+
+from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
+from recon.store.database import history
+from recon.store.database.outside_heads import OutsideHeads
+
+FLUSHED_LATER = {"synchronous": 1}
+"""NORMAL: a commit outlives its process; the machine too after the next FULL one, or `flush`."""
+BUSY_TIMEOUT_MS = 10_000
+"""How long a SQLite writer waits for another before it says so."""
+CONNECT_TIMEOUT_SECONDS = 10
+TURN_TIMEOUT_SECONDS = 60
+"""How long a PostgreSQL writer waits for its turn before it says so."""
+MAY_NOT = "42501"
+"""PostgreSQL's state for a statement that the login has no right to."""
+SQLITE_PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a commit is on the disk when it returns
+    "foreign_keys": 1,
+    "trusted_schema": 0,
+    "busy_timeout": BUSY_TIMEOUT_MS,
+}
+
+
+class Turn(IntEnum):
+    """What a writer of PostgreSQL waits for; the number is the key of an advisory lock."""
+
+    JOURNAL = 7_260_003
+    ORDERS = 7_260_004
+    """For whole order files: they take long, touch no other table and add nothing to the history,
+    so that nobody's money waits for them."""
+
+
+class Store:
+    """An open database: `writing()` and `reading()` give connections."""
+
+    def __init__(self, url: URL, *, outside: OutsideHeads | None = None) -> None:
+        self.url = url
+        self.outside = outside or OutsideHeads({})
+        """Where what restricts money is noted, too."""
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._writer = (
+            _sqlite_engine(url, begin="BEGIN IMMEDIATE")
+            if self.is_sqlite
+            else _postgresql_engine(url, isolation_level="READ COMMITTED")
+        )
+        self._hasty_writer = (
+            _sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=SQLITE_PRAGMAS | FLUSHED_LATER)
+            if self.is_sqlite
+            else self._writer
+        )
+        self._reader = (
+            _sqlite_engine(url, begin="BEGIN")
+            if self.is_sqlite
+            else _postgresql_engine(url, isolation_level="REPEATABLE READ")
+        )
+
+    @property
+    def writer(self) -> Engine:
+        """The engine for writers; for migrations and the night lock."""
+        return self._writer
+
+    @property
+    def path(self) -> Path | None:
+        """The file of a SQLite database."""
+        return Path(self.url.database) if self.is_sqlite and self.url.database else None
+
+    @contextmanager
+    def writing(self, *, turn: Turn = Turn.JOURNAL, flushed: bool = True) -> Iterator[Connection]:
+        """One transaction that may write; committed at the end, rolled back on any error.
+
+        No other writer of the same turn is at work meanwhile. Where `flushed` is false, SQLite may
+        lose it when the machine (not only the process) ends before the next commit or `flush`;
+        PostgreSQL flushes each commit. What restricts money is noted outside as well.
+
+        Raises:
+            OutputError: it is committed, but could not be noted outside.
+        """
+        engine = self._writer if flushed else self._hasty_writer
+        with _translated(), engine.begin() as connection:
+            if not self.is_sqlite:
+                # Given back with the transaction, however it ends.
+                connection.exec_driver_sql(
+                    f"SET LOCAL lock_timeout = '{TURN_TIMEOUT_SECONDS}s'; "
+                    f"SELECT pg_advisory_xact_lock({turn.value})"
+                )
+            history.begin(connection)
+            yield connection
+            confirm = self.outside.pending(connection)
+        confirm()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent snapshot."""
+        with _translated(), self._reader.begin() as connection:
+            yield connection
+
+    def flush(self) -> None:
+        """Every commit so far is on the disk when this returns.
+
+        Raises:
+            StoreError: the disk refuses.
+        """
+        if self.path is None:
+            return
+        # Not the database itself: closing that file here would end SQLite's own locks on it.
+        log = self.path.with_name(f"{self.path.name}-wal")
+        try:
+            descriptor = os.open(log, os.O_RDWR)
+        except FileNotFoundError:
+            return  # the last connection left, and took everything over into the database itself
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            msg = f"{log} could not be flushed to the disk ({error.strerror})"
+            raise StoreError(msg) from error
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self._writer.dispose()
+        self._hasty_writer.dispose()
+        self._reader.dispose()
+
+
+def parse_url(database_url: str) -> URL:
+    """The URL of a supported database, with our driver.
+
+    Raises:
+        ConfigurationError: not SQLite or PostgreSQL, or a SQLite URL without a file.
+    """
+    try:
+        url = make_url(database_url)
+    except (ArgumentError, ValueError) as error:  # a port that is no number is a ValueError
+        msg = "RECON_DATABASE_URL is not a URL such as sqlite:////var/lib/recon/recon.sqlite"
+        raise ConfigurationError(msg) from error
+    backend = url.get_backend_name()
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return url
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    msg = f"the database must be a SQLite file or PostgreSQL, not {backend!r}"
+    raise ConfigurationError(msg)
+
+
+def open_store(database_url: str, *, outside: OutsideHeads | None = None) -> Store:
+    """Open and check a database that already has its tables.
+
+    Raises:
+        StoreError: it cannot be reached, is not at the expected migration, or is unsafe for money.
+    """
+    store = Store(parse_url(database_url), outside=outside)
+    try:
+        check_settings(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def check_settings(store: Store) -> None:
+    """Refuse a database whose acknowledged commits can be lost."""
+    if store.path is not None and not store.path.parent.is_dir():
+        msg = f"the folder of the database {store.path} does not exist"
+        raise ConfigurationError(msg)
+    if store.path is not None and not store.path.is_file():
+        msg = f"the database {store.path} does not exist: `recon db upgrade` makes it"
+        raise ConfigurationError(msg)
+    with store.reading() as connection:
+        if store.is_sqlite:
+            _check_sqlite(connection)
+        else:
+            _check_postgresql(connection)
+
+
+def _check_sqlite(connection: Connection) -> None:
+    for pragma, expected in SQLITE_PRAGMAS.items():
+        found = connection.execute(text(f"PRAGMA {pragma}")).scalar()
+        if found != expected:
+            msg = f"SQLite did not take {pragma} = {expected} (it says {found}); money is not safe"
+            raise StoreError(msg)
+
+
+def _check_postgresql(connection: Connection) -> None:
+    for setting in ("fsync", "synchronous_commit"):
+        if connection.execute(text(f"SHOW {setting}")).scalar() == "off":
+            msg = f"PostgreSQL has {setting} off: acknowledged commits can be lost; turn it on"
+            raise StoreError(msg)
+    if connection.execute(text("SHOW transaction_read_only")).scalar() == "on":
+        msg = (
+            "PostgreSQL is read-only (a standby, or default_transaction_read_only is on): nothing "
+            "was sent; name the primary in RECON_DATABASE_URL, or turn the setting off, and start "
+            "again"
+        )
+        raise StoreError(msg)
+
+
+def _sqlite_engine(
+    url: URL, *, begin: str, pragmas: Mapping[str, object] = SQLITE_PRAGMAS
+) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+        # `writing` and `reading` end every transaction themselves: there is nothing to reset.
+        pool_reset_on_return=None,
+    )
+
+    @event.listens_for(engine, "connect")
+    def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
+        # The driver's own implicit BEGIN runs SELECTs outside any transaction; we begin ourselves.
+        dbapi_connection.isolation_level = None
+        for pragma, value in pragmas.items():
+            dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
+
+    def do_begin(dbapi_connection: Any) -> None:
+        dbapi_connection.dbapi_connection.execute(begin)
+
+    # Not by a listener: while there is one, every statement asks for listeners of its own.
+    setattr(engine.dialect, "do_begin", do_begin)  # noqa: B010 - mypy refuses the assignment
+    return engine
+
+
+def _postgresql_engine(url: URL, *, isolation_level: str) -> Engine:
+    return create_engine(
+        url,
+        isolation_level=isolation_level,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
+    )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors of the driver as ours, with what a person can do."""
+    try:
+        yield
+    except OperationalError as error:
+        cause = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
+        if "locked" in cause or "busy" in cause or "lock timeout" in cause:
+            waited = TURN_TIMEOUT_SECONDS if "timeout" in cause else BUSY_TIMEOUT_MS // 1000
+            msg = (
+                f"the database is locked by another process (waited {waited} s); "
+                "nothing of this step was written: end the other process and start again"
+            )
+            raise StoreLockedError(msg) from error
+        msg = f"the database cannot be used: {cause}"
+        raise StoreError(msg) from error
+    except DatabaseError as error:
+        cause = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+        if "malformed" in cause or "not a database" in cause:
+            msg = (
+                f"the database file is damaged ({cause}); nothing was sent and nothing was "
+                "written: keep the file, restore the newest backup and start the night again"
+            )
+            raise StoreError(msg) from error
+        if getattr(error.orig, "sqlstate", "") == MAY_NOT:
+            msg = (
+                f"the login of RECON_DATABASE_URL has not the rights: {cause}; nothing of this "
+                "step was written. The owner of the database runs what `recon db grants` prints"
+            )
+            raise StoreError(msg) from error
+        msg = f"the database refused a statement: {type(error).__name__}"
+        raise StoreError(msg) from error
+    except SQLAlchemyError as error:
+        msg = f"the database refused a statement: {type(error).__name__}"
+        raise StoreError(msg) from error

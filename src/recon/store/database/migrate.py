@@ -1,0 +1,112 @@
+"""Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import OperationalError
+
+from recon.model.errors import ConfigurationError, StoreError
+from recon.store.database.engine import Store, parse_url
+
+DATABASE_MODE = 0o600
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def upgrade(database_url: str) -> str:
+    """Create or migrate the tables; returns the revision that the database is at now."""
+    url = parse_url(database_url)
+    if url.get_backend_name() == "sqlite" and url.database:
+        folder = Path(url.database).parent
+        if not folder.is_dir():
+            msg = f"the folder {folder} for the database does not exist; create it first"
+            raise ConfigurationError(msg)
+        _make_private(Path(url.database))
+    store = Store(url)
+    try:
+        configuration = _configuration()
+        with store.writing() as connection:
+            _refuse_foreign(connection)
+            _refuse_orphans(connection, is_sqlite=store.is_sqlite)
+        with store.writer.connect() as connection:
+            _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
+            configuration.attributes["connection"] = connection
+            command.upgrade(configuration, "head")
+            connection.commit()
+    except OperationalError as error:
+        cause = str(error.orig).strip().splitlines()[0]
+        msg = f"the database cannot be migrated: {cause}"
+        raise StoreError(msg) from error
+    finally:
+        store.close()
+    return newest_revision()
+
+
+def _make_private(path: Path) -> None:
+    """A new database is its owner's alone; SQLite gives its neighbours the same mode."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, DATABASE_MODE))
+
+
+def _let_tables_be_rebuilt(connection: Connection, *, is_sqlite: bool) -> None:
+    """SQLite changes a table by building it anew, which its own foreign keys would not allow."""
+    driver = connection.connection.dbapi_connection
+    if is_sqlite and driver is not None:
+        # Only outside a transaction; the connection ends with this upgrade.
+        driver.cursor().execute("PRAGMA foreign_keys = OFF")
+
+
+def _refuse_orphans(connection: Connection, *, is_sqlite: bool) -> None:
+    """A damaged database is not built anew: the foreign keys must hold before they are off."""
+    if is_sqlite and (orphan := connection.execute(text("PRAGMA foreign_key_check")).first()):
+        msg = (
+            f"the database cannot be migrated: a row of {orphan[0]} refers to no row of "
+            f"{orphan[2]}; nothing was changed: restore the newest backup and try again"
+        )
+        raise StoreError(msg)
+
+
+def _refuse_foreign(connection: Connection) -> None:
+    """A database that has tables but none of ours belongs to somebody else."""
+    tables = set(inspect(connection).get_table_names())
+    if tables and "alembic_version" not in tables:
+        msg = (
+            f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is not one of "
+            "recon's; nothing was changed: name a database of its own"
+        )
+        raise StoreError(msg)
+
+
+def check_revision(store: Store) -> None:
+    """Refuse to work on tables of another version.
+
+    Raises:
+        StoreError: with the command that puts it right.
+    """
+    with store.reading() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    expected = newest_revision()
+    if found != expected:
+        msg = (
+            f"the database is at version {found or 'none'}, this program needs {expected}: "
+            "run `recon db upgrade`"
+        )
+        raise StoreError(msg)
+
+
+@cache
+def newest_revision() -> str:
+    """The revision this program was written for; its files are read once a process."""
+    return ScriptDirectory.from_config(_configuration()).get_current_head() or ""
+
+
+def _configuration() -> Config:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(MIGRATIONS))
+    return configuration

@@ -1,0 +1,13 @@
+"""Alembic's entry: migrations run on the connection that `recon.store.database.migrate` hands over."""
+
+from alembic import context
+
+from recon.store import schema
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=schema.run.metadata,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

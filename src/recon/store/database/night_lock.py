@@ -1,0 +1,110 @@
+"""One run per account at a time: a lock of ours that dies with its holder.
+
+SQLite: a file lock beside the database. PostgreSQL: a session advisory lock on a connection of its
+own. Neither is a fence against a paused process; that is why a takeover never leads to a resend
+(the rows in flight go to doubt, see `settlement`).
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
+
+from recon.model.errors import NightHeldError, StoreError
+from recon.privacy.own_files import OWNER
+from recon.store.database.engine import Store
+
+LOCK_SPACE = 7_260_002
+"""First half of the PostgreSQL advisory lock's key; the second is of the account."""
+
+HOLDER_GONE_MS = 2_000
+"""How long PostgreSQL may take to drop the lock of a process that was killed."""
+
+
+@contextmanager
+def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator[None]:
+    """Hold the account while the block runs.
+
+    Raises:
+        NightHeldError: another process holds it.
+    """
+    key = _digest_of(merchant_id, account_id)
+    if store.is_sqlite:
+        with _file_lock(store, name=key.hex()[:16]):
+            yield
+    else:
+        with _advisory_lock(store, key=_number_of(key)):
+            yield
+
+
+def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) -> bool:
+    """Whether the account is still held by somebody; a file lock cannot be lost.
+
+    The server drops an advisory lock with the connection that holds it, and its holder learns of
+    that only when it asks. Whose lock it is tells the run row: a taker closes the run before it.
+    """
+    if connection.dialect.name != "postgresql":
+        return True
+    number = _number_of(_digest_of(merchant_id, account_id))
+    # The server shows both halves of the key as unsigned numbers.
+    found = connection.execute(
+        text(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+            "AND classid::bigint = :space AND objid::bigint = :key AND objsubid = 2 "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ),
+        {"space": LOCK_SPACE, "key": number % 2**32},
+    )
+    return bool(found.scalar_one())
+
+
+def _digest_of(merchant_id: str, account_id: str) -> bytes:
+    return hashlib.sha256(f"{merchant_id}\x1f{account_id}".encode()).digest()
+
+
+def _number_of(digest: bytes) -> int:
+    return int.from_bytes(digest[:4], signed=True)
+
+
+@contextmanager
+def _file_lock(store: Store, *, name: str) -> Iterator[None]:
+    lock = FileLock(f"{store.path}.{name}.lock", mode=OWNER, thread_local=False)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise NightHeldError from error
+    except OSError as error:
+        msg = f"the lock file beside the database cannot be written: {error.strerror}"
+        raise StoreError(msg) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _advisory_lock(store: Store, *, key: int) -> Iterator[None]:
+    # Its own connection, never pooled: a pooler in between would hand the session to others.
+    connection = store.writer.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        # The server needs a moment to notice that a killed holder's connection is gone.
+        connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))
+        connection.execute(
+            text("SELECT pg_advisory_lock(:space, :key)"), {"space": LOCK_SPACE, "key": key}
+        )
+    except OperationalError as error:
+        _let_go(connection)
+        raise NightHeldError from error
+    try:
+        yield
+    finally:
+        _let_go(connection)
+
+
+def _let_go(connection: Connection) -> None:
+    """Close the connection for good; the server drops its locks with it."""
+    connection.detach()
+    connection.close()

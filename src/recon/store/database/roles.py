@@ -1,0 +1,140 @@
+"""Least rights on PostgreSQL: four roles, as SQL that the owner of the database reads and runs.
+
+The night may add rows where no person speaks, change only what it must (states, counts, outcomes)
+and remove only what it can compute again. What people say is written by the desk's role alone. Only
+the owner of the tables could change the history.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Table
+
+from recon.model.errors import ConfigurationError
+from recon.store import schema
+
+ROLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+VERSION_TABLE = "alembic_version"
+
+CHANGING: Mapping[str, str] = {
+    "attempt": "outcome code message",
+    "batch": "state replied_at closed_at http_status reply_headers reply reply_sha256 "
+    "return_status message",
+    "exported_journal": "booked_in",
+    "instruction": "state hold attempts batch_id transaction_id payment_amount baseline_status "
+    "outcome code message refund_reference_id approved_by approved_at sent_at outcome_at "
+    "in_doubt_since sealed repeats",
+    "notification": "times repeated_at",
+    "notification_case": "times",
+    "order_action": "instruction_id sealed",
+    "order_file": "rows_new rows_repeat rows_superseding",
+    "order_row": "superseded_in",
+    "query_key": "answer reason answered_at",
+    "run": "status step owner owner_process finished_at problem verdict rules_digest result_digest "
+    "workbook workbook_sha256 history_head",
+}
+"""Table -> columns of it that a night changes; no other column ever is."""
+
+SAID: Mapping[str, str] = {
+    "agreement": "state second_by second_authenticated second_at",
+    "answer_file": "",
+    "approval": "state second_by second_authenticated second_at why",
+    "break_answer": "waits agreed_by agreed_at",
+    "endorsement": "",
+    "release": "second_by second_authenticated second_at",
+    "sign_off": "",
+    "used_code": "",
+    "verdict": "state",
+    "wrong_code": "",
+}
+"""Tables of what people said -> columns of them that a later word changes. The desk's alone."""
+
+FOLLOWING: Mapping[str, str] = {
+    "contradiction": "verdict closed_at",
+    "doubt_clock": "",
+    "history": "",
+    "instruction": "state hold approved_by approved_at message outcome_at in_doubt_since sealed",
+    "reject_end": "",
+    "sending_switch": "",
+}
+"""Tables beside them that the desk adds to, and columns of them that people's words change."""
+
+DECIDED = frozenset({"instruction", "contradiction"})
+"""Of these a night makes the rows; people only decide about them."""
+
+COMPUTED = frozenset(
+    {
+        *("break_end", "control_total", "dry_batch", "ledger_entry", "observation", "reject"),
+        *("result_effect", "result_row", "result_summary", "run_input", "run_source"),
+    }
+)
+"""Tables whose rows a repeated step of the same run replaces."""
+
+PRIVATE: Mapping[str, str] = {"instruction": "sealed", "order_action": "sealed"}
+"""Table -> what readers have no business with, though it rests encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Names of the four roles; people and programs log in as members of one."""
+
+    migrate: str = "recon_migrate"
+    app: str = "recon_app"
+    people: str = "recon_people"
+    read: str = "recon_read"
+
+    @property
+    def names(self) -> tuple[str, str, str, str]:
+        """All of them."""
+        return self.migrate, self.app, self.people, self.read
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if not ROLE_NAME.fullmatch(name):
+                msg = f"{name!r} cannot be a role: small letters, digits and _ only, 41 at most"
+                raise ConfigurationError(msg)
+
+
+def statements(roles: Roles) -> Iterator[str]:
+    """SQL that makes the roles and gives each exactly its rights; safe to run again."""
+    for name in roles.names:
+        yield (
+            f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') "
+            f"THEN CREATE ROLE {name} NOLOGIN; END IF; END $$;"
+        )
+    yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
+    yield f"GRANT USAGE, CREATE ON SCHEMA public TO {roles.migrate};"
+    yield f"GRANT USAGE ON SCHEMA public TO {roles.app}, {roles.people}, {roles.read};"
+    tables = [getattr(schema, name) for name in schema.__all__]
+    for name in (*(table.name for table in tables), VERSION_TABLE):
+        yield f"ALTER TABLE {name} OWNER TO {roles.migrate};"
+        yield f"REVOKE ALL ON {name} FROM {roles.app}, {roles.people}, {roles.read};"
+        yield f"GRANT SELECT ON {name} TO {roles.app}, {roles.people};"
+    yield f"GRANT SELECT ON {VERSION_TABLE} TO {roles.read};"
+    yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {roles.app}, {roles.people};"
+    for table in tables:
+        yield from _of_table(table, roles=roles)
+
+
+def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
+    if table.name not in SAID:
+        yield from _writing(table, roles.app, changing=CHANGING.get(table.name, ""))
+    if table.name in COMPUTED:
+        yield f"GRANT DELETE ON {table.name} TO {roles.app};"
+    by_people = {**SAID, **FOLLOWING}
+    if table.name in by_people:
+        adds = table.name not in DECIDED
+        yield from _writing(table, roles.people, changing=by_people[table.name], adds=adds)
+    private = PRIVATE.get(table.name, "").split()
+    shown = [column.name for column in table.columns if column.name not in private]
+    columns = f" ({', '.join(shown)})" if private else ""
+    yield f"GRANT SELECT{columns} ON {table.name} TO {roles.read};"
+
+
+def _writing(table: Table, role: str, *, changing: str, adds: bool = True) -> Iterator[str]:
+    """Adding rows, and changing some columns of them."""
+    if adds:
+        yield f"GRANT INSERT ON {table.name} TO {role};"
+    if columns := changing.split():
+        yield f"GRANT UPDATE ({', '.join(columns)}) ON {table.name} TO {role};"

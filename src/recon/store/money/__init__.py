@@ -1,0 +1,1 @@
+"""What moves: instructions, batches, the journal, doubts."""

@@ -1,0 +1,224 @@
+"""What people said, as the history binds it, against what their tables say now.
+
+A word lets money move or holds it: a release, a case, a turn of the switch, an agreement, a
+verdict, an approval. Each was written with its event; whoever changes, adds or takes away its row
+past the code leaves the event as it was.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+
+from recon.store.money import case_rows, sending_rows
+from recon.store.people import agreement_rows
+from recon.store.people.approval_rows import COMPLETE, FIRST, OPEN, VOID, Word, list_digest
+from recon.store.schema import (
+    agreement,
+    approval,
+    contradiction,
+    history,
+    release,
+    sending_switch,
+    verdict,
+)
+from recon.store.schema.columns import REASON_CHARACTERS
+
+Row = Mapping[str, Any]
+EVIDENCE_CHARACTERS = 1_000
+PAYMENT = ("merchant_id", "account_id", "transaction_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event of an entity."""
+
+    event: str
+    at: datetime
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How one table of words is held against its events."""
+
+    table: Table
+    entity: str
+    key: str
+    """The column with the entity's id."""
+    order: str
+    """The column by which the rows of one entity follow each other."""
+
+    def expected(self, events: list[Told]) -> list[Row]:
+        """What the rows of one entity must say, oldest first."""
+        return _EXPECTED[self.table.name](events)
+
+
+def changed_words(connection: Connection) -> Iterator[str]:
+    """Every word whose row is not what the history bound, in words."""
+    for bound in _BOUND:
+        rows: dict[str, list[Row]] = {}
+        found = connection.execute(select(bound.table).order_by(bound.table.c[bound.order]))
+        for row in found.mappings():
+            rows.setdefault(str(row[bound.key]), []).append(dict(row))
+        events = _events_of(connection, bound.entity)
+        for one in sorted(rows.keys() | events.keys()):
+            sides = (bound.expected(events.get(one, [])), rows.get(one, []))
+            for wanted, said in zip_longest(*sides, fillvalue=None):
+                if problem := _difference(wanted, said):
+                    yield f"{bound.entity} {one}: {problem}; it was changed past the journal"
+
+
+def _events_of(connection: Connection, entity: str) -> dict[str, list[Told]]:
+    query = select(history).where(history.c.entity == entity).order_by(history.c.sequence)
+    events: dict[str, list[Told]] = {}
+    for row in connection.execute(query).mappings():
+        told = Told(row["event"], row["at"], json.loads(row["data"]))
+        events.setdefault(str(row["entity_id"]), []).append(told)
+    return events
+
+
+def _difference(expected: Row | None, row: Row | None) -> str:
+    if row is None:
+        return "the history knows it, its table does not"
+    if expected is None:
+        return "the history never heard of it"
+    said = _spoken(row)
+    for name, wanted in expected.items():
+        if said[name] != wanted:
+            return f"its {name.replace('_', ' ')} is not the one that was said"
+    return ""
+
+
+def _spoken(row: Row) -> dict[str, Any]:
+    """A row with each name as its event tells it, and how many instructions a list has."""
+    said = dict(row)
+    for who in ("first", "second"):
+        if f"{who}_by" in row:
+            word = Word(
+                row[f"{who}_by"], authenticated=row[f"{who}_authenticated"], at=row["first_at"]
+            )
+            said[f"{who}_by"] = word.told if word.by else "?" * word.authenticated
+    if "given_by" in row:
+        word = Word(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
+        said["given_by"] = word.told
+    if "instruction_ids" in row:
+        ids = json.loads(row["instruction_ids"])
+        said["instructions"], said["list"] = len(ids), list_digest(ids)
+    said["closed"] = said.get("closed_at") is not None
+    said["open"] = said.get("state") == OPEN
+    return said
+
+
+def _turns(events: list[Told]) -> list[Row]:
+    return [
+        {
+            "stopped": one.event == "stopped",
+            "turned_by": one.data["by"][: sending_rows.NAME_CHARACTERS],
+            "reason": one.data["reason"],
+            "at": one.at,
+        }
+        for one in events
+    ]
+
+
+def _releases(events: list[Told]) -> list[Row]:
+    if not events:
+        return []
+    first, second = events[0], events[-1] if len(events) > 1 else None
+    return [
+        {
+            "reason": first.data["reason"][:REASON_CHARACTERS],
+            "first_by": first.data["by"],
+            "first_at": first.at,
+            "second_by": second.data["by"] if second else "",
+            "second_at": second.at if second else None,
+        }
+    ]
+
+
+def _cases(events: list[Told]) -> list[Row]:
+    """The first event of a case that is not its own opening is of another kind: it has no row."""
+    opened = [one for one in events if one.event == "opened"]
+    closed = [one for one in events if one.event == "closed"]
+    return [
+        {
+            "told": one.data["told"][:REASON_CHARACTERS],
+            "noted_at": one.at,
+            "closed": bool(closed),
+            "closed_at": closed[-1].at if closed else None,
+            # An earlier release told only what was seen, not of which payment.
+            **{name: one.data[name] for name in PAYMENT if name in one.data},
+        }
+        for one in opened[:1]
+    ]
+
+
+def _pairs(events: list[Told]) -> list[Row]:
+    """The words of two people: a first one, and what became of it."""
+    rows: list[dict[str, Any]] = []
+    for one in events:
+        if one.event == FIRST:
+            kept = {
+                name: one.data[name]
+                for name in ("what", "reason", "instructions", "list")
+                if name in one.data
+            }
+            until = (
+                {"valid_until": datetime.fromisoformat(one.data["valid_until"])}
+                if "valid_until" in one.data
+                else {}
+            )
+            first = {
+                "first_by": one.data["by"],
+                "first_at": one.at,
+                "second_by": "",
+                "second_at": None,
+            }
+            rows.append({**kept, **until, **first, "state": FIRST})
+            continue
+        same = [r for r in rows if r["state"] == FIRST and r.get("what") == one.data.get("what")]
+        if not same:
+            continue
+        same[0]["state"] = COMPLETE if one.event == COMPLETE else VOID
+        if one.event == COMPLETE:
+            same[0].update(second_by=one.data["by"], second_at=one.at)
+    return list(rows)
+
+
+def _verdicts(events: list[Told]) -> list[Row]:
+    proposed = [one for one in events if one.event == "proposed"]
+    rows: list[dict[str, Any]] = [
+        {
+            "verdict": one.data["verdict"],
+            "evidence": one.data["evidence"][:EVIDENCE_CHARACTERS],
+            "given_by": one.data["by"],
+            "given_at": one.at,
+        }
+        for one in proposed
+    ]
+    for earlier in rows[:-1]:
+        earlier["open"] = False
+    return list(rows)
+
+
+_BOUND = (
+    Bound(sending_switch, sending_rows.SWITCH, "turn", "turn"),
+    Bound(release, "release", "run_id", "run_id"),
+    Bound(contradiction, case_rows.ENTITY, "instruction_id", "instruction_id"),
+    Bound(agreement, agreement_rows.ENTITY, "subject", "agreement_id"),
+    Bound(verdict, "verdict", "instruction_id", "verdict_id"),
+    Bound(approval, "approval", "digest", "approval_id"),
+)
+_EXPECTED = {
+    "sending_switch": _turns,
+    "release": _releases,
+    "contradiction": _cases,
+    "agreement": _pairs,
+    "verdict": _verdicts,
+    "approval": _pairs,
+}

@@ -1,0 +1,197 @@
+"""Cases about final instructions: opened by evidence, closed by two people, never forgotten."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+
+from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
+from recon.settlement.contradiction import Ended
+from recon.settlement.instruction import Instruction
+from recon.settlement.refund_numbers import Numbered
+from recon.store.database.history import Event, append
+from recon.store.money.instruction_reading import instruction_of, instructions_where
+from recon.store.nights.answers import BASELINE
+from recon.store.nights.runs import Run
+from recon.store.schema import contradiction, instruction, observation
+from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.columns import REASON_CHARACTERS
+
+ENTITY = "case"
+APPLIED = "applied"
+FINAL = (*CONFIRMED_STATES, InstructionState.RESOLVED_NOT_APPLIED)
+KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
+
+
+_OF_ACCOUNT = in_account(contradiction)
+_CASES = select(contradiction).where(*_OF_ACCOUNT)
+_REFUND_OF_ACCOUNT = (
+    *in_account(instruction),
+    instruction.c.kind == InstructionKind.REFUND.value,
+    instruction.c.transaction_id != "",
+)
+_NUMBERED_PAYMENTS = (
+    select(instruction.c.transaction_id)
+    .where(*_REFUND_OF_ACCOUNT, instruction.c.refund_reference_id != "")
+    .group_by(instruction.c.transaction_id)
+    .having(
+        or_(
+            func.count() > 1,
+            func.max(instruction.c.refund_reference_id) != instruction.c.transaction_id + "-01",
+        )
+    )
+)
+_NUMBERED = (
+    select(instruction)
+    .where(
+        *_REFUND_OF_ACCOUNT,
+        instruction.c.sent_at.is_not(None),
+        # What surely did not leave took no number.
+        instruction.c.state.not_in(
+            [
+                InstructionState.PLANNED.value,
+                InstructionState.APPROVED.value,
+                InstructionState.WITHDRAWN.value,
+            ]
+        ),
+        instruction.c.transaction_id.in_(_NUMBERED_PAYMENTS),
+    )
+    .order_by(instruction.c.transaction_id, instruction.c.sent_at, instruction.c.instruction_id)
+)
+_SHOWN_ENDED = (
+    select(instruction, observation.c.payment_status.label("shown"))
+    .join(
+        observation,
+        (observation.c.run_id == bindparam("of_run"))
+        & (observation.c.phase == BASELINE)
+        & (observation.c.account_id == instruction.c.account_id)
+        & (observation.c.transaction_id == instruction.c.transaction_id),
+    )
+    .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
+    .where(
+        *in_account(instruction),
+        instruction.c.state.in_([state.value for state in FINAL]),
+        instruction.c.kind.in_([kind.value for kind in KINDS]),
+        instruction.c.outcome_at.is_not(None),
+        contradiction.c.instruction_id.is_(None),
+    )
+    .order_by(instruction.c.sent_at, instruction.c.instruction_id)
+)
+
+
+def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
+    """Final instructions without a case whose payment this run asked for, with its status."""
+    found = connection.execute(
+        _SHOWN_ENDED, account_values(run) | {"of_run": run.run_id}
+    ).mappings()
+    return [
+        (
+            Ended(instruction_of(row), row["sent_at"], row["outcome_at"]),
+            row["shown"],
+        )
+        for row in found
+    ]
+
+
+def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
+    """Refunds by payment, as they were sent; of payments with more than one plain first number."""
+    found = connection.execute(_NUMBERED, account_values(run)).mappings()
+    by_payment = groupby(found, key=itemgetter("transaction_id"))
+    return [
+        [Numbered(instruction_of(row), row["refund_reference_id"]) for row in rows]
+        for _, rows in by_payment
+    ]
+
+
+def with_case(connection: Connection, run: Run) -> frozenset[str]:
+    """Instructions of the account that have a case, open or closed."""
+    found = connection.execute(
+        _CASES.with_only_columns(contradiction.c.instruction_id), account_values(run)
+    )
+    return frozenset(found.scalars())
+
+
+def open_case(connection: Connection, item: Instruction, *, told: str, at: datetime) -> None:
+    """Keep what contradicts an instruction; its state stays as it is."""
+    connection.execute(
+        insert(contradiction).values(
+            instruction_id=item.instruction_id,
+            merchant_id=item.merchant_id,
+            account_id=item.account_id,
+            transaction_id=item.transaction_id,
+            believed=item.state.value,
+            told=told[:REASON_CHARACTERS],
+            noted_at=at,
+        )
+    )
+    payment = {
+        "merchant_id": item.merchant_id,
+        "account_id": item.account_id,
+        "transaction_id": item.transaction_id,
+    }
+    append(
+        connection, [Event(ENTITY, item.instruction_id, "opened", {"told": told} | payment)], at=at
+    )
+
+
+def close_case(
+    connection: Connection, instruction_id: str, *, said: str, told: str, at: datetime
+) -> None:
+    """Two people said what is true of it."""
+    connection.execute(
+        update(contradiction)
+        .where(contradiction.c.instruction_id == instruction_id)
+        .values(verdict=said, closed_at=at)
+    )
+    append(connection, [Event(ENTITY, instruction_id, "closed", {"told": told})], at=at)
+
+
+def has_open_case(connection: Connection, instruction_id: str) -> bool:
+    """Whether people still have to look at it."""
+    query = select(contradiction.c.instruction_id).where(
+        contradiction.c.instruction_id == instruction_id, contradiction.c.closed_at.is_(None)
+    )
+    return connection.execute(query).first() is not None
+
+
+def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
+    """Open cases of the account with their instructions' order, kind and money, oldest first."""
+    found = connection.execute(
+        select(
+            contradiction,
+            *(instruction.c[name] for name in ("kind", "order_no", "currency", "amount")),
+        )
+        .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
+        .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
+        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id),
+        account_values(run),
+    ).mappings()
+    return [dict(row) for row in found]
+
+
+def instructions(connection: Connection, run: Run) -> list[Instruction]:
+    """The instructions of the account's open cases."""
+    open_now = select(contradiction.c.instruction_id).where(
+        *_OF_ACCOUNT, contradiction.c.closed_at.is_(None)
+    )
+    wanted = connection.execute(open_now, account_values(run)).scalars().all()
+    return instructions_where(connection, instruction.c.instruction_id.in_(wanted))
+
+
+def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
+    """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong."""
+    return dict(_reasons(connection.execute(_CASES, account_values(run)).mappings()))
+
+
+def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    for row in rows:
+        wanted = row["instruction_id"]
+        if row["closed_at"] is None:
+            told = f"instruction {wanted} of the same payment has an open case: {row['told']}"
+            yield row["transaction_id"], told
+        elif (row["verdict"] == APPLIED) != (row["believed"] in CONFIRMED_STATES):
+            told = f"two people found that instruction {wanted} of the same payment was in truth "
+            yield row["transaction_id"], f"{told}{row['verdict']}: go on in the portal"

@@ -1,0 +1,398 @@
+"""Endorsements in the database: written by the desk, opened by whoever has its public key."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from recon.desk.endorsement import (
+    Endorsement,
+    Kind,
+    Signed,
+    is_filled_in,
+    opened,
+    row_problem,
+    words_problem,
+)
+from recon.desk.held_keys import HeldKeys
+from recon.model.errors import EndorsementError, GateClosedError
+from recon.model.words import InstructionState
+from recon.settlement.planning import RULE_APPROVER
+from recon.store.money import sending_rows
+from recon.store.money.bound_rows import (
+    PROBLEMS_MAX,
+    TERMS,
+    VALUES_PER_QUERY_MAX,
+    bound_by,
+    events_of,
+)
+from recon.store.schema import endorsement, history, instruction, sending_switch
+
+BY_HAND = "by hand: "
+"""How the approval of a movement begins that one person makes at the sandbox by hand."""
+_KNOWN = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
+_DOCUMENTS = (
+    select(
+        endorsement.c.sequence,
+        endorsement.c.document,
+        endorsement.c.signature,
+        endorsement.c.key_id,
+    )
+    .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
+    .order_by(endorsement.c.sequence)
+)
+_NEWEST = select(func.max(endorsement.c.sequence))
+_WAS_PLANNED = select(history.c.entity_id).where(
+    history.c.entity == "instruction", history.c.event == InstructionState.PLANNED.value
+)
+_BY_PEOPLE = (
+    select(instruction.c.instruction_id, instruction.c.approved_by)
+    .where(instruction.c.approved_by != RULE_APPROVER)
+    .order_by(instruction.c.instruction_id)
+)
+_BY_RULE_PAST_PEOPLE = (
+    select(instruction.c.instruction_id)
+    .where(
+        instruction.c.approved_by == RULE_APPROVER,
+        instruction.c.instruction_id.in_(_WAS_PLANNED),
+    )
+    .order_by(instruction.c.instruction_id)
+    .limit(PROBLEMS_MAX)
+)
+_TURNS = (
+    select(sending_switch.c.turn, sending_switch.c.stopped)
+    .order_by(sending_switch.c.turn.desc())
+    .limit(2)
+)
+_NOTED = select(func.max(history.c.sequence)).where(
+    history.c.entity == bindparam("entity"),
+    history.c.entity_id == bindparam("entity_id"),
+    history.c.event == bindparam("event"),
+)
+APPROVED = (InstructionState.APPROVED.value,)
+ALLOW_SENDING = "allow sending"
+
+
+def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datetime) -> None:
+    """Add one; the columns beside the document only help to find it."""
+    connection.execute(
+        insert(endorsement).values(
+            sequence=word.sequence,
+            kind=word.kind.value,
+            subject=word.subject,
+            person=word.person,
+            at=at,
+            valid_until=datetime.fromisoformat(word.valid_until) if word.valid_until else None,
+            document=signed.document,
+            signature=signed.signature,
+            key_id=signed.key,
+        )
+    )
+
+
+def next_sequence(connection: Connection) -> int:
+    """The number of the next one, within the caller's turn to write."""
+    newest: int | None = connection.execute(_NEWEST).scalar_one()
+    return (newest or 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Where the history has what somebody did."""
+
+    entity: str
+    entity_id: str
+    event: str
+
+
+class Endorsed:
+    """What people agreed to as far as the desk's signature shows it; each is opened once."""
+
+    def __init__(self, keys: HeldKeys) -> None:
+        """Nothing is opened yet; without a public key nothing ever counts."""
+        self._keys = keys
+        self._opened: dict[int, Endorsement] = {}
+        self._unopened: dict[int, str] = {}
+        self._of_item: dict[str, list[Endorsement]] = {}
+
+    def words(self, connection: Connection) -> list[Endorsement]:
+        """Every endorsement whose signature holds, oldest first."""
+        self._look(connection)
+        return list(self._opened.values())
+
+    def broken(self, connection: Connection) -> Iterator[str]:
+        """Rows that are no endorsements of the desk, or are missing between others, in words."""
+        self._look(connection)
+        for sequence, why in self._unopened.items():
+            yield f"endorsement {sequence}: {why}"
+        numbers = sorted({*self._opened, *self._unopened})
+        for number, expected in zip(numbers, range(1, len(numbers) + 1), strict=True):
+            if number != expected:
+                yield f"endorsement {expected} is missing (next is {number})"
+                return
+
+    def problem(
+        self,
+        connection: Connection,
+        kind: Kind,
+        *,
+        subject: str,
+        says: Mapping[str, str] | None = None,
+        noted: Noted | None = None,
+    ) -> str:
+        """Why two people did not agree to one thing; "" when the desk endorsed that they did.
+
+        `noted` is where the history has it: what stood there before the desk needs no signature.
+        """
+        if self._keys.public is None:
+            return NO_KEY
+        if noted is not None and self._came_before(connection, noted):
+            return ""
+        wanted = (says or {}).items()
+        words = [
+            one
+            for one in self.words(connection)
+            if one.kind is kind and one.subject == subject and wanted <= one.says.items()
+        ]
+        return words_problem(words, must_be_proven=self._keys.must_be_proven)
+
+    def is_signed(
+        self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
+    ) -> bool:
+        """Whether somebody put their name under a workbook, or did before there was a desk."""
+        if self._came_before(connection, Noted("sign-off", run_id, "signed")):
+            return True
+        return any(
+            one.kind is Kind.SIGN_OFF
+            and (one.subject, one.name) == (run_id, by)
+            and says.items() <= one.says.items()
+            and (one.proven or not self._keys.must_be_proven)
+            for one in self.words(connection)
+        )
+
+    def write_off_problem(
+        self, connection: Connection, break_id: str, *, money: tuple[str, int]
+    ) -> str:
+        """Why two people did not agree to write this much of a break off; "" when they did."""
+        says = money_said(money)
+        noted = Noted("break", break_id, "write-off agreed")
+        return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says, noted=noted)
+
+    def release_problem(self, connection: Connection, run_id: str) -> str:
+        """Why two people did not release a run; "" when they did."""
+        noted = Noted("release", run_id, "released by")
+        return self.problem(connection, Kind.RELEASE, subject=run_id, noted=noted)
+
+    def since(self, connection: Connection) -> int:
+        """The link of the history up to which words of people need no signature; 0: all do.
+
+        Only the desk's own first endorsement says so; at the sandbox, before anybody spoke, the
+        upgrade of the database does.
+        """
+        if self._keys.public is None:
+            return 0
+        self._look(connection)
+        first = self._opened.get(1)
+        if first is not None and first.kind is Kind.BEGINNING:
+            return int(first.says.get("sequence", "0"))
+        if self._opened or self._unopened or self._keys.must_be_proven:
+            return 0
+        return introduced(connection)
+
+    def _came_before(self, connection: Connection, noted: Noted) -> bool:
+        """Whether the newest such event of the history is older than the desk."""
+        since = self.since(connection)
+        if not since:
+            return False
+        newest = connection.execute(_NOTED, asdict(noted)).scalar_one()
+        return newest is not None and newest <= since
+
+    def refuse_rows(self, connection: Connection, instruction_ids: Sequence[str]) -> None:
+        """The last look before a claim.
+
+        Raises:
+            GateClosedError: two people's endorsement does not cover one of them.
+        """
+        for problem in self.row_problems(connection, only=instruction_ids):
+            msg = f"{problem}; nothing of this was sent"
+            raise GateClosedError(msg)
+
+    def row_problems(
+        self,
+        connection: Connection,
+        *,
+        only: Sequence[str] | None = None,
+        at: datetime | None = None,
+        states: Iterable[str] = APPROVED,
+    ) -> Iterator[str]:
+        """Instructions that people are said to have approved and that the desk did not endorse.
+
+        Args:
+            connection: of the database.
+            only: these instructions; None looks at all.
+            at: the instant at which the approvals must still hold; None: at none.
+            states: only those in these states; what was sent before there was a desk needs none.
+        """
+        yield from self._by_rule(connection, only=only)
+        states = tuple(states)
+        after = 0 if states == APPROVED else self.since(connection)
+        approved = self._approved(connection, only=only, states=states)
+        for start in range(0, len(approved), VALUES_PER_QUERY_MAX):
+            ids = approved[start : start + VALUES_PER_QUERY_MAX]
+            if after:
+                ids = _approved_after(connection, ids, link=after)
+            events = events_of(connection, ids)
+            for wanted in ids:
+                told = events.get(wanted, [])
+                if problem := self._row_problem(connection, wanted, told=told, at=at):
+                    yield (
+                        f"instruction {wanted} counts as approved, but {problem}: nobody's word "
+                        "stands behind it (`recon approve`)"
+                    )
+
+    def handed_on(
+        self, connection: Connection, instruction_ids: Sequence[str]
+    ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
+        """For whoever checks some rows by itself: the terms that people saw, and their words."""
+        self._look(connection)
+        events = events_of(connection, instruction_ids)
+        seen = {
+            wanted: dict(yeses[-1][TERMS])
+            for wanted, told in events.items()
+            if (yeses := _yeses(told))
+        }
+        words = {one.sequence for it in instruction_ids for one in self._of_item.get(it, ())}
+        found = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
+        return seen, [Signed(row.document, row.signature, row.key_id) for row in found]
+
+    def start_problem(self, connection: Connection) -> str:
+        """Why money that was stopped may not be sent again, although the switch says so."""
+        turns = connection.execute(_TURNS).all()
+        if not turns or turns[0].stopped or turns[0].turn == 1:
+            return ""
+        if len(turns) == 1:
+            return "sending was allowed again, but the stop before it is gone from its table"
+        subject = override(ALLOW_SENDING, subject=str(turns[1].turn))
+        noted = Noted(sending_rows.SWITCH, str(turns[0].turn), "allowed")
+        problem = self.problem(connection, Kind.OVERRIDE, subject=subject, noted=noted)
+        return f"sending was allowed again, but {problem} (`recon stop-sending`)" if problem else ""
+
+    def _row_problem(
+        self,
+        connection: Connection,
+        instruction_id: str,
+        *,
+        told: Sequence[Mapping[str, Any]],
+        at: datetime | None,
+    ) -> str:
+        if self._keys.public is None:
+            return NO_KEY
+        self._look(connection)
+        # The table is compared with what the history binds; here is what people saw of it.
+        yeses = _yeses(told)
+        if not yeses:
+            return "the history has no approval of it"
+        terms = yeses[-1][TERMS]
+        if not is_filled_in(terms, now=bound_by(told)):
+            return "it is not what people approved any more"
+        return row_problem(
+            instruction_id,
+            terms=terms,
+            endorsements=self._of_item.get(instruction_id, ()),
+            must_be_proven=self._keys.must_be_proven,
+            at=at,
+        )
+
+    def _approved(
+        self, connection: Connection, *, only: Sequence[str] | None, states: Iterable[str]
+    ) -> list[str]:
+        query = _BY_PEOPLE.where(instruction.c.state.in_(list(states)))
+        if only is not None:
+            query = query.where(instruction.c.instruction_id.in_(list(only)))
+        return [
+            row.instruction_id
+            for row in connection.execute(query)
+            # Towards money that is real nobody moves anything by hand alone.
+            if self._keys.must_be_proven or not row.approved_by.startswith(BY_HAND)
+        ]
+
+    @staticmethod
+    def _by_rule(connection: Connection, *, only: Sequence[str] | None) -> Iterator[str]:
+        query = _BY_RULE_PAST_PEOPLE
+        if only is not None:
+            query = query.where(instruction.c.instruction_id.in_(list(only)))
+        for wanted in connection.execute(query).scalars():
+            yield (
+                f"instruction {wanted} counts as approved by a rule, but it waited for people: "
+                "no rule lets it go"
+            )
+
+    def _look(self, connection: Connection) -> None:
+        """Open what was added since the last look."""
+        key = self._keys.public
+        if key is None:
+            return
+        known = connection.execute(_KNOWN).scalars()
+        new = [one for one in known if one not in self._opened and one not in self._unopened]
+        for start in range(0, len(new), DOCUMENTS_AT_ONCE):
+            wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
+            for row in connection.execute(_DOCUMENTS, wanted):
+                try:
+                    word = opened(Signed(row.document, row.signature, row.key_id), key=key)
+                except EndorsementError as error:
+                    self._unopened[row.sequence] = str(error)
+                    continue
+                if word.sequence != row.sequence:
+                    self._unopened[row.sequence] = f"it is a copy of endorsement {word.sequence}"
+                    continue
+                self._opened[row.sequence] = word
+                for item in word.items:
+                    self._of_item.setdefault(item, []).append(word)
+
+
+DOCUMENTS_AT_ONCE = 20
+"""Documents that are in memory while they are opened."""
+NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
+
+
+def _yeses(told: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Events of one instruction that say who approved it and what they saw."""
+    return [one for one in told if one.get("approved_by") and TERMS in one]
+
+
+def override(what: str, *, subject: str) -> str:
+    """The subject of a word about an override."""
+    return f"{what}: {subject}"
+
+
+def money_said(money: tuple[str, int]) -> dict[str, str]:
+    """Money as a word about a write-off says it."""
+    return {"currency": money[0], "minor_units": str(money[1])}
+
+
+def introduced(connection: Connection) -> int:
+    """The link of the history at which a database of an earlier release got to know the desk."""
+    found = connection.execute(
+        select(func.min(history.c.sequence)).where(
+            history.c.entity == "desk", history.c.event == "introduced"
+        )
+    ).scalar_one()
+    return int(found or 0)
+
+
+def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) -> list[str]:
+    """Those whose newest approval is younger than a link."""
+    found = connection.execute(
+        select(history.c.entity_id)
+        .where(
+            history.c.entity == "instruction",
+            history.c.event == InstructionState.APPROVED.value,
+            history.c.entity_id.in_(list(ids)),
+            history.c.sequence > link,
+        )
+        .distinct()
+    )
+    young = set(found.scalars())
+    return [one for one in ids if one in young]

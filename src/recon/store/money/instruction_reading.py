@@ -1,0 +1,38 @@
+"""Rows of the journal as domain values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from recon.model.words import InstructionKind, InstructionState
+from recon.settlement.instruction import Instruction
+from recon.store.schema import instruction
+
+_PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}
+INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
+    instruction.c.planned_at, instruction.c.file_id, instruction.c.line
+)
+"""Every instruction, oldest first, with what the domain knows of it."""
+
+
+def instructions_where(connection: Connection, *conditions: Any) -> list[Instruction]:
+    """Journal rows as domain values, oldest first."""
+    return read_instructions(connection, INSTRUCTIONS.where(*conditions))
+
+
+def read_instructions(
+    connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
+) -> list[Instruction]:
+    """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
+    found = connection.execute(query, values or {}).mappings()
+    return [instruction_of(row) for row in found]
+
+
+def instruction_of(row: Mapping[Any, Any]) -> Instruction:
+    """One journal row as a domain value."""
+    return Instruction(
+        kind=InstructionKind(row["kind"]),
+        state=InstructionState(row["state"]),
+        **{name: row[name] for name in _PLAIN},
+    )

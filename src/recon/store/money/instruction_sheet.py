@@ -1,0 +1,162 @@
+"""What the Instructions sheet shows: every instruction of a night, and the batches it sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT, frame_of
+from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
+from recon.settlement.sending_order import BatchPlan
+from recon.store.database.frames import frame_of_select
+from recon.store.money.instruction_rows import UNFINISHED
+from recon.store.money.sending_rows import dry_batches
+from recon.store.nights.runs import BY_HAND, Run
+from recon.store.schema import attempt, batch, instruction, order_file
+from recon.store.schema import run as runs
+
+
+def sheet_frame(connection: Connection, run: Run) -> pd.DataFrame:
+    """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent or left unfinished."""
+    in_run = (
+        select(attempt.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(batch.c.run_id == run.run_id)
+    )
+    renamed: dict[str, Any] = {
+        "attempt": instruction.c.attempts.label("attempt"),
+        "source": order_file.c.name.label("source"),
+    }
+    query = (
+        select(
+            *(
+                renamed[name] if name in renamed else instruction.c[name]
+                for name in INSTRUCTION_SHEET_COLUMNS
+            )
+        )
+        .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            or_(
+                instruction.c.run_id == run.run_id,
+                instruction.c.instruction_id.in_(in_run),
+                instruction.c.state.in_([state.value for state in UNFINISHED]),
+                _settled_on(run),
+            ),
+        )
+        .order_by(instruction.c.kind, instruction.c.order_no, instruction.c.natural_key)
+    )
+    kinds = {name: _SHEET_KINDS.get(name, TEXT) for name in INSTRUCTION_SHEET_COLUMNS}
+    return frame_of_select(connection, query, columns=kinds)
+
+
+def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
+    """BATCH_COLUMNS: one row per batch and currency of this business date's runs.
+
+    What went by hand since the night before stands among them, by its time.
+    """
+    outcome = attempt.c.outcome
+    query = (
+        select(
+            batch.c.batch_id,
+            batch.c.kind,
+            instruction.c.currency,
+            func.count().label("rows"),
+            func.sum(instruction.c.amount).label("amount"),
+            *(_tally(outcome, names).label(label) for label, names in _TALLIES.items()),
+            batch.c.return_status,
+            batch.c.message,
+            batch.c.body_sha256,
+            batch.c.claimed_at.label("sent_at"),
+        )
+        .join(attempt, attempt.c.batch_id == batch.c.batch_id)
+        .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
+        .where(or_(batch.c.run_id.in_(runs_of_night(run)), _by_hand(connection, run)))
+        .group_by(*(batch.c[name] for name in _BATCH_GROUP), instruction.c.currency)
+        .order_by(batch.c.claimed_at, batch.c.batch_id, instruction.c.currency)
+    )
+    kinds = {name: _BATCH_KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
+    sent = frame_of_select(connection, query, columns=kinds)
+    would = dry_batches(connection, run.run_id)
+    return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
+
+
+def _by_hand(connection: Connection, run: Run) -> ColumnElement[bool]:
+    """Batches of no night that were claimed after the day before closed and before this one did."""
+    account = (runs.c.merchant_id == run.merchant_id, runs.c.account_id == run.account_id)
+    before = connection.execute(
+        select(func.max(runs.c.as_of)).where(*account, runs.c.as_of < run.as_of)
+    ).scalar()
+    return and_(
+        batch.c.run_id.startswith(BY_HAND),
+        batch.c.merchant_id == run.merchant_id,
+        batch.c.account_id == run.account_id,
+        batch.c.claimed_at <= run.as_of,
+        *([] if before is None else [batch.c.claimed_at > before]),
+    )
+
+
+def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.DataFrame:
+    """What a dry run would have sent, in the words of the batches that were."""
+    rows = [
+        {
+            "batch_id": f"(dry run: would be batch {plan.position})",
+            "kind": plan.kind.value,
+            "currency": currency,
+            "rows": rows,
+            "amount": amount,
+            "not_sent": rows,
+            "message": "dry run: not sent",
+        }
+        for plan in plans
+        for currency, (rows, amount) in plan.sums.items()
+    ]
+    blanks = dict.fromkeys(("confirmed", "rejected", "in_doubt"), 0)
+    return frame_of([{**blanks, **row} for row in rows], columns=columns)
+
+
+def runs_of_night(run: Run) -> Any:
+    """Sub-query: ids of every run of the same business date, so that a resumed night is whole."""
+    return select(runs.c.run_id).where(
+        runs.c.merchant_id == run.merchant_id,
+        runs.c.account_id == run.account_id,
+        runs.c.business_date == run.business_date,
+    )
+
+
+_TALLIES = {
+    "confirmed": ("done", "accepted"),
+    "rejected": ("failed", "rejected"),
+    "in_doubt": ("unknown", "pending", ""),
+    "not_sent": ("not_sent",),
+}
+_BATCH_GROUP = ("batch_id", "kind", "return_status", "message", "body_sha256", "claimed_at")
+_SHEET_KINDS = {
+    "amount": MINOR_UNITS_OR_BLANK,
+    "attempt": MINOR_UNITS,
+    "line": MINOR_UNITS,
+    "sent_at": INSTANT,
+    "outcome_at": INSTANT,
+    "in_doubt_since": INSTANT,
+}
+_BATCH_KINDS = {
+    "rows": MINOR_UNITS,
+    "amount": MINOR_UNITS_OR_BLANK,
+    "confirmed": MINOR_UNITS,
+    "rejected": MINOR_UNITS,
+    "in_doubt": MINOR_UNITS,
+    "not_sent": MINOR_UNITS,
+    "sent_at": INSTANT,
+}
+
+
+def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[int]:
+    return func.sum(case((outcome.in_(names), 1), else_=0))
+
+
+def _settled_on(run: Run) -> ColumnElement[bool]:
+    return instruction.c.batch_id.in_(
+        select(batch.c.batch_id).where(batch.c.run_id.in_(runs_of_night(run)))
+    )

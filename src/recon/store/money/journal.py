@@ -1,0 +1,240 @@
+"""The journal of money: instructions and batches, every change with its event in the history.
+
+Implements `settlement.sender.Journal`. Each method is one transaction; a claim is a compare-and-set
+on the state of every row, so that no instruction is ever in two batches on the wire. A claim is on
+the disk when it returns. What came back outlives this process at once, and on SQLite the machine
+with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from recon.desk.held_keys import NO_KEYS, HeldKeys
+from recon.model.errors import Defect, NightHeldError
+from recon.model.words import InstructionState, Outcome
+from recon.settlement.instruction import FOLLOWS, Instruction
+from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
+from recon.store.database.engine import Store
+from recon.store.database.history import CLAIMED, Event, append
+from recon.store.database.night_lock import lock_stands
+from recon.store.money import sending_rows
+from recon.store.money.batch_rows import (
+    CLOSED,
+    claim_rows,
+    close_batch,
+    rows_in_flight,
+    save_batch,
+    save_reply,
+    settle_rows,
+    state_of,
+)
+from recon.store.money.bound_rows import refuse_changed_rows
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.money.last_look import left_out
+from recon.store.nights import runs
+from recon.store.schema import batch, instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a batch stands in the database."""
+
+    state: str
+    run_id: str
+    body_sha256: str
+    reply_sha256: str
+    claimed_at: datetime
+
+
+class StoredJournal:
+    """The journal of one account's run."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        run_id: str,
+        merchant_id: str,
+        account_id: str,
+        ids_unique: bool = False,
+        desk: HeldKeys = NO_KEYS,
+    ) -> None:
+        """The journal of a run.
+
+        `ids_unique` is what the merchant declares of request ids; without the public key of the
+        `desk` nothing that people approved is ever claimed.
+        """
+        self._store = store
+        self._endorsed = Endorsed(desk)
+        self._ids_unique = ids_unique
+        self._run_id = run_id
+        self._merchant_id = merchant_id
+        self._account_id = account_id
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Run, merchant and account that this journal writes for."""
+        return {
+            "run_id": self._run_id,
+            "merchant_id": self._merchant_id,
+            "account_id": self._account_id,
+        }
+
+    def standing(self, batch_id: str) -> Standing | None:
+        """Where a batch stands now; None when the database does not have it."""
+        names = Standing.__dataclass_fields__
+        with self._store.reading() as connection:
+            found = connection.execute(
+                select(*(batch.c[name] for name in names)).where(batch.c.batch_id == batch_id)
+            ).one_or_none()
+        return None if found is None else Standing(*found)
+
+    def halted(self) -> str:
+        """Why nothing more may be sent; "" when money may move and this run still has its place."""
+        with self._store.reading() as connection:
+            return (
+                str(sending_rows.stopped(connection) or "")
+                or self._endorsed.start_problem(connection)
+                or self._lost_place(connection)
+            )
+
+    def _lost_place(self, connection: Connection) -> str:
+        """A run that was taken over, or whose lock the server dropped, must not send."""
+        if runs.is_closed(connection, self._run_id):
+            return f"run {self._run_id} was closed: another run took the account over"
+        place = {"merchant_id": self._merchant_id, "account_id": self._account_id}
+        if not lock_stands(connection, **place):
+            return "the database dropped the lock on this account: start the night again"
+        return ""
+
+    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+        """T1: approved -> in flight for every row, or nothing at all.
+
+        Returns:
+            Why rows may not leave after all, by instruction id; then nothing was claimed.
+
+        Raises:
+            NightHeldError: this run lost its place since it last looked; nothing was claimed.
+            GateClosedError: a row is not what the history bound, or not what people agreed to as
+                far as the desk's signature shows; nothing was claimed.
+        """
+        with self._store.writing() as connection:
+            # Whoever takes over closes this run in a transaction before or after this one.
+            if lost := self._lost_place(connection):
+                raise NightHeldError(lost)
+            if told := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
+                return told
+            refuse_changed_rows(connection, prepared.rows)
+            ids = [row.instruction.instruction_id for row in prepared.rows]
+            self._endorsed.refuse_rows(connection, ids)
+            save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
+            events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
+            ids = [event.entity_id for event in events]
+            claimed = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
+            append(connection, [Event("batch", batch_id, CLAIMED, claimed), *events], at=at)
+        return {}
+
+    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """The request surely did not leave: in flight -> approved."""
+        result = RowResult(Outcome.NOT_SENT, message=reason)
+        self._close_all(batch_id, result=result, event="not sent", at=at)
+
+    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """Nothing usable came back: in flight -> in doubt."""
+        result = RowResult(Outcome.UNKNOWN, message=reason)
+        self._close_all(batch_id, result=result, event="in doubt", at=at)
+
+    def keep_reply(self, batch_id: str, reply: Reply) -> None:
+        """T2a: the reply (card numbers masked) and the hash of what was received.
+
+        Raises:
+            NightHeldError: another run took the account over and closed the batch; the reply is
+                kept with it, and changes nothing.
+        """
+        with self._store.writing(flushed=False) as connection:
+            in_place = save_reply(connection, batch_id, reply=reply)
+        if not in_place:
+            raise NightHeldError(_taken_over(batch_id))
+
+    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+        """T2b: the outcome of every row; closes the batch."""
+        with self._store.writing(flushed=False) as connection:
+            self._refuse_foreign(connection, batch_id)
+            ids = rows_in_flight(connection, batch_id)
+            if len(ids) != len(result.rows):
+                msg = f"batch {batch_id} has {len(ids)} rows, its result {len(result.rows)}"
+                raise Defect(msg)
+            events = settle_rows(connection, batch_id, ids=ids, results=result.rows, at=at)
+            told = {"return_status": result.return_status, "message": result.message}
+            events.append(Event("batch", batch_id, "closed", told))
+            close_batch(
+                connection,
+                batch_id,
+                return_status=result.return_status,
+                message=result.message,
+                at=at,
+            )
+            append(connection, events, at=at)
+
+    def _close_all(self, batch_id: str, *, result: RowResult, event: str, at: datetime) -> None:
+        with self._store.writing() as connection:
+            if state_of(connection, batch_id) == CLOSED:
+                # Another run took the account over and decided these rows; they stay as they are.
+                raise NightHeldError(_taken_over(batch_id))
+            self._refuse_foreign(connection, batch_id)
+            ids = rows_in_flight(connection, batch_id)
+            results = [result] * len(ids)
+            events = settle_rows(connection, batch_id, ids=ids, results=results, at=at)
+            events.append(Event("batch", batch_id, event, {"reason": result.message}))
+            close_batch(connection, batch_id, return_status="", message=result.message, at=at)
+            append(connection, events, at=at)
+
+    def _refuse_foreign(self, connection: Connection, batch_id: str) -> None:
+        """A run that lost its place may bring its own batch to an end, and nobody else's.
+
+        It slept before its sweep: what it finds open then may be on the wire for another.
+        """
+        owner = connection.execute(_OWNER, {"of_batch": batch_id}).scalar()
+        if owner != self._run_id and (lost := self._lost_place(connection)):
+            raise NightHeldError(lost)
+
+
+_OWNER = select(batch.c.run_id).where(batch.c.batch_id == bindparam("of_batch"))
+
+
+def move(
+    connection: Connection,
+    wanted: Instruction,
+    *,
+    to: InstructionState,
+    values: Mapping[str, Any],
+) -> Event:
+    """Change the state of one instruction by compare-and-set; the caller appends the event."""
+    if to not in FOLLOWS[wanted.state]:
+        msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
+        raise Defect(msg)
+    changed = connection.execute(
+        update(instruction)
+        .where(
+            instruction.c.instruction_id == wanted.instruction_id,
+            instruction.c.state == wanted.state.value,
+        )
+        # A final payout needs its payee's details no more.
+        .values(state=to.value, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
+    )
+    if changed.rowcount != 1:
+        msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
+        raise Defect(msg)
+    data = {"from": wanted.state, **{name: str(value) for name, value in values.items()}}
+    return Event("instruction", wanted.instruction_id, to.value, data)
+
+
+def _taken_over(batch_id: str) -> str:
+    return (
+        f"another run took the account over while batch {batch_id} was under way, and closed it; "
+        "this run ends here: that run's report tells what became of the rows"
+    )

@@ -1,0 +1,225 @@
+"""Whether money may be sent, what was sent so far, and what a dry run would send."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Select, bindparam, func, insert, select
+
+from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
+from recon.settlement.instruction import MOVES_MONEY
+from recon.settlement.planning import RULE_APPROVER
+from recon.settlement.sending_order import BatchPlan
+from recon.store.database.history import Event, append
+from recon.store.nights.proofs import MAY_HAVE_MOVED
+from recon.store.nights.runs import Run
+from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
+from recon.store.schema import run as runs
+from recon.store.schema.account_filter import account_values, in_account
+
+NAME_CHARACTERS = 100
+"""Of the name beside the switch; the history has all of it."""
+SWITCH = "sending"
+"""Entity of the switch in the history."""
+_NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
+
+_PAID = (
+    select(instruction.c.payee_digest)
+    .where(
+        instruction.c.merchant_id == bindparam("of_merchant"),
+        instruction.c.kind == InstructionKind.PAYOUT.value,
+        instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
+    )
+    .distinct()
+)
+_RUNS_OF_NIGHT = select(runs.c.run_id).where(
+    *in_account(runs),
+    runs.c.business_date == bindparam("of_date"),
+)
+_MONEY = (
+    select(instruction.c.currency, func.sum(instruction.c.amount))
+    .where(
+        *in_account(instruction),
+        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+    )
+    .group_by(instruction.c.currency)
+)
+"""Currency and minor units of an account's instructions."""
+_MOVED = _MONEY.where(instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]))
+_BY_RULE = _MONEY.where(
+    instruction.c.approved_by == RULE_APPROVER,
+    instruction.c.state != InstructionState.WITHDRAWN.value,
+    instruction.c.run_id.in_(_RUNS_OF_NIGHT),
+)
+_UNSENT = (
+    InstructionState.PLANNED.value,
+    InstructionState.APPROVED.value,
+    InstructionState.WITHDRAWN.value,
+)
+_USED_BY_RULE = (
+    select(runs.c.business_date, instruction.c.currency, func.sum(instruction.c.amount))
+    .join(runs, runs.c.run_id == instruction.c.run_id)
+    .where(
+        *in_account(instruction),
+        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+        instruction.c.approved_by == RULE_APPROVER,
+        instruction.c.state.not_in(_UNSENT),
+        runs.c.business_date.in_(bindparam("of_dates", expanding=True)),
+    )
+    .group_by(runs.c.business_date, instruction.c.currency)
+)
+_NIGHTS_PLANNED = (
+    select(instruction.c.instruction_id, runs.c.business_date)
+    .join(runs, runs.c.run_id == instruction.c.run_id)
+    .where(
+        *in_account(instruction),
+        instruction.c.state == InstructionState.APPROVED.value,
+    )
+)
+_SENT_AT_NIGHT = _MOVED.where(
+    instruction.c.instruction_id.in_(
+        select(attempt.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(batch.c.run_id.in_(_RUNS_OF_NIGHT))
+    )
+)
+_SENT_BETWEEN = _MOVED.where(
+    instruction.c.sent_at >= bindparam("start"), instruction.c.sent_at < bindparam("end")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Nobody sends money until somebody allows it again."""
+
+    by: str
+    reason: str
+    at: datetime
+    turn: int = 0
+    """Which turn of the switch it was."""
+
+    def __str__(self) -> str:
+        return (
+            f"sending was stopped by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC ({self.reason}); "
+            "two people end it (`recon allow-sending`)"
+        )
+
+
+def stopped(connection: Connection) -> Stopped | None:
+    """Who stopped all sending and why; None while money may be sent."""
+    newest = connection.execute(_NEWEST_TURN).one_or_none()
+    if newest is None or not newest.stopped:
+        return None
+    return Stopped(newest.turned_by, newest.reason, newest.at, newest.turn)
+
+
+def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at: datetime) -> None:
+    """Stop all sending, or allow it again; the turn stands in the history for ever."""
+    newest = connection.execute(select(func.max(sending_switch.c.turn))).scalar_one() or 0
+    connection.execute(
+        insert(sending_switch).values(
+            turn=newest + 1, stopped=stop, turned_by=by[:NAME_CHARACTERS], reason=reason, at=at
+        )
+    )
+    event = "stopped" if stop else "allowed"
+    told = {"by": by, "reason": reason}
+    append(connection, [Event(SWITCH, str(newest + 1), event, told)], at=at)
+
+
+def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
+    """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
+    return _sums(connection, _BY_RULE, _night(run))
+
+
+def nights_planned(connection: Connection, run: Run) -> dict[str, str]:
+    """Approved instruction -> the business date of the night that planned it."""
+    place = account_values(run)
+    return dict(connection.execute(_NIGHTS_PLANNED, place).tuples().all())
+
+
+def used_by_rule(
+    connection: Connection, run: Run, *, nights: Iterable[str]
+) -> dict[str, dict[str, int]]:
+    """Business date -> currency -> minor units that a rule approved then and that left since."""
+    place = account_values(run)
+    used: dict[str, dict[str, int]] = {}
+    found = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
+    for night, currency, amount in found:
+        used.setdefault(night, {})[currency] = int(amount)
+    return used
+
+
+def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
+    """Currency -> minor units of what may have moved in this night's batches."""
+    return _sums(connection, _SENT_AT_NIGHT, _night(run))
+
+
+def sent_between(
+    connection: Connection, run: Run, *, start: datetime, end: datetime
+) -> dict[str, int]:
+    """Currency -> minor units of what may have moved, by when it was last sent."""
+    return _sums(connection, _SENT_BETWEEN, _night(run) | {"start": start, "end": end})
+
+
+def sent_outside(connection: Connection, run: Run) -> str:
+    """A batch of the account claimed after a run began, and not by it; "" without one."""
+    found = connection.execute(
+        select(batch.c.batch_id)
+        .where(batch.c.merchant_id == run.merchant_id, batch.c.account_id == run.account_id)
+        .where(batch.c.claimed_at > run.started_at, batch.c.run_id != run.run_id)
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
+
+
+def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
+    """Digests of the payees to whom a payout of the merchant took effect."""
+    return frozenset(connection.execute(_PAID, {"of_merchant": run.merchant_id}).scalars())
+
+
+def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:
+    """Keep what a dry run would have sent; a repeated step keeps the newest."""
+    connection.execute(dry_batch.delete().where(dry_batch.c.run_id == run_id))
+    rows = [
+        {
+            "run_id": run_id,
+            "position": plan.position,
+            "currency": currency,
+            "kind": plan.kind.value,
+            "rows": rows,
+            "amount": amount,
+        }
+        for plan in plans
+        for currency, (rows, amount) in plan.sums.items()
+    ]
+    if rows:
+        connection.execute(insert(dry_batch), rows)
+
+
+def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
+    """What a dry run would have sent, in order."""
+    found = connection.execute(
+        select(dry_batch)
+        .where(dry_batch.c.run_id == run_id)
+        .order_by(dry_batch.c.position, dry_batch.c.currency)
+    )
+    plans: dict[int, tuple[str, dict[str, tuple[int, int]]]] = {}
+    for row in found:
+        _, sums = plans.setdefault(row.position, (row.kind, {}))
+        sums[row.currency] = (row.rows, row.amount)
+    return [
+        BatchPlan(position, InstructionKind(kind), sums) for position, (kind, sums) in plans.items()
+    ]
+
+
+def _sums(
+    connection: Connection, query: Select[tuple[str, int]], values: Mapping[str, object]
+) -> dict[str, int]:
+    return {currency: int(total) for currency, total in connection.execute(query, values)}
+
+
+def _night(run: Run) -> dict[str, object]:
+    return {
+        **account_values(run),
+        "of_date": run.business_date,
+    }

@@ -1,0 +1,199 @@
+"""Answers that the database could not take: kept in files of their own until it can.
+
+A reply that came is worth more than anything that can be asked later. When its transaction fails,
+it is written beside the reports, masked as in the database, readable by this user only, and on the
+disk when `keep` returns. The room for one is taken before the first request leaves, so that a full
+disk cannot lose it. A file is read back only when its own hash holds.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recon.model.durable import flush_folder
+from recon.model.errors import OutputError, SpillError
+from recon.privacy.own_files import make_folder
+
+FOLDER = "spill"
+REPLY, NOT_SENT = "reply", "not sent"
+SUFFIX = ".answer.json"
+ASIDE = ".set-aside"
+RESERVE = ".room-for-one-answer"
+"""How the names of such files begin; each account has its own, also where folders are shared."""
+SPILL_BYTES_MAX = 4 * 1024 * 1024
+"""Room for the largest reply that is read, in base64, and what stands around it."""
+FILES_MAX = 1_000
+"""More than that is not what a night leaves behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """What became of one batch, as the process that sent it knows it."""
+
+    kind: str
+    """`reply`, or `not sent`: the request surely did not leave."""
+    batch_id: str
+    run_id: str
+    merchant_id: str
+    account_id: str
+    body_sha256: str
+    """Of the request."""
+    at: datetime
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    reply: bytes = field(default=b"", repr=False)
+    """Masked, as the database would hold it."""
+    reply_sha256: str = ""
+    """Of the bytes as received."""
+    reason: str = ""
+
+
+class Spill:
+    """The files of one account; `places` are tried in order, other accounts may use them too."""
+
+    def __init__(self, places: Sequence[Path], *, account: str = "") -> None:
+        self.places = tuple(places)
+        self._room = f"{RESERVE}.{hashlib.sha256(account.encode()).hexdigest()[:16]}"
+
+    def reserve(self) -> None:
+        """Take the room for one answer before anything is sent.
+
+        Raises:
+            OutputError: there is no room, or the folder cannot be written.
+        """
+        folder = self.places[0]
+        try:
+            make_folder(folder, mode=0o700)
+            descriptor = os.open(folder / self._room, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, SPILL_BYTES_MAX)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            msg = (
+                f"{folder} has no room for a reply that the database might not take "
+                f"({error.strerror}); nothing was sent: free {SPILL_BYTES_MAX // 1024**2} MiB "
+                "there, or make it writable"
+            )
+            raise OutputError(msg) from error
+
+    def free(self) -> None:
+        """Give the room back; what is kept stays."""
+        (self.places[0] / self._room).unlink(missing_ok=True)
+
+    def keep(self, spilled: Spilled) -> Path:
+        """Write one answer; on the disk when this returns.
+
+        Raises:
+            OutputError: none of the places can be written: the answer is lost with this process.
+        """
+        document = _document(spilled)
+        problems = []
+        for folder in self.places:
+            try:
+                room = _write(folder / self._room, document=document)
+                return _named(room, name=f"{spilled.batch_id}{SUFFIX}")
+            except OSError as error:
+                problems.append(f"{folder}: {error.strerror}")
+        msg = (
+            f"the answer to batch {spilled.batch_id} could be written neither to the database nor "
+            f"beside it ({'; '.join(problems)}); its rows will count as in doubt: the next nights "
+            "ask the gateway, nothing is sent again"
+        )
+        raise OutputError(msg)
+
+    def found(self) -> Iterator[tuple[Path, Spilled]]:
+        """Every answer that waits here, oldest name first.
+
+        Raises:
+            SpillError: a file is not whole, or cannot be read.
+        """
+        for folder in self.places:
+            for path in sorted(folder.glob(f"*{SUFFIX}"))[:FILES_MAX]:
+                yield path, read(path)
+
+
+def read(path: Path) -> Spilled:
+    """One file, whole or not at all.
+
+    Raises:
+        SpillError: it is not what was written, or cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            return _spilled(json.loads(file.read(SPILL_BYTES_MAX)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = (
+            f"{path} should hold an answer of the gateway, but is not what was written "
+            f"({type(error).__name__}); nothing was changed: find out who changed it, then two "
+            "people set it aside (`recon set-aside`)"
+        )
+        raise SpillError(msg) from error
+
+
+def remove(path: Path) -> None:
+    """Take away a file whose answer is in the database."""
+    path.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Keep a file under a name that no night reads; where it is now."""
+    kept = path.with_name(f"{path.name}{ASIDE}")
+    path.replace(kept)
+    flush_folder(path.parent)
+    return kept
+
+
+def _document(spilled: Spilled) -> bytes:
+    told = asdict(spilled)
+    told |= {
+        "at": spilled.at.isoformat(),
+        "reply": base64.b64encode(spilled.reply).decode(),
+    }
+    told["sha256"] = _digest(told)
+    return json.dumps(told, sort_keys=True).encode() + b"\n"
+
+
+def _spilled(told: dict[str, Any]) -> Spilled:
+    """Raises ValueError when the hash inside does not hold."""
+    digest = told.pop("sha256")
+    if digest != _digest(told):
+        raise ValueError(digest)
+    reply = base64.b64decode(told.pop("reply"), validate=True)
+    return Spilled(**told | {"reply": reply, "at": datetime.fromisoformat(told["at"])})
+
+
+def _digest(told: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _write(room: Path, *, document: bytes) -> Path:
+    """Into the room that was taken, where there is one; on the disk when this returns."""
+    make_folder(room.parent, mode=0o700)
+    descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        left = memoryview(document)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.ftruncate(descriptor, len(document))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return room
+
+
+def _named(room: Path, *, name: str) -> Path:
+    """Under its final name, which half a file never has."""
+    kept = room.replace(room.with_name(name))
+    flush_folder(kept.parent)
+    return kept

@@ -1,0 +1,1 @@
+"""What a night read, asked, found and came to."""

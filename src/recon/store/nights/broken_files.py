@@ -1,0 +1,97 @@
+"""Contents of files that broke their reader, by their hash: kept in the history, never tried again.
+
+What counts is the content: under another name, in another inbox or the next night it is the same
+file. Somebody may say that it is to be tried once more (`recon file again`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from recon.store.database.history import Event, append, of_entity
+from recon.store.schema import history
+
+ENTITY = "file content"
+SET_ASIDE, AGAIN, MET = "set aside", "read again", "met again"
+_ALL = (
+    select(history.c.entity_id, history.c.event, history.c.data)
+    .where(history.c.entity == ENTITY)
+    .order_by(history.c.sequence)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Why a content is not read, and under which names it was met."""
+
+    why: str
+    names: frozenset[tuple[str, str, str]]
+    """Merchant, account, name."""
+
+
+def set_aside_content(connection: Connection, sha256: str) -> SetAside | None:
+    """What is known of a content that nobody is to try; None when it may be read."""
+    events = [one for one in of_entity(connection, sha256) if one["entity"] == ENTITY]
+    return _folded((str(one["event"]), str(one["data"])) for one in events)
+
+
+def set_aside(
+    connection: Connection,
+    sha256: str,
+    *,
+    why: str,
+    name: tuple[str, str, str],
+    at: datetime,
+) -> None:
+    """Let nobody try this content again; why is a sentence about it."""
+    told = {"why": why, "name": list(name)}
+    append(connection, [Event(ENTITY, sha256, SET_ASIDE, told)], at=at)
+
+
+def note_met(
+    connection: Connection, sha256: str, *, name: tuple[str, str, str], at: datetime
+) -> None:
+    """The same content lies under another name."""
+    append(connection, [Event(ENTITY, sha256, MET, {"name": list(name)})], at=at)
+
+
+def contents_of(connection: Connection, name: tuple[str, str, str]) -> tuple[str, ...]:
+    """Every content that was met under a name and is set aside."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for sha256, event, data in connection.execute(_ALL):
+        found.setdefault(str(sha256), []).append((str(event), str(data)))
+    folded = {sha256: _folded(iter(events)) for sha256, events in found.items()}
+    return tuple(sha256 for sha256, one in folded.items() if one is not None and name in one.names)
+
+
+def let_read_again(
+    connection: Connection,
+    contents: Iterable[str],
+    *,
+    name: tuple[str, str, str],
+    by: str,
+    reason: str,
+    at: datetime,
+) -> None:
+    """Let contents that were set aside be tried once more."""
+    told = {"by": by, "reason": reason, "name": list(name)}
+    append(connection, [Event(ENTITY, sha256, AGAIN, told) for sha256 in contents], at=at)
+
+
+def _folded(events: Iterator[tuple[str, str]]) -> SetAside | None:
+    """What some events of one content come to, oldest first."""
+    now: SetAside | None = None
+    for event, data in events:
+        told = json.loads(data)
+        merchant_id, account_id, file_name = map(str, told["name"])
+        name = (merchant_id, account_id, file_name)
+        if event == AGAIN:
+            now = None
+        elif event == SET_ASIDE:
+            now = SetAside(str(told["why"]), frozenset([name]))
+        elif now is not None:
+            now = SetAside(now.why, now.names | {name})
+    return now

@@ -1,0 +1,190 @@
+"""What a run compared: how far it read the tables, so that later rows do not change its night.
+
+Order rows, answers and ledger entries are never changed, so a number says how far a run read them.
+Instructions move on: each state that a run found is kept once.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import Connection, delete, func, insert, select
+
+from recon.matching.frames.sources import INSTRUCTION_COLUMNS, AgreedWriteOffs, Exported
+from recon.model.words import InstructionKind, InstructionState, Mode
+from recon.store.database.frames import frame_of_select
+from recon.store.nights.runs import Run
+from recon.store.schema import instruction, instruction_version, observation, order_file, run_input
+from recon.store.schema import run as run_table
+
+VERSION_COLUMNS = tuple(name for name in INSTRUCTION_COLUMNS if name != "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """How far a run read, and what it was told beside the tables."""
+
+    rules_digest: str
+    previous_run_id: str
+    """Whose open breaks it carried forward; "" for none."""
+    last_file: int
+    last_observation: int
+    last_instruction_version: int
+    product_version: str
+    siblings: tuple[str, ...] = ()
+    """The merchant's other accounts, as they were declared."""
+    settlement: bool = False
+    """Whether settlement files were a source of the account."""
+    exported: tuple[Exported, ...] = ()
+    agreed_write_offs: AgreedWriteOffs | None = None
+    """None: an earlier version ran it."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Input -> rows and digest, to see that nothing of it is gone."""
+    last_reject_end: int | None = None
+    """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
+    moved_by_rules: tuple[str, ...] = ()
+    """Sentences: which rules changed since the last signed night, and what they moved."""
+
+
+def last_rows(connection: Connection) -> tuple[int, int]:
+    """The newest order file and the newest observation."""
+    file = connection.execute(select(func.max(order_file.c.file_id))).scalar()
+    seen = connection.execute(select(func.max(observation.c.observation_id))).scalar()
+    return file or 0, seen or 0
+
+
+def keep_instructions(connection: Connection, run: Run) -> int:
+    """Keep every instruction of the account that changed; the number of the newest version."""
+    columns = (instruction.c[name] for name in VERSION_COLUMNS)
+    found = connection.execute(
+        select(*columns)
+        .where(
+            instruction.c.merchant_id == run.merchant_id,
+            instruction.c.account_id == run.account_id,
+            # No query, order or ledger speaks of these: no set does.
+            instruction.c.kind != InstructionKind.CANCEL_SUBSCRIPTION.value,
+        )
+        .order_by(instruction.c.instruction_id)
+    ).mappings()
+    known = _known(connection, run)
+    rows = [
+        {**row, "content": content, "run_id": run.run_id}
+        for row in found
+        if known.get(row["instruction_id"]) != (content := _content(row))
+    ]
+    if rows:
+        connection.execute(insert(instruction_version), rows)
+    return connection.execute(select(func.max(instruction_version.c.version_id))).scalar() or 0
+
+
+def instruction_frame(connection: Connection, run: Run, *, until: int) -> pd.DataFrame:
+    """INSTRUCTION_COLUMNS of every instruction that was not withdrawn, as of a version."""
+    table = instruction_version
+    newest = _newest(run).where(table.c.version_id <= until)
+    query = select(*(table.c[name] for name in VERSION_COLUMNS)).where(
+        table.c.version_id.in_(newest), table.c.state != InstructionState.WITHDRAWN.value
+    )
+    return frame_of_select(
+        connection, query.order_by(table.c.instruction_id), columns=INSTRUCTION_COLUMNS
+    )
+
+
+def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
+    """Keep what a run compared, in place of an earlier attempt's."""
+    connection.execute(delete(run_input).where(run_input.c.run_id == run_id))
+    told = {
+        "siblings": inputs.siblings,
+        "settlement": inputs.settlement,
+        "exported": [asdict(one) for one in inputs.exported],
+        "agreed_write_offs": inputs.agreed_write_offs and asdict(inputs.agreed_write_offs),
+        "digests": dict(inputs.digests),
+        "last_reject_end": inputs.last_reject_end,
+        "moved_by_rules": inputs.moved_by_rules,
+    }
+    columns = {
+        column.name: getattr(inputs, column.name)
+        for column in run_input.columns
+        if column.name not in {"run_id", "document"}
+    }
+    document = json.dumps(told, sort_keys=True)
+    connection.execute(insert(run_input).values(run_id=run_id, document=document, **columns))
+
+
+def load(connection: Connection, run_id: str) -> Inputs | None:
+    """What a run compared; None when it never got that far, or an earlier version ran it."""
+    found = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
+    row = found.mappings().one_or_none()
+    if row is None:
+        return None
+    told = json.loads(row["document"])
+    known = {name: row[name] for name in row if name not in {"run_id", "document"}}
+    return replace(
+        Inputs(**known),
+        siblings=tuple(told["siblings"]),
+        settlement=told.get("settlement", False),
+        exported=tuple(Exported(**one) for one in told["exported"]),
+        agreed_write_offs=_agreed(told["agreed_write_offs"]),
+        digests=told["digests"],
+        last_reject_end=told.get("last_reject_end"),
+        moved_by_rules=tuple(told["moved_by_rules"]),
+    )
+
+
+def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
+    """What the account's first finished night that read its books found written off there.
+
+    Entry id -> currency and minor units; None when there was no such night yet.
+    """
+    found = connection.execute(
+        select(run_input.c.document)
+        .join(run_table, run_table.c.run_id == run_input.c.run_id)
+        .where(
+            run_table.c.merchant_id == run.merchant_id,
+            run_table.c.account_id == run.account_id,
+            run_table.c.mode == Mode.LIVE.value,
+            run_table.c.status == "finished",
+        )
+        .order_by(run_table.c.finished_at)
+    ).scalars()
+    known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in found)
+    entries = (one.entries for one in known if one is not None and one.entries is not None)
+    first = next(entries, None)
+    return None if first is None else dict(first)
+
+
+def _agreed(told: Any) -> AgreedWriteOffs | None:
+    """As it was kept; earlier versions kept a list of ids without what they came to."""
+    if not isinstance(told, Mapping):
+        return None
+    breaks, entries = told["breaks"], told["entries"]
+    return AgreedWriteOffs(_money(breaks), None if entries is None else _money(entries))
+
+
+def _money(told: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
+    return {key: (str(currency), int(amount)) for key, (currency, amount) in told.items()}
+
+
+def _newest(run: Run) -> Any:
+    """The newest version of each instruction of the account."""
+    table = instruction_version
+    return (
+        select(func.max(table.c.version_id))
+        .where(table.c.merchant_id == run.merchant_id, table.c.account_id == run.account_id)
+        .group_by(table.c.instruction_id)
+    )
+
+
+def _known(connection: Connection, run: Run) -> dict[str, str]:
+    table = instruction_version
+    found = connection.execute(
+        select(table.c.instruction_id, table.c.content).where(table.c.version_id.in_(_newest(run)))
+    )
+    return {row.instruction_id: row.content for row in found}
+
+
+def _content(row: Mapping[Any, Any]) -> str:
+    text = "\x1f".join(str(row[name]) for name in VERSION_COLUMNS)
+    return hashlib.sha256(text.encode()).hexdigest()

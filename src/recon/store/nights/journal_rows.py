@@ -1,0 +1,134 @@
+"""Journals in the database: which were handed out, and which the books show."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from recon.matching.frames.sources import Exported
+from recon.store.database.history import Event, append
+from recon.store.nights.runs import Run
+from recon.store.schema import exported_journal
+
+
+def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
+    """Every journal of the account that was handed out, as other runs than this one know it."""
+    table = exported_journal
+    found = connection.execute(
+        select(table)
+        .where(table.c.merchant_id == run.merchant_id, table.c.account_id == run.account_id)
+        .order_by(table.c.journal_id)
+    ).mappings()
+    return tuple(
+        Exported(
+            row["break_id"],
+            row["currency"],
+            row["version"],
+            booked=row["booked_in"] not in {"", run.run_id},
+        )
+        for row in found
+    )
+
+
+def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) -> None:
+    """The run's ledger shows these; what an earlier pass of the run noted is judged anew."""
+    table = exported_journal
+    connection.execute(update(table).where(table.c.booked_in == run.run_id).values(booked_in=""))
+    for one in shown:
+        connection.execute(
+            update(table)
+            .where(
+                table.c.merchant_id == run.merchant_id,
+                table.c.account_id == run.account_id,
+                table.c.break_id == one.break_id,
+                table.c.currency == one.currency,
+                table.c.version == one.version,
+            )
+            .values(booked_in=run.run_id)
+        )
+
+
+def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
+    """Id -> `exported` or `booked` of those that were handed out."""
+    table = exported_journal
+    wanted = set(journal_ids)
+    found = connection.execute(select(table.c.journal_id, table.c.booked_in)).all()
+    return {
+        row.journal_id: "booked" if row.booked_in else "exported"
+        for row in found
+        if row.journal_id in wanted
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A journal that was handed out."""
+
+    journal_id: str
+    merchant_id: str
+    account_id: str
+    break_id: str
+    currency: str
+    run_id: str
+    """Whose proposal it was."""
+    exported_at: datetime
+
+
+def not_seen_in_the_books(connection: Connection) -> list[Out]:
+    """Journals of all accounts that were handed out and that no night's ledger shows yet."""
+    table = exported_journal
+    found = connection.execute(
+        select(table)
+        .where(table.c.booked_in == "")
+        .order_by(table.c.exported_at, table.c.journal_id)
+    ).mappings()
+    return [_out(row) for row in found]
+
+
+def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
+    """Those of these journals that were handed out, by id."""
+    wanted = set(journal_ids)
+    found = connection.execute(select(exported_journal)).mappings()
+    return {row["journal_id"]: _out(row) for row in found if row["journal_id"] in wanted}
+
+
+def _out(row: RowMapping) -> Out:
+    return Out(**{name: row[name] for name in Out.__dataclass_fields__})
+
+
+def note_again(
+    connection: Connection, run: Run, *, journal_ids: Iterable[str], at: datetime
+) -> None:
+    """These were handed out once more, by name; the history keeps it."""
+    told = {"run": run.run_id}
+    append(
+        connection, [Event("journal", one, "exported again", told) for one in journal_ids], at=at
+    )
+
+
+def note_exported(
+    connection: Connection, run: Run, *, journals: Iterable[tuple[str, str, str]], at: datetime
+) -> None:
+    """Keep that these (journal_id, break_id, currency) were handed out, with their event.
+
+    The caller has looked in the same transaction that none of them was.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "journal_id": journal_id,
+            "merchant_id": run.merchant_id,
+            "account_id": run.account_id,
+            "break_id": break_id,
+            "currency": currency,
+            "version": int(journal_id.rsplit("-", 1)[1]),
+            "run_id": run.run_id,
+            "exported_at": at,
+        }
+        for journal_id, break_id, currency in journals
+    ]
+    connection.execute(insert(exported_journal), rows)
+    told = {"run": run.run_id}
+    events = [Event("journal", row["journal_id"], "exported", told) for row in rows]
+    append(connection, events, at=at)

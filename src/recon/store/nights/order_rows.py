@@ -1,0 +1,388 @@
+"""Order files in the database: which content is new, a repeat, or takes the place of another.
+
+An order row takes another's place when its `updated_at` is newer, or when it comes with a newer
+version of the file that brought the other. Everything else that differs stands beside it, and the
+engine calls it a duplicate: nothing is chosen silently.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
+from recon.model.words import Mode, Reject, SourceFile, SourceKind
+from recon.store.database.frames import frame_of_select, rows_of
+from recon.store.nights import quarantine_rows
+from recon.store.nights.order_merge import arriving, merge
+from recon.store.nights.runs import Run
+from recon.store.schema import order_action, order_file, order_row, reject
+from recon.store.schema import run as runs
+from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.columns import REASON_CHARACTERS
+
+KEYS_AT_ONCE = 10_000
+"""Keys of one statement; SQLite takes 32,766 values."""
+Key = tuple[str, str, str]
+_STANDING = select(order_row.c.order_no).where(
+    *in_account(order_row),
+    order_row.c.superseded_in.is_(None),
+)
+_SINCE = _STANDING.where(order_row.c.ordered_at >= bindparam("since"))
+_CAME_AFTER = _SINCE.where(
+    order_row.c.ordered_at < bindparam("before"), order_row.c.file_id > bindparam("last_file")
+)
+
+
+def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
+    """The file of this account with this content, if that is what stands now.
+
+    Content that came back after a newer version of the same name is a new version again; under a
+    new name it is known while another name has it as its newest version. What a dry run read is
+    known to dry runs only: it binds nothing.
+    """
+    newest = (
+        select(func.max(order_file.c.file_id))
+        .where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.kind != SourceKind.SETTLEMENT.value,
+            *counting(run),
+        )
+        .group_by(order_file.c.name)
+    )
+    found = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest)))
+    by_name = {row["name"]: row for row in found.mappings()}
+    if name in by_name:
+        same_name = by_name[name]
+        return _source_file(same_name) if same_name["sha256"] == sha256 else None
+    return next((_source_file(row) for row in by_name.values() if row["sha256"] == sha256), None)
+
+
+def save_file(
+    connection: Connection,
+    run: Run,
+    *,
+    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
+    rejects: Sequence[Reject],
+    source: SourceFile,
+    at: datetime,
+) -> LoadCounts:
+    """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
+    file_id = insert_file(connection, run, source=source, at=at)
+    counts = _save_parts(connection, parts, file_id=file_id, at=at)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_new=counts.new, rows_repeat=counts.repeat, rows_superseding=counts.superseding)
+    )
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    return counts
+
+
+def save_instruction_file(
+    connection: Connection,
+    run: Run,
+    *,
+    actions: Sequence[Mapping[str, Any]],
+    rejects: Sequence[Reject],
+    source: SourceFile,
+    at: datetime,
+) -> None:
+    """Store one instruction file whole; every accepted row is new, planning knows repeats."""
+    file_id = insert_file(connection, run, source=source, at=at)
+    connection.execute(
+        update(order_file)
+        .where(order_file.c.file_id == file_id)
+        .values(rows_new=source.rows_accepted)
+    )
+    rows = [{**action, "file_id": file_id} for action in actions]
+    if rows:
+        connection.execute(insert(order_action), rows)
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+
+
+def current_orders(
+    connection: Connection, run: Run, *, since: datetime, until: int | None = None
+) -> pd.DataFrame:
+    """ORDER_COLUMNS of the account's rows without a successor, ordered since an instant.
+
+    `until` is the last file that counts: rows are as they stood when it had been read.
+    """
+    query = _order_query(until).where(
+        order_row.c.merchant_id == run.merchant_id,
+        order_row.c.account_id == run.account_id,
+        order_row.c.ordered_at >= since,
+    )
+    return frame_of_select(connection, query, columns=ORDER_COLUMNS)
+
+
+def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[str]:
+    """Order numbers of the account's rows without a successor, ordered since an instant."""
+    place = account_values(run)
+    return set(connection.execute(_SINCE, place | {"since": since}).scalars())
+
+
+def came_after(
+    connection: Connection, run: Run, *, last_file: int, span: tuple[datetime, datetime]
+) -> set[str]:
+    """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
+    since, before = span
+    values = {"since": since, "before": before, "last_file": last_file}
+    place = account_values(run)
+    return set(connection.execute(_CAME_AFTER, place | values).scalars())
+
+
+def ordered_between(
+    connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
+) -> set[str]:
+    """Order numbers of the account whose orders are of one of these spans (after, up to)."""
+    values: dict[str, Any] = account_values(run)
+    count = 0
+    for count, (after, until) in enumerate(spans, start=1):
+        values |= {f"after_{count}": after, f"until_{count}": until}
+    return set(connection.execute(_within(count), values).scalars())
+
+
+@cache
+def _within(spans: int) -> Select[tuple[str]]:
+    """The statement for so many spans; a night asks for the same number every time."""
+    parts = (
+        (order_row.c.ordered_at > bindparam(f"after_{number}"))
+        & (order_row.c.ordered_at <= bindparam(f"until_{number}"))
+        for number in range(1, spans + 1)
+    )
+    return _STANDING.where(or_(false(), *parts))
+
+
+def orders_of_keys(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    accounts: Sequence[str],
+    order_nos: Sequence[str],
+    until: int | None = None,
+) -> pd.DataFrame:
+    """ORDER_COLUMNS of some orders in some accounts, rows without a successor (see `until`)."""
+    query = _order_query(until).where(
+        order_row.c.merchant_id == merchant_id, order_row.c.account_id.in_(accounts)
+    )
+    parts = [order_nos[at : at + KEYS_AT_ONCE] for at in range(0, len(order_nos), KEYS_AT_ONCE)]
+    frames = [
+        frame_of_select(
+            connection, query.where(order_row.c.order_no.in_(part)), columns=ORDER_COLUMNS
+        )
+        for part in parts or [[]]
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _order_query(until: int | None) -> Select[Any]:
+    return (
+        select(
+            *(order_row.c[name] for name in ORDER_COLUMNS if name != "source"),
+            order_file.c.name.label("source"),
+        )
+        .join(order_file, order_file.c.file_id == order_row.c.file_id)
+        .where(*not_gone(until))
+        .order_by(order_row.c.row_id)
+    )
+
+
+def not_gone(until: int | None) -> tuple[ColumnElement[bool], ...]:
+    """Rows without a successor, as they stood when file `until` had been read."""
+    gone = order_row.c.superseded_in
+    if until is None:
+        return (gone.is_(None),)
+    return (order_row.c.file_id <= until, gone.is_(None) | (gone > until))
+
+
+def files_of_night(
+    connection: Connection, run: Run, *, until: int | None = None
+) -> list[tuple[SourceFile, LoadCounts]]:
+    """The files first read for this business date, newest version of each name."""
+    query = select(order_file).where(*of_night(run, until=until))
+    found = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
+    newest = {row["name"]: row for row in found}
+    return [
+        (
+            _source_file(row),
+            LoadCounts(
+                accepted=row["rows_accepted"],
+                new=row["rows_new"],
+                repeat=row["rows_repeat"],
+                superseding=row["rows_superseding"],
+            ),
+        )
+        for row in newest.values()
+    ]
+
+
+def rejects_of_night(connection: Connection, run: Run, *, until: int | None = None) -> list[Reject]:
+    """Rejected rows of the newest version of each file of this business date, and of the ledger."""
+    newest = (
+        select(func.max(order_file.c.file_id))
+        .where(*of_night(run, until=until))
+        .group_by(order_file.c.name)
+    )
+    found = connection.execute(
+        select(reject)
+        .where(
+            reject.c.file_id.in_(newest)
+            | (reject.c.file_id.is_(None) & (reject.c.run_id == run.run_id))
+        )
+        .order_by(reject.c.reject_id)
+    ).mappings()
+    names = tuple(name for name in Reject.__dataclass_fields__ if name != "kind")
+    return [
+        Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in found
+    ]
+
+
+def insert_rejects(
+    connection: Connection, rejects: Iterable[Reject], *, run_id: str, file_id: int | None
+) -> None:
+    """Keep rows that could not be read; texts are cut to what the columns hold."""
+    rows = [
+        {
+            "file_id": file_id,
+            "run_id": run_id,
+            "kind": item.kind.value,
+            "source": item.source,
+            "line": item.line,
+            "column": item.column[:100],
+            "reason": item.reason[:REASON_CHARACTERS],
+            "value": item.value[:REASON_CHARACTERS],
+            "merchant_id": item.merchant_id[:64],
+            "account_id": item.account_id[:64],
+            "order_no": item.order_no[:64],
+        }
+        for item in rejects
+    ]
+    if rows:
+        connection.execute(insert(reject), rows)
+
+
+def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
+    """The files first read for this business date."""
+    read = () if until is None else (order_file.c.file_id <= until,)
+    return (
+        order_file.c.merchant_id == run.merchant_id,
+        order_file.c.account_id == run.account_id,
+        order_file.c.business_date == run.business_date,
+        *counting(run),
+        *read,
+    )
+
+
+def counting(run: Run) -> tuple[ColumnElement[bool], ...]:
+    """Of a live night: without the versions that only a dry run of a whole night read."""
+    if run.mode is not Mode.LIVE:
+        return ()
+    dry = select(runs.c.run_id).where(runs.c.mode == Mode.DRY_RUN.value, runs.c.part == "")
+    # Settlement files tell of days, not of nights: whoever read one, its lines count.
+    settled = order_file.c.kind == SourceKind.SETTLEMENT.value
+    return (or_(settled, order_file.c.run_id.not_in(dry)),)
+
+
+def _next_version(connection: Connection, run: Run, *, name: str) -> int:
+    newest = connection.execute(
+        select(func.max(order_file.c.version)).where(
+            order_file.c.merchant_id == run.merchant_id,
+            order_file.c.account_id == run.account_id,
+            order_file.c.name == name,
+        )
+    ).scalar()
+    return (newest or 0) + 1
+
+
+def insert_file(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> int:
+    """Note the next version of a file; its number."""
+    version = _next_version(connection, run, name=source.name)
+    inserted = connection.execute(
+        insert(order_file)
+        .values(
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            business_date=run.business_date,
+            run_id=run.run_id,
+            kind=source.kind.value,
+            name=source.name,
+            version=version,
+            sha256=source.sha256,
+            size_bytes=source.size_bytes,
+            rows_read=source.rows_read,
+            rows_accepted=source.rows_accepted,
+            rows_rejected=source.rows_rejected,
+            rows_skipped=source.rows_skipped,
+            rows_unassigned=source.rows_unassigned,
+            read_at=at,
+        )
+        .returning(order_file.c.file_id)
+    )
+    return int(inserted.scalar_one())
+
+
+def _save_parts(
+    connection: Connection,
+    parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
+    *,
+    file_id: int,
+    at: datetime,
+) -> LoadCounts:
+    file = arriving(connection, file_id=file_id)
+    arrived = quarantine_rows.arriving(connection, file_id=file_id)
+    new = repeat = superseding = 0
+    for orders, actions in parts:
+        counts = merge(connection, orders, file=file)
+        new, repeat = new + counts.new, repeat + counts.repeat
+        superseding += counts.superseding
+        _insert_actions(connection, rows_of(actions), file_id=file_id)
+        arrived.look(orders)
+    quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
+    return LoadCounts(new + repeat + superseding, new, repeat, superseding)
+
+
+def _insert_actions(
+    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int
+) -> None:
+    """Store the actions of one part."""
+    actions = [
+        {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id} for row in rows
+    ]
+    if actions:
+        connection.execute(insert(order_action), actions)
+
+
+_ACTION_COLUMNS = (
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "action",
+    "action_amount",
+    "action_reason",
+    "request_id",
+    "line",
+)
+
+
+def _source_file(row: Mapping[Any, Any]) -> SourceFile:
+    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
+    return SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})

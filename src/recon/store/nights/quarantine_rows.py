@@ -1,0 +1,149 @@
+"""Order rows that could not be read, until their order is delivered or a person decides.
+
+A rejected row says that an order exists and nothing more. Its night is over tomorrow; the order is
+not: as long as nobody brought the row again, a payment of that order is no payment without order.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from recon.model.words import Quarantined, SourceKind
+from recon.store.nights.runs import Run
+from recon.store.schema import order_file, order_row, reject, reject_end
+from recon.store.schema.columns import REASON_CHARACTERS
+
+DELIVERED, DISMISSED = "delivered", "dismissed"
+"""How a rejected row stops standing for its order."""
+LATEST = 2**31 - 1
+"""For a look at what stands now: no file and no end is newer."""
+Waiting = Mapping[str, Collection[tuple[int, str, str]]]
+"""Order number -> reject id, merchant and account ("" where they could not be read)."""
+
+_NEVER_DELIVERED = ~exists().where(
+    order_row.c.order_no == reject.c.order_no,
+    order_row.c.merchant_id == order_file.c.merchant_id,
+    or_(reject.c.account_id == "", order_row.c.account_id == reject.c.account_id),
+    order_row.c.file_id > reject.c.file_id,
+    order_row.c.file_id <= bindparam("last_file"),
+    reject.c.order_no != "",
+)
+_NEVER_ENDED = ~exists().where(
+    reject_end.c.reject_id == reject.c.reject_id, reject_end.c.end_id <= bindparam("last_end")
+)
+_OF_ORDERS = and_(
+    reject.c.kind == SourceKind.ORDERS.value,
+    reject.c.line > 0,  # a file refused as a whole names no order
+    order_file.c.merchant_id == bindparam("of_merchant"),
+    reject.c.merchant_id.in_(["", bindparam("of_merchant")]),
+    reject.c.file_id <= bindparam("last_file"),
+)
+
+
+@dataclass(slots=True)
+class Arrived:
+    """Which rejected rows one order file brings again, part by part."""
+
+    waiting: Waiting
+    delivered: set[int] = field(default_factory=set)
+
+    def look(self, orders: pd.DataFrame) -> None:
+        """Note those whose order stands in this part of the file."""
+        if not self.waiting:
+            return
+        among = orders[orders["order_no"].isin([*self.waiting])]
+        places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
+        for order_no, merchant_id, account_id in places:
+            self.delivered |= {
+                reject_id
+                for reject_id, merchant, account in self.waiting[order_no]
+                if merchant in {"", merchant_id} and account in {"", account_id}
+            }
+
+
+def outstanding(
+    connection: Connection, run: Run, *, last_file: int = LATEST, last_end: int = LATEST
+) -> tuple[Quarantined, ...]:
+    """The rejected order rows that stand for orders of the account, the oldest first.
+
+    Args:
+        connection: the store.
+        run: of the account.
+        last_file: the last file that counts.
+        last_end: the last delivery or decision that counts.
+    """
+    of_account = or_(
+        reject.c.account_id == run.account_id,
+        # Without its account a row may be of any account of the merchant, if it names an order.
+        (reject.c.account_id == "") & (reject.c.order_no != ""),
+        (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
+    )
+    values = {"of_merchant": run.merchant_id, "last_file": last_file, "last_end": last_end}
+    found = connection.execute(_standing(of_account), values).mappings()
+    return tuple(_quarantined(row) for row in found)
+
+
+def _standing(which: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(reject, order_file.c.account_id.label("inbox"))
+        .join(order_file, order_file.c.file_id == reject.c.file_id)
+        .where(_OF_ORDERS, which, _NEVER_DELIVERED, _NEVER_ENDED)
+        .order_by(reject.c.reject_id)
+    )
+
+
+def _quarantined(row: Mapping[Any, Any]) -> Quarantined:
+    names = ("reject_id", "merchant_id", "account_id", "order_no", "source", "line", "column")
+    return Quarantined(**{name: row[name] for name in names}, reason=row["reason"])
+
+
+def arriving(connection: Connection, *, file_id: int) -> Arrived:
+    """For a file that was noted: what earlier files of its merchant could not tell."""
+    this = select(order_file.c.merchant_id).where(order_file.c.file_id == file_id)
+    merchant_id = connection.execute(this).scalar_one()
+    values = {"of_merchant": merchant_id, "last_file": file_id - 1, "last_end": LATEST}
+    waiting: dict[str, list[tuple[int, str, str]]] = {}
+    for row in connection.execute(_standing(reject.c.order_no != ""), values):
+        told = (row.reject_id, row.merchant_id, row.account_id)
+        waiting.setdefault(row.order_no, []).append(told)
+    return Arrived(waiting)
+
+
+def note_delivered(
+    connection: Connection, reject_ids: Iterable[int], *, file_id: int, at: datetime
+) -> None:
+    """Keep that a file brought the orders of these rows."""
+    rows = [
+        {"reject_id": one, "ended": DELIVERED, "file_id": file_id, "ended_at": at}
+        for one in sorted(reject_ids)
+    ]
+    if rows:
+        connection.execute(insert(reject_end), rows)
+
+
+def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: datetime) -> None:
+    """Keep that a person decided: the row stands for no order any more."""
+    values = {"reject_id": reject_id, "ended": DISMISSED, "file_id": None, "ended_at": at}
+    connection.execute(
+        insert(reject_end), {**values, "said_by": by, "why": why[:REASON_CHARACTERS]}
+    )
+
+
+def last_end(connection: Connection) -> int:
+    """The newest delivery or decision."""
+    return connection.execute(select(func.max(reject_end.c.end_id))).scalar() or 0

@@ -1,0 +1,382 @@
+"""Run rows: who runs which night, how far it got and what it came to."""
+
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from recon.model.errors import Defect, NightHeldError
+from recon.model.words import Mode, NightRequest, Part, Verdict
+from recon.store.database.history import Event, append, of_entity
+from recon.store.database.owner import Owner
+from recon.store.people.approval_rows import released
+from recon.store.schema import run
+from recon.store.schema.account_filter import in_account, values_of
+from recon.store.schema.columns import REASON_CHARACTERS
+
+BY_HAND = "by-hand-"
+"""How the run id of what a person sends begins; no night has such a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one night."""
+
+    run_id: str
+    merchant_id: str
+    account_id: str
+    business_date: str
+    mode: Mode
+    status: str
+    step: str
+    owner: str
+    started_at: datetime
+    as_of: datetime
+    verdict: str
+    workbook: str
+    problem: str
+    part: str = ""
+    """Of the words of `Part`; "" is a whole night."""
+    predecessor: str = ""
+    """What stands in place of the night before; "" where it is there."""
+
+
+PART_ENDED = "part"
+"""Status of a part of a night that came to its end: no night is finished by it."""
+
+RESUMED = "resumed"
+"""The event of a stopped run that goes on as itself."""
+
+SENDING_STOPPED = "sending stopped"
+"""The event of a live run that did not send what it was to send."""
+
+_INSERT = insert(run)
+_ACTIVE = select(run).where(
+    *in_account(run),
+    run.c.status == "active",
+)
+_BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
+_STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
+_STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindparam("done"))
+_JUDGED = (
+    select(run)
+    .where(
+        *in_account(run),
+        run.c.status == "finished",
+        run.c.verdict != "",
+    )
+    # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
+    .order_by(run.c.mode == Mode.LIVE.value, run.c.started_at)
+)
+
+
+def this_process() -> str:
+    """Host, process and its start, so that a person can find who holds a night."""
+    process = psutil.Process(os.getpid())
+    started = datetime.fromtimestamp(process.create_time(), UTC)
+    return (
+        f"process {process.pid} on {socket.gethostname()}, started {started:%Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def start(  # noqa: PLR0913 - what a run is, by name
+    connection: Connection,
+    request: NightRequest,
+    *,
+    run_id: str,
+    as_of: datetime,
+    now: datetime,
+    part: Part | None = None,
+    predecessor: str = "",
+) -> tuple[str, ...]:
+    """Begin a run; runs of this account that are still active had owners that are gone.
+
+    The caller holds the account's lock and saw no owner alive (`living`), so an active run is one
+    whose process is gone, or lost its lock on another machine: it is closed as stopped, and what it
+    left in flight goes to doubt. Returns the ids of those runs.
+    """
+    dead = connection.execute(_ACTIVE, _place(request.merchant_id, request.account_id)).all()
+    for row in dead:
+        connection.execute(
+            update(run).where(run.c.run_id == row.run_id).values(status="stopped", finished_at=now)
+        )
+    connection.execute(
+        _INSERT,
+        {
+            "run_id": run_id,
+            "merchant_id": request.merchant_id,
+            "account_id": request.account_id,
+            "business_date": request.business_date,
+            "mode": request.mode.value,
+            "status": "active",
+            "part": part or "",
+            "predecessor": predecessor,
+            "started_at": now,
+            "as_of": as_of,
+            **_owner(),
+        },
+    )
+    events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
+    began = {"business_date": request.business_date, "mode": request.mode.value}
+    began |= {"part": part.value} if part else {}
+    began |= {"predecessor": predecessor} if predecessor else {}
+    append(connection, [*events, Event("run", run_id, "started", began)], at=now)
+    return tuple(row.run_id for row in dead)
+
+
+def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
+    """Make a run that stopped this process's; the caller holds the account's lock."""
+    values = {"status": "active", "finished_at": None, "problem": "", **_owner()}
+    connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
+    append(connection, [Event("run", run_id, RESUMED, {})], at=now)
+
+
+def _owner() -> dict[str, str]:
+    return {"owner": this_process(), "owner_process": str(Owner.this())}
+
+
+def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """The active run of an account, for the sentence that names the holder."""
+    newest_first = _ACTIVE.order_by(run.c.started_at.desc())
+    first = connection.execute(newest_first, _place(merchant_id, account_id)).mappings().first()
+    return None if first is None else _run_of(first)
+
+
+def living(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """An active run of the account whose process lives on this machine, and is not this one."""
+    for row in connection.execute(_ACTIVE, _place(merchant_id, account_id)).mappings():
+        owner = Owner.parsed(row["owner_process"])
+        if owner is not None and owner.is_alive_here():
+            return _run_of(row)
+    return None
+
+
+def get(connection: Connection, run_id: str) -> Run:
+    """One run by its id."""
+    found = connection.execute(_BY_ID, {"of_run": run_id}).mappings().one_or_none()
+    if found is None:
+        msg = f"there is no run {run_id}"
+        raise Defect(msg)
+    return _run_of(found)
+
+
+def is_known(connection: Connection, run_id: str) -> bool:
+    """Whether there is such a run."""
+    found = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id))
+    return found.one_or_none() is not None
+
+
+def is_closed(connection: Connection, run_id: str) -> bool:
+    """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
+    status = connection.execute(_STATUS, {"of_run": run_id}).scalar()
+    return status not in {None, "active"}
+
+
+def note_step(connection: Connection, run_id: str, *, step: str) -> None:
+    """Remember the last finished step."""
+    connection.execute(_STEP, {"of_run": run_id, "done": step})
+
+
+def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
+    """Keep verdict, digests, workbook and the like on the run."""
+    connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
+
+
+def note_stop(connection: Connection, run_id: str, *, why: str, now: datetime) -> None:
+    """Keep in the history that a live run stopped sending, and why."""
+    append(connection, [Event("run", run_id, SENDING_STOPPED, {"why": why})], at=now)
+
+
+def stop_of(connection: Connection, run_id: str) -> str:
+    """Why a run stopped sending; "" when it did not."""
+    told = [
+        json.loads(str(event["data"]))["why"]
+        for event in of_entity(connection, run_id)
+        if event["event"] == SENDING_STOPPED
+    ]
+    return str(told[-1]) if told else ""
+
+
+def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
+    """The digests of a run's rules and result."""
+    names = ("rules_digest", "result_digest")
+    row = connection.execute(select(*(run.c[name] for name in names)).where(run.c.run_id == run_id))
+    return {name: str(value) for name, value in row.mappings().one().items()}
+
+
+def finish(
+    connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
+) -> None:
+    """Close a run as finished (a part: PART_ENDED), or as stopped with the problem in words.
+
+    Raises:
+        NightHeldError: another run took its account over and closed it; it stays as that one said.
+    """
+    told = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
+    closed = connection.execute(
+        update(run)
+        .where(run.c.run_id == run_id, run.c.status == "active")
+        .values(status=status, finished_at=now, **told)
+    )
+    if closed.rowcount != 1:
+        msg = f"run {run_id} was closed: another run took the account over, and tells what became"
+        raise NightHeldError(f"{msg} of it")
+    append(connection, [Event("run", run_id, status, {"problem": problem})], at=now)
+
+
+def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
+    """The newest finished run of each business date of an account, live before dry, by date."""
+    found = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
+    return {row["business_date"]: _run_of(row) for row in found}
+
+
+def of_night(connection: Connection, request: NightRequest) -> Run | None:
+    """The newest live run of a whole night; None when it never ran."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+        .where(run.c.business_date == request.business_date)
+        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).mappings()
+    first = found.first()
+    return None if first is None else _run_of(first)
+
+
+def newest_live(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+    """The live run of a whole night that started last; None before the first."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
+        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).mappings()
+    first = found.first()
+    return None if first is None else _run_of(first)
+
+
+def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
+    """What was last said of the missing predecessor of a live night; "" when nothing was."""
+    found = connection.execute(
+        select(run.c.predecessor)
+        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
+        .where(run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value)
+        .where(run.c.predecessor != "")
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
+
+
+def later(connection: Connection, earlier: Run) -> str:
+    """A run of the account that began after another, whatever its night or part; "" without one."""
+    found = connection.execute(
+        select(run.c.run_id)
+        .where(run.c.merchant_id == earlier.merchant_id, run.c.account_id == earlier.account_id)
+        .where(run.c.started_at > earlier.started_at)
+        .limit(1)
+    )
+    return found.scalar_one_or_none() or ""
+
+
+def any_finished_since(
+    connection: Connection, *, merchant_id: str, account_id: str, since: datetime
+) -> bool:
+    """Whether a whole live night of the account that began after an instant came to its end."""
+    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    return any(one.mode is Mode.LIVE and one.started_at > since for one in nights.values())
+
+
+def newest_start(connection: Connection) -> datetime | None:
+    """When the newest run began; None before the first."""
+    found = connection.execute(select(run.c.started_at).order_by(run.c.started_at.desc()).limit(1))
+    return found.scalar_one_or_none()
+
+
+def unfinished(connection: Connection) -> list[Run]:
+    """Runs that stopped or still run, newest first."""
+    found = connection.execute(
+        select(run)
+        .where(run.c.status.not_in(("finished", PART_ENDED)))
+        .order_by(run.c.started_at.desc())
+    ).mappings()
+    return [_run_of(row) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A finished run with what it left behind."""
+
+    run_id: str
+    business_date: str
+    workbook: str
+    workbook_sha256: str
+    replaced: bool
+    """A later run of the same night wrote its own workbook."""
+
+
+def finished(connection: Connection) -> list[FinishedRun]:
+    """All finished runs, oldest first."""
+    found = connection.execute(
+        select(run).where(run.c.status == "finished").order_by(run.c.started_at)
+    ).mappings()
+    rows = list(found)
+    # A dry run after a live one replaces nothing.
+    last = sorted(rows, key=lambda row: (row["mode"] == Mode.LIVE.value, row["started_at"]))
+    newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in last}
+    return [
+        FinishedRun(
+            row["run_id"],
+            row["business_date"],
+            row["workbook"],
+            row["workbook_sha256"],
+            newest[row["merchant_id"], row["account_id"], row["business_date"]] != row["run_id"],
+        )
+        for row in rows
+    ]
+
+
+def newest_of_accounts(connection: Connection) -> list[Run]:
+    """The newest night of every account; its newest part where no night has run."""
+    nights_last = (run.c.part == "", run.c.started_at)
+    found = connection.execute(select(run).order_by(*nights_last)).mappings()
+    newest = {(row["merchant_id"], row["account_id"]): row for row in found}
+    return [_run_of(row) for _, row in sorted(newest.items())]
+
+
+def not_proven(
+    connection: Connection,
+    *,
+    merchant_id: str,
+    account_id: str,
+    is_endorsed: Callable[[str], bool] = bool,
+) -> tuple[str, ...]:
+    """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
+
+    `is_endorsed` says of a released run whether the desk knows of it; without it all are believed.
+    """
+    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    free = released(connection)
+    return tuple(
+        date
+        for date, night in sorted(nights.items())
+        if night.verdict == Verdict.NOT_PROVEN.value
+        and not (night.run_id in free and is_endorsed(night.run_id))
+    )
+
+
+def _place(merchant_id: str, account_id: str) -> dict[str, str]:
+    return values_of(merchant_id, account_id)
+
+
+def _run_of(row: Mapping[Any, Any]) -> Run:
+    names = Run.__dataclass_fields__
+    return Run(**{name: row[name] for name in names if name != "mode"}, mode=Mode(row["mode"]))

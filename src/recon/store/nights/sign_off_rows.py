@@ -1,0 +1,148 @@
+"""Signatures under nights in the database, and every run that could replace one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, select
+
+from recon.store.database.history import Event, append
+from recon.store.nights.runs import Run
+from recon.store.people.approval_rows import Word
+from recon.store.schema import run, sign_off
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One person's name under one workbook."""
+
+    role: str
+    by: str
+    authenticated: bool
+    at: datetime
+    workbook_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """One live run of a night, as the list of nights needs it."""
+
+    run_id: str
+    merchant_id: str
+    account_id: str
+    business_date: str
+    status: str
+    verdict: str
+    started_at: datetime
+    workbook: str
+    workbook_sha256: str
+
+
+def save(
+    connection: Connection, run_id: str, *, role: str, word: Word, workbook_sha256: str
+) -> None:
+    """Put a name under a workbook, with its event."""
+    connection.execute(
+        insert(sign_off).values(
+            run_id=run_id,
+            role=role,
+            signed_by=word.by,
+            authenticated=word.authenticated,
+            signed_at=word.at,
+            workbook_sha256=workbook_sha256,
+        )
+    )
+    told = {"role": role, "by": word.told, "workbook_sha256": workbook_sha256}
+    append(connection, [Event("sign-off", run_id, "signed", told)], at=word.at)
+
+
+def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
+    """The names under a run's workbook, by role."""
+    found = connection.execute(select(sign_off).where(sign_off.c.run_id == run_id)).mappings()
+    return {
+        row["role"]: Signature(
+            row["role"],
+            row["signed_by"],
+            row["authenticated"],
+            row["signed_at"],
+            row["workbook_sha256"],
+        )
+        for row in found
+    }
+
+
+def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
+    """Every name under every workbook, by run."""
+    run_ids = connection.execute(select(sign_off.c.run_id).distinct()).scalars().all()
+    return [
+        (run_id, signature)
+        for run_id in sorted(run_ids)
+        for signature in signatures(connection, run_id).values()
+    ]
+
+
+def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
+    """Live runs of whole nights from `first` to `last`, oldest start first."""
+    names = NightRun.__dataclass_fields__
+    found = connection.execute(
+        select(*(run.c[name] for name in names))
+        .where(run.c.business_date >= first, run.c.business_date <= last)
+        .where(run.c.mode == "live", run.c.part == "")
+        .order_by(run.c.started_at)
+    ).mappings()
+    return [NightRun(**row) for row in found]
+
+
+def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) -> str:
+    """The run that made a signature void: a later one of this night, or of an earlier one."""
+    found = connection.execute(
+        select(run.c.run_id)
+        .where(
+            run.c.merchant_id == signed.merchant_id,
+            run.c.account_id == signed.account_id,
+            run.c.business_date <= signed.business_date,
+            run.c.status == "finished",
+            run.c.mode == "live",
+            run.c.started_at > since,
+        )
+        .order_by(run.c.started_at)
+        .limit(1)
+    ).scalar_one_or_none()
+    return found or ""
+
+
+def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
+    """The newest earlier run of the same night that somebody signed."""
+    return connection.execute(
+        select(run.c.run_id)
+        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        .where(
+            run.c.merchant_id == newest.merchant_id,
+            run.c.account_id == newest.account_id,
+            run.c.business_date == newest.business_date,
+            run.c.mode == "live",
+            run.c.started_at < newest.started_at,
+        )
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
+def last_signed(connection: Connection, before: Run) -> NightRun | None:
+    """The newest night before a run's that an approver signed and nothing replaced since."""
+    names = NightRun.__dataclass_fields__
+    found = connection.execute(
+        select(*(run.c[name] for name in names), sign_off.c.signed_at)
+        .join(sign_off, sign_off.c.run_id == run.c.run_id)
+        .where(
+            run.c.merchant_id == before.merchant_id,
+            run.c.account_id == before.account_id,
+            run.c.business_date < before.business_date,
+            sign_off.c.role == "approver",
+        )
+        .order_by(run.c.business_date.desc(), run.c.started_at.desc())
+    ).mappings()
+    for row in found:
+        night = NightRun(**{name: row[name] for name in names})
+        if not replaced_by(connection, night, since=row["signed_at"]):
+            return night
+    return None

@@ -1,0 +1,1 @@
+"""What people said: approvals, agreements, answers."""

@@ -1,0 +1,295 @@
+"""Decisions of people in the database: approvals, verdicts, releases, used and wrong codes."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from recon.store.database.history import Event, append
+from recon.store.schema import approval, release, used_code, verdict, wrong_code
+
+FIRST, COMPLETE, VOID = "first", "complete", "void"
+OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
+_COMPLETE = select(approval.c.instruction_ids, approval.c.valid_until).where(
+    approval.c.state == COMPLETE
+)
+_RELEASED = select(release.c.run_id).where(release.c.second_by != "")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One person's word."""
+
+    by: str
+    authenticated: bool
+    at: datetime
+
+    @property
+    def told(self) -> str:
+        """The name, and whether a code proved it."""
+        return self.by if self.authenticated else f"{self.by} (identity not authenticated)"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstApproval:
+    """A list that one person has approved."""
+
+    approval_id: int
+    digest: str
+    instruction_ids: tuple[str, ...]
+    by: str
+    authenticated: bool
+    valid_until: datetime
+
+
+def open_approval(connection: Connection, digest: str) -> FirstApproval | None:
+    """The first word for a list, if it stands."""
+    row = (
+        connection.execute(
+            select(approval).where(approval.c.digest == digest, approval.c.state == FIRST)
+        )
+        .mappings()
+        .first()
+    )
+    if row is None:
+        return None
+    return FirstApproval(
+        row["approval_id"],
+        row["digest"],
+        tuple(json.loads(row["instruction_ids"])),
+        row["first_by"],
+        row["first_authenticated"],
+        row["valid_until"],
+    )
+
+
+def open_approvals(connection: Connection) -> list[FirstApproval]:
+    """Every list that waits for its second person."""
+    digests = connection.execute(
+        select(approval.c.digest).where(approval.c.state == FIRST).order_by(approval.c.first_at)
+    ).scalars()
+    found = [open_approval(connection, digest) for digest in digests.all()]
+    return [one for one in found if one is not None]
+
+
+def save_first(
+    connection: Connection,
+    digest: str,
+    *,
+    instruction_ids: Sequence[str],
+    word: Word,
+    valid_until: datetime,
+) -> None:
+    """The first of two people approves a list."""
+    connection.execute(
+        insert(approval).values(
+            digest=digest,
+            instruction_ids=json.dumps(list(instruction_ids)),
+            state=FIRST,
+            first_by=word.by,
+            first_authenticated=word.authenticated,
+            first_at=word.at,
+            valid_until=valid_until,
+            second_authenticated=False,
+        )
+    )
+    told = {
+        "by": word.told,
+        "instructions": len(instruction_ids),
+        "list": list_digest(instruction_ids),
+        "valid_until": valid_until.isoformat(),
+    }
+    append(connection, [Event("approval", digest, FIRST, told)], at=word.at)
+
+
+def list_digest(instruction_ids: Sequence[str]) -> str:
+    """What tells one list of instructions from another."""
+    return hashlib.sha256("\x1f".join(instruction_ids).encode()).hexdigest()
+
+
+def save_second(connection: Connection, first: FirstApproval, *, word: Word) -> None:
+    """The second person approves the same list."""
+    connection.execute(
+        update(approval)
+        .where(approval.c.approval_id == first.approval_id, approval.c.state == FIRST)
+        .values(
+            state=COMPLETE,
+            second_by=word.by,
+            second_authenticated=word.authenticated,
+            second_at=word.at,
+        )
+    )
+    told = {"by": word.told, "first": first.by}
+    append(connection, [Event("approval", first.digest, COMPLETE, told)], at=word.at)
+
+
+def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime) -> None:
+    """A first word that no longer counts."""
+    connection.execute(
+        update(approval)
+        .where(approval.c.approval_id == first.approval_id)
+        .values(state=VOID, why=why[:400])
+    )
+    append(connection, [Event("approval", first.digest, VOID, {"why": why})], at=at)
+
+
+def lapsed(connection: Connection, *, at: datetime) -> set[str]:
+    """Instructions whose complete approval has run out by now, and no newer one stands."""
+    rows = connection.execute(_COMPLETE).all()
+    standing: set[str] = set()
+    ended: set[str] = set()
+    for row in rows:
+        ids = json.loads(row.instruction_ids)
+        (ended if row.valid_until < at else standing).update(ids)
+    return ended - standing
+
+
+def open_verdict(connection: Connection, instruction_id: str) -> dict[str, Any] | None:
+    """The word of one person about an instruction, while it waits for the second."""
+    row = (
+        connection.execute(
+            select(verdict).where(
+                verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN
+            )
+        )
+        .mappings()
+        .first()
+    )
+    return None if row is None else dict(row)
+
+
+def open_verdicts(connection: Connection) -> dict[str, str]:
+    """Instruction id -> who gave the first word about it."""
+    rows = connection.execute(
+        select(verdict.c.instruction_id, verdict.c.given_by, verdict.c.verdict).where(
+            verdict.c.state == OPEN
+        )
+    )
+    return {row.instruction_id: f"{row.given_by} says {row.verdict}" for row in rows}
+
+
+def save_verdict(
+    connection: Connection, instruction_id: str, *, said: str, evidence: str, word: Word
+) -> None:
+    """One person's verdict; an earlier open one of anybody is replaced."""
+    connection.execute(
+        update(verdict)
+        .where(verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN)
+        .values(state=REPLACED)
+    )
+    connection.execute(
+        insert(verdict).values(
+            instruction_id=instruction_id,
+            verdict=said,
+            evidence=evidence[:1000],
+            given_by=word.by,
+            authenticated=word.authenticated,
+            given_at=word.at,
+            state=OPEN,
+        )
+    )
+    told = {"by": word.told, "verdict": said, "evidence": evidence}
+    append(connection, [Event("verdict", instruction_id, "proposed", told)], at=word.at)
+
+
+def close_verdict(connection: Connection, verdict_id: int) -> None:
+    """The second person agreed."""
+    connection.execute(
+        update(verdict).where(verdict.c.verdict_id == verdict_id).values(state=AGREED)
+    )
+
+
+def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
+    """Instruction and verdict of every decision that two people agreed to, oldest first."""
+    found = connection.execute(
+        select(verdict.c.instruction_id, verdict.c.verdict)
+        .where(verdict.c.state == AGREED)
+        .order_by(verdict.c.verdict_id)
+    )
+    return [(row.instruction_id, row.verdict) for row in found]
+
+
+def release_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
+    """What was said about lifting a run's hold."""
+    row = connection.execute(select(release).where(release.c.run_id == run_id)).mappings().first()
+    return None if row is None else dict(row)
+
+
+def released(connection: Connection) -> frozenset[str]:
+    """Runs whose hold two people lifted."""
+    return frozenset(connection.execute(_RELEASED).scalars())
+
+
+def save_release(connection: Connection, run_id: str, *, reason: str, word: Word) -> None:
+    """The first, then the second person lifts the hold of a NOT PROVEN run."""
+    if release_of(connection, run_id) is None:
+        connection.execute(
+            insert(release).values(
+                run_id=run_id,
+                reason=reason[:400],
+                first_by=word.by,
+                first_authenticated=word.authenticated,
+                first_at=word.at,
+                second_authenticated=False,
+            )
+        )
+    else:
+        connection.execute(
+            update(release)
+            .where(release.c.run_id == run_id)
+            .values(second_by=word.by, second_authenticated=word.authenticated, second_at=word.at)
+        )
+    told = {"by": word.told, "reason": reason}
+    append(connection, [Event("release", run_id, "released by", told)], at=word.at)
+
+
+def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:
+    """Take a code; False when this person used it before."""
+    known = connection.execute(
+        select(func.count()).where(used_code.c.person == person, used_code.c.time_step >= time_step)
+    ).scalar_one()
+    if known:
+        return False
+    connection.execute(insert(used_code).values(person=person, time_step=time_step, used_at=at))
+    return True
+
+
+def note_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
+    """Remember a wrong code and whose login gave it, with its event."""
+    connection.execute(insert(wrong_code).values(person=person, origin=origin, at=at))
+    append(connection, [Event("person", person, "wrong code", {"origin": origin})], at=at)
+
+
+def wrong_codes(
+    connection: Connection, person: str, *, origin: str, since: datetime
+) -> list[datetime]:
+    """When wrong codes for a person came from one login, oldest first."""
+    found = connection.execute(
+        select(wrong_code.c.at)
+        .where(
+            wrong_code.c.person == person,
+            wrong_code.c.origin == origin,
+            wrong_code.c.at >= since,
+        )
+        .order_by(wrong_code.c.at)
+    )
+    return list(found.scalars())
+
+
+def wrong_since_last_word(connection: Connection, person: str) -> dict[str, int]:
+    """Login -> how many wrong codes came from it since a right one of that person."""
+    last = select(func.max(used_code.c.used_at)).where(used_code.c.person == person)
+    since = connection.execute(last).scalar_one()
+    query = select(wrong_code.c.origin, func.count()).where(wrong_code.c.person == person)
+    if since is not None:
+        query = query.where(wrong_code.c.at > since)
+    return dict(connection.execute(query.group_by(wrong_code.c.origin)).tuples().all())
+
+
+def ids_of(items: Iterable[Any]) -> list[str]:
+    """The instruction ids of a list."""
+    return [item.instruction_id for item in items]

@@ -1,0 +1,210 @@
+"""Answers to breaks in the database: append-only, versioned per break, with their history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, insert, select, update
+
+from recon.model.resolutions import WRITE_OFF, Answer, Import, KeptAnswer
+from recon.store.database.history import Event, append
+from recon.store.schema import answer_file, break_answer, result_row
+
+Place = tuple[str, str]
+"""Merchant and account."""
+
+
+_WRITTEN_OFF = (
+    select(break_answer.c.break_id, result_row.c.currency, result_row.c.exposure)
+    .join(
+        result_row,
+        and_(
+            result_row.c.run_id == break_answer.c.run_id,
+            result_row.c.section == "break",
+            result_row.c.id == break_answer.c.break_id,
+        ),
+    )
+    .where(break_answer.c.resolution == WRITE_OFF)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewAnswer:
+    """One answer to be stored."""
+
+    place: Place
+    break_id: str
+    version: int
+    answer: Answer
+    waits: bool
+    sheet_row: int
+    covers_cause: bool
+
+
+def kept_answers(connection: Connection, place: Place) -> dict[str, KeptAnswer]:
+    """The newest answer to every break of an account, by break id."""
+    merchant_id, account_id = place
+    found = connection.execute(
+        select(break_answer)
+        .where(break_answer.c.merchant_id == merchant_id, break_answer.c.account_id == account_id)
+        .order_by(break_answer.c.break_id, break_answer.c.version)
+    ).mappings()
+    return {row["break_id"]: _kept(row) for row in found}
+
+
+def save(
+    connection: Connection, answers: Sequence[NewAnswer], *, brought: Import, at: datetime
+) -> None:
+    """Store answers with their events; a version that somebody else took raises on its key."""
+    rows = [
+        {
+            "merchant_id": one.place[0],
+            "account_id": one.place[1],
+            "break_id": one.break_id,
+            "version": one.version,
+            "resolution": one.answer.resolution,
+            "owner": one.answer.owner,
+            "comment": one.answer.comment,
+            "resolved_on": one.answer.resolved_on.isoformat() if one.answer.resolved_on else "",
+            "given_by": brought.by,
+            "given_at": at,
+            "waits": one.waits,
+            "run_id": brought.run_id,
+            "file_sha256": brought.sha256,
+            "sheet_row": one.sheet_row,
+            "covers_cause": one.covers_cause,
+        }
+        for one in answers
+    ]
+    if rows:
+        connection.execute(insert(break_answer), rows)
+    connection.execute(
+        insert(answer_file).values(
+            file_sha256=brought.sha256,
+            name=brought.name[:255],
+            run_id=brought.run_id,
+            given_by=brought.by,
+            imported_at=at,
+            taken=len(brought.taken),
+            refused=len(brought.refusals),
+        )
+    )
+    events = [
+        Event("break", one.break_id, "answered", _told(one, by=brought.by)) for one in answers
+    ]
+    imported = {"name": brought.name, "by": brought.by, "taken": len(answers)}
+    append(connection, [*events, Event("workbook", brought.sha256, "imported", imported)], at=at)
+
+
+def imported_before(connection: Connection, sha256: str) -> bool:
+    """Whether a file of this content was taken in."""
+    count = connection.execute(
+        select(func.count()).where(answer_file.c.file_sha256 == sha256)
+    ).scalar_one()
+    return bool(count)
+
+
+def agreed_write_offs(
+    connection: Connection, account: tuple[str, str]
+) -> dict[str, tuple[str, int]]:
+    """What two people agreed to write off of an account: break id -> currency and minor units.
+
+    The money is the exposure that the answered workbook showed.
+    """
+    found = connection.execute(
+        _WRITTEN_OFF.where(
+            break_answer.c.merchant_id == account[0],
+            break_answer.c.account_id == account[1],
+            break_answer.c.agreed_by != "",
+        ).order_by(break_answer.c.version)
+    )
+    return {row.break_id: (row.currency, row.exposure) for row in found}
+
+
+def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, int]]]:
+    """Break, currency and minor units of every write-off that two people agreed to."""
+    found = connection.execute(_WRITTEN_OFF.where(break_answer.c.agreed_by != ""))
+    return sorted((row.break_id, (row.currency, row.exposure)) for row in found)
+
+
+def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
+    """Currency and minor units that an answer would write off; None when its break is not kept."""
+    found = connection.execute(
+        _WRITTEN_OFF.where(break_answer.c.answer_id == answer_id)
+    ).one_or_none()
+    return None if found is None else (found.currency, found.exposure)
+
+
+def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
+    """Currency -> minor units of all that one returned workbook would write off."""
+    sums: dict[str, int] = {}
+    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
+    for row in connection.execute(query):
+        sums[row.currency] = sums.get(row.currency, 0) + row.exposure
+    return dict(sorted(sums.items()))
+
+
+def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, tuple[str, int]]:
+    """Break id -> currency and minor units of each write-off of one returned workbook."""
+    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
+    return {row.break_id: (row.currency, row.exposure) for row in connection.execute(query)}
+
+
+def importers(connection: Connection, run_id: str) -> list[str]:
+    """Who brought answers into a run's night, as they were named."""
+    found = connection.execute(
+        select(answer_file.c.given_by)
+        .where(answer_file.c.run_id == run_id, answer_file.c.taken > 0)
+        .distinct()
+    )
+    return sorted(found.scalars())
+
+
+def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:
+    """Write-offs that wait for a second person, oldest first."""
+    found = connection.execute(
+        select(break_answer).where(break_answer.c.waits).order_by(break_answer.c.given_at)
+    ).mappings()
+    return [dict(row) for row in found]
+
+
+def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:
+    """A second person agrees to a write-off; False when it no longer waits."""
+    changed = connection.execute(
+        update(break_answer)
+        .where(break_answer.c.answer_id == answer_id, break_answer.c.waits)
+        .values(waits=False, agreed_by=by, agreed_at=at)
+        .returning(break_answer.c.break_id)
+    ).one_or_none()
+    if changed is None:
+        return False
+    told = {"by": by, "answer": answer_id}
+    append(connection, [Event("break", changed.break_id, "write-off agreed", told)], at=at)
+    return True
+
+
+def _kept(row: Any) -> KeptAnswer:
+    day = row["resolved_on"]
+    return KeptAnswer(
+        answer=Answer(
+            resolution=row["resolution"],
+            owner=row["owner"],
+            comment=row["comment"],
+            resolved_on=date.fromisoformat(day) if day else None,
+        ),
+        version=row["version"],
+        by=row["given_by"],
+        waits=row["waits"],
+    )
+
+
+def _told(one: NewAnswer, *, by: str) -> dict[str, object]:
+    return {
+        "by": by,
+        "version": one.version,
+        "resolution": one.answer.resolution,
+        "owner": one.answer.owner,
+        "comment": one.answer.comment,
+        "waits": one.waits,
+    }

@@ -1,0 +1,194 @@
+"""Messages to people by mail and webhooks, through Apprise: sent once, within a time, in words.
+
+An address holds a password or a token, and Apprise's own words may quote it: neither is ever
+logged, stored or shown. What is told of an address is its kind and host.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from recon.model.errors import ConfigurationError
+from recon.privacy.this_machine import is_loopback
+
+DEADLINE_SECONDS = 60.0
+"""For all addresses of one message together; they are tried side by side."""
+CONNECT_TIMEOUT_SECONDS = 10.0
+READ_TIMEOUT_SECONDS = 30.0
+ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024
+"""A larger file is named, not attached: mail servers refuse it."""
+
+_STATUS = re.compile(r"error=([0-9]{3})")
+_SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is told: plain text, and maybe a file."""
+
+    title: str
+    text: str
+    attachment: Path | None = None
+
+
+def check_address(address: str) -> str:
+    """What the address is, for people: its kind and host.
+
+    Raises:
+        ConfigurationError: it is none, or would carry words or passwords in the clear or to
+            somebody whose certificate nobody looks at.
+    """
+    return _shown(_opened(address), address=address)
+
+
+def deliver(
+    messages: Mapping[str, tuple[str, Message]], *, deadline_seconds: float = DEADLINE_SECONDS
+) -> dict[str, str]:
+    """Try each message once, all side by side; what went wrong with each, "" when it was taken.
+
+    Args:
+        messages: By name: the address, and what is told there.
+        deadline_seconds: For all of them.
+    """
+    attempts = {name: _Attempt(*one) for name, one in messages.items()}
+    threads = [
+        threading.Thread(target=attempt.make, name=f"notice {name}", daemon=True)
+        for name, attempt in attempts.items()
+    ]
+    for thread in threads:
+        thread.start()
+    finished = threading.Event()
+    watcher = threading.Thread(target=_wait, args=(threads, finished), daemon=True)
+    watcher.start()
+    finished.wait(deadline_seconds)
+    late = f"gave no answer within {deadline_seconds:.0f} s; it may have arrived"
+    return {
+        name: late if attempt.problem is None else attempt.problem
+        for name, attempt in attempts.items()
+    }
+
+
+def _wait(threads: Sequence[threading.Thread], finished: threading.Event) -> None:
+    for thread in threads:
+        thread.join()
+    finished.set()
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One message to one address."""
+
+    address: str
+    message: Message
+    problem: str | None = field(default=None, init=False)
+    """None while nothing is known, "" when it was taken."""
+
+    def make(self) -> None:
+        """Send it; whatever happens ends in `problem`, in words of ours."""
+        try:
+            self.problem = self._sent()
+        except ConfigurationError as error:
+            self.problem = str(error)
+        except Exception as error:  # noqa: BLE001 - a foreign text may quote the address
+            self.problem = f"failed with {type(error).__name__}"
+
+    def _sent(self) -> str:
+        service = _opened(self.address)
+        heard = _Statuses()
+        logger = _apprise_log()
+        logger.addHandler(heard)
+        try:
+            taken = service.notify(
+                title=self.message.title, body=self.message.text, attach=_attached(self.message)
+            )
+        finally:
+            logger.removeHandler(heard)
+        if taken:
+            return ""
+        why = f"answered {heard.status}" if heard.status else "did not take it, or is not there"
+        return f"{_shown(service, address=self.address)} {why}"
+
+
+class _Statuses(logging.Handler):
+    """Keeps the HTTP status from Apprise's words of this thread, and nothing else of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status = ""
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the status."""
+        if record.thread == self._thread and (found := _STATUS.search(record.getMessage())):
+            self.status = found[1]
+
+
+def _apprise_log() -> logging.Logger:
+    """Apprise's own log, kept from every other listener."""
+    logger = logging.getLogger("apprise")
+    logger.propagate = False
+    return logger
+
+
+def _opened(address: str) -> Any:
+    """The service of an address, its times set."""
+    import apprise
+
+    _apprise_log()
+    scheme = _SCHEME.match(address)
+    service = apprise.Apprise.instantiate(address, suppress_exceptions=True) if scheme else None
+    if scheme is None or service is None:
+        msg = "its address is none that Apprise knows, such as mailtos://user:password@host?to=..."
+        raise ConfigurationError(msg)
+    _refuse_unsafe(service, scheme=scheme[1].lower(), address=address)
+    service.notify_format = apprise.NotifyFormat.TEXT
+    # Somebody else's address could follow, unencrypted; nobody declared that one.
+    service.redirects = False
+    service.socket_connect_timeout = CONNECT_TIMEOUT_SECONDS
+    service.socket_read_timeout = READ_TIMEOUT_SECONDS
+    return service
+
+
+def _refuse_unsafe(service: Any, *, scheme: str, address: str) -> None:
+    secure, plain = _names(service.secure_protocol), _names(service.protocol)
+    if not secure:
+        msg = f"{scheme} is no service of mail or webhooks"
+        raise ConfigurationError(msg)
+    host = _host_of(service, address=address)
+    if host == "localhost" or is_loopback(host):
+        return
+    if scheme in plain - secure or getattr(service, "secure_mode", "") == "insecure":
+        better = " or ".join(sorted(secure))
+        msg = f"{scheme} is not encrypted: use {better} (plain only to this machine itself)"
+        raise ConfigurationError(msg)
+    if not service.verify_certificate:
+        msg = f"{scheme} with verify=no: anybody on the way could read it; take that away"
+        raise ConfigurationError(msg)
+
+
+def _names(declared: str | tuple[str, ...] | None) -> set[str]:
+    return {declared} if isinstance(declared, str) else set(declared or ())
+
+
+def _host_of(service: Any, *, address: str) -> str:
+    """The host that is called; of mail it may be another than that of the address."""
+    return getattr(service, "smtp_host", None) or urlsplit(address).hostname or ""
+
+
+def _shown(service: Any, *, address: str) -> str:
+    """Kind and host; of services whose host is a token, the kind alone."""
+    scheme = address.partition("://")[0].lower()
+    has_host = bool(service.protocol)
+    return f"{scheme} to {_host_of(service, address=address)}" if has_host else scheme
+
+
+def _attached(message: Message) -> str | None:
+    path = message.attachment
+    if path is None or not path.is_file() or path.stat().st_size > ATTACHMENT_BYTES_MAX:
+        return None
+    return str(path.absolute())

@@ -1,0 +1,1 @@
+"""Who does the parts of a night beside this process: a Dask cluster."""

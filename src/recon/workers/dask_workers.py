@@ -1,0 +1,301 @@
+"""Parts of a night on a Dask cluster: by the address of its scheduler, or on this machine.
+
+Dask is imported when the first part is handed out, never before. What it brings to a worker is a
+function of ours and plain rows: no key, no password, no address of a database. A part that a dead
+worker had in hand is done again by another. The connection is TLS with certificates on both sides,
+for whoever may hand a worker a part may do anything that the worker may.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+from recon import __version__
+from recon.config.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, Workers
+from recon.config.keys import key_of_file
+from recon.model.errors import ClusterError, ConfigurationError, ReconError
+from recon.model.words import Clock
+
+RETRIES = 3
+"""So often a part is done again whose worker died, or which met an error of a worker."""
+IN_HAND_FOR_EACH = 2
+"""Parts handed out for each thread of the workers: one in work, one that waits beside it."""
+OWN_PREFIX = "RECON_"
+"""Variables that a worker needs which is started here."""
+NOTICE_SECONDS_MAX = 5
+"""How long a worker waits for the scheduler before it goes on without the others' word."""
+NOTHING_TOLD = 0.0
+GRAPH_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+"""A part carries its rows, so that another worker can do it again: Dask need not wonder."""
+
+NO_PAGES: dict[str, object] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Nobody on this machine reads over the shoulder of a cluster that is started here."""
+
+Connect = Callable[[], AbstractContextManager[Any]]
+"""Opens a `distributed.Client`."""
+
+
+@contextmanager
+def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Workers]:
+    """Who does the parts of a night, until the end of the block.
+
+    Args:
+        cluster: as configured.
+        variables: the environment of the night, for workers that are started here.
+    """
+    if not cluster.address:
+        yield InProcess(cluster.partitions)
+        return
+    with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
+        yield workers
+
+
+class DaskWorkers:
+    """The workers of a cluster: connected at the first part, let go at the end of the block."""
+
+    def __init__(self, cluster: ClusterSettings, *, connect: Connect) -> None:
+        self._cluster = cluster
+        self._connect = connect
+        self._client: Any = None
+        self._open = ExitStack()
+
+    @property
+    def partitions(self) -> int:
+        """See Workers."""
+        return self._cluster.partitions
+
+    @property
+    def elsewhere(self) -> bool:
+        """See Workers."""
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client = None
+        self._open.close()
+
+    def each(self, work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+        """See Workers.
+
+        Raises:
+            ClusterError: the scheduler or all workers are gone, or a part takes too long.
+            ConfigurationError: a worker has another release of recon.
+        """
+        client = self._connected()
+        in_hand_max = IN_HAND_FOR_EACH * max(1, sum(client.ncores().values()))
+        in_hand: deque[Any] = deque()
+        try:
+            for item in items:
+                if len(in_hand) >= in_hand_max:
+                    yield self._result(in_hand.popleft())
+                in_hand.append(self._handed_out(work, item))
+            while in_hand:
+                yield self._result(in_hand.popleft())
+        finally:
+            if in_hand and client.status == "running":
+                client.cancel([*in_hand], force=True)
+
+    def notice(self, name: str, *, clock: Clock) -> "DaskNotice":
+        """See Workers; nothing is told yet.
+
+        Raises:
+            ClusterError: the scheduler is gone.
+        """
+        client = self._connected()
+        with _said_plainly(self._cluster):
+            imported().Variable(name, client=client).set(NOTHING_TOLD)
+        return DaskNotice(name, clock)
+
+    def told(self) -> str:
+        """Who is there, in words.
+
+        Raises:
+            ClusterError: nobody is.
+        """
+        client = self._connected()
+        (done,) = self.each(_release, [""])
+        threads = client.ncores()
+        return f"{len(threads)} workers, {sum(threads.values())} threads, recon {done}"
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            with _said_plainly(self._cluster):
+                self._client = self._open.enter_context(self._connect())
+                self._client.wait_for_workers(1, timeout=self._cluster.connect_seconds)
+        return self._client
+
+    def _handed_out(self, work: Callable[[Any], Any], item: object) -> Any:
+        import dask
+
+        with _said_plainly(self._cluster), dask.config.set(GRAPH_WARNING):
+            return self._client.submit(
+                done_by, work, item, release=__version__, pure=False, retries=RETRIES
+            )
+
+    def _result(self, future: Any) -> Any:
+        with _said_plainly(self._cluster):
+            try:
+                return future.result(timeout=self._cluster.result_seconds)
+            finally:
+                future.release()
+
+
+@dataclass(frozen=True, slots=True)
+class DaskNotice:
+    """What workers tell each other by the scheduler: until when the gateway wants no call.
+
+    An instant, so that whoever begins later waits no longer: the workers' clocks must agree. Only
+    a worker can look; one that has lost its scheduler hears nothing, and its part is done again.
+    """
+
+    name: str
+    clock: Clock
+    """The worker's own."""
+
+    def tell(self, seconds: float) -> None:
+        """See Notice."""
+        until = self.clock().timestamp() + seconds
+        if until > self._until():
+            with suppress(TimeoutError, OSError):
+                self._variable().set(until, timeout=NOTICE_SECONDS_MAX)
+
+    def heard(self) -> float:
+        """See Notice."""
+        return max(0.0, self._until() - self.clock().timestamp())
+
+    def _until(self) -> float:
+        with suppress(TimeoutError, OSError):
+            return float(self._variable().get(timeout=NOTICE_SECONDS_MAX))
+        return NOTHING_TOLD
+
+    def _variable(self) -> Any:
+        distributed = imported()
+        return distributed.Variable(self.name, client=distributed.get_client())
+
+
+def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:
+    """What a worker does: the part, under the release that handed it out."""
+    if release != __version__:
+        msg = (
+            f"a worker has recon {__version__}, the night is of recon {release}; install the same "
+            "release on all workers, then start the night again"
+        )
+        raise ConfigurationError(msg)
+    return work(item)
+
+
+def _release(_: str) -> str:
+    return __version__
+
+
+@contextmanager
+def connected(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Any]:
+    """A client of the configured cluster; one that is `local` ends with the block."""
+    distributed = imported()
+    with ExitStack() as open_now:
+        kinds = client_options(cluster)
+        if cluster.address == LOCAL:
+            import dask
+
+            options = local_options(cluster, variables=variables)
+            with dask.config.set(NO_PAGES):
+                started = open_now.enter_context(distributed.LocalCluster(**options))
+            yield open_now.enter_context(distributed.Client(started, **kinds))
+            return
+        yield open_now.enter_context(distributed.Client(cluster.address, **kinds))
+
+
+def imported() -> Any:
+    """The library, quiet: what it has to say of a lost worker is said by us.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import distributed
+    except ImportError:
+        msg = (
+            "cluster.toml names an address, but Dask is not installed: install recon with its "
+            "extra `cluster` (`uv pip install 'recon[cluster]'`), or leave the address out"
+        )
+        raise ConfigurationError(msg) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    return distributed
+
+
+def client_options(cluster: ClusterSettings) -> dict[str, Any]:
+    """How a client connects.
+
+    Raises:
+        ConfigurationError: others can read the key file, or it is not there.
+    """
+    options: dict[str, Any] = {"timeout": cluster.connect_seconds, "set_as_default": False}
+    if cluster.address == LOCAL:
+        return options
+    if cluster.key_file is not None:
+        key_of_file(cluster.key_file)
+    files = {
+        "tls_ca_file": str(cluster.ca_file),
+        "tls_client_cert": str(cluster.certificate_file),
+        "tls_client_key": str(cluster.key_file),
+    }
+    return options | {"security": imported().Security(require_encryption=True, **files)}
+
+
+def local_options(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> dict[str, Any]:
+    """How processes of this machine are started: TLS here too, for others may use the machine."""
+    return {
+        "n_workers": cluster.local_workers,
+        "threads_per_worker": 1,
+        "processes": True,
+        "host": "127.0.0.1",
+        "protocol": "tls://",
+        "security": imported().Security.temporary(),
+        "dashboard_address": "127.0.0.1:0",  # a port that is free, and NO_PAGES on it
+        "memory_limit": 0,  # rows are never laid aside on a disk
+        "silence_logs": logging.CRITICAL,
+        "env": {name: value for name, value in variables.items() if name.startswith(OWN_PREFIX)},
+    }
+
+
+@contextmanager
+def _said_plainly(cluster: ClusterSettings) -> Iterator[None]:
+    """What Dask raises, as sentences of ours."""
+    kept = "what was done before is kept: start the night again, or leave `address` out"
+    try:
+        yield
+    except ReconError:
+        raise
+    except TimeoutError as error:
+        msg = (
+            f"no worker of {cluster.address} (cluster.toml) was there within "
+            f"{cluster.connect_seconds:g} s, or finished a part within "
+            f"{cluster.result_seconds:g} s; {kept}"
+        )
+        raise ClusterError(msg) from error
+    except (OSError, CancelledError) as error:
+        raise _gone(cluster, kept=kept) from error
+    except Exception as error:
+        if type(error).__name__ == "ClosedClientError":
+            raise _gone(cluster, kept=kept) from error
+        if type(error).__name__ != "KilledWorker":
+            raise
+        msg = (
+            f"several workers of {cluster.address} (cluster.toml) died over one part, perhaps for "
+            f"want of memory: raise `partitions`; {kept}"
+        )
+        raise ClusterError(msg) from None
+
+
+def _gone(cluster: ClusterSettings, *, kept: str) -> ClusterError:
+    return ClusterError(f"the scheduler {cluster.address} (cluster.toml) does not answer; {kept}")

@@ -1,0 +1,84 @@
+import pytest
+
+from recon.config.approvers import Approver, approvers_of, person_key
+from recon.model.errors import ConfigurationError
+
+
+def test_a_person_is_read_with_limit_and_role() -> None:
+    """A declared person has a name, a role and a largest sum per currency."""
+    people = approvers_of({"approvers": {"anna": {"name": "Anna Berg", "limit": {"EUR": 5}}}})
+
+    assert (people["anna"].role, people["anna"].limit["EUR"]) == ("approver", 5)
+
+
+def test_a_misspelt_key_is_refused_by_name() -> None:
+    """A key that does not exist would be a limit that silently does not hold."""
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml.*limits"):
+        approvers_of({"approvers": {"anna": {"name": "Anna Berg", "limits": {"EUR": 5}}}})
+
+
+def test_a_foreign_table_is_refused_by_name() -> None:
+    """Only tables of people stand in approvers.toml."""
+    with pytest.raises(ConfigurationError, match="people"):
+        approvers_of({"people": {}})
+
+
+@pytest.mark.parametrize(
+    ("anna", "ben", "named"),
+    [
+        ({"name": "Anna Berg"}, {"name": " anna  BERG "}, "name"),
+        ({"name": "Zo\u00eb"}, {"name": "Zoe\u0308"}, "name"),
+        ({"name": "Anna Berg"}, {"name": "ANNA"}, "name"),
+        (
+            {"name": "Anna", "code_secret_env": "CODE"},
+            {"name": "Ben", "code_secret_env": "CODE"},
+            "code_secret_env",
+        ),
+        (
+            {"name": "Anna", "code_secret_file": "/run/secrets/code"},
+            {"name": "Ben", "code_secret_file": "/run/secrets/../secrets/code"},
+            "code_secret_file",
+        ),
+    ],
+)
+def test_one_person_is_not_declared_as_two(
+    anna: dict[str, str], ben: dict[str, str], named: str
+) -> None:
+    """Who has one secret, or one name, under two short names would be both of two people."""
+    with pytest.raises(ConfigurationError, match=rf"(?s)anna.*ben.*{named}"):
+        approvers_of({"approvers": {"anna": anna, "ben": ben}})
+
+
+ZOE = {"zoe.k": Approver(name="Zo\u00eb Kr\u00e4mer"), "ben": Approver(name="Ben Stra\u00dfer")}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "zoe.k",
+        " ZOE.K\n",
+        "Zo\u00eb Kr\u00e4mer",
+        "Zoe\u0308 Kra\u0308mer",
+        "zo\u00cb\u00a0 kr\u00c4MER ",
+        "Zo\u00eb\u200b Kr\u00e4mer",
+        "\uff3ao\u00eb Kr\u00e4mer",
+    ],
+    ids=ascii,
+)
+def test_one_person_has_one_key_however_the_name_is_typed(typed: str) -> None:
+    """Short name, full name, case, white space, Unicode form, nothing that does not show."""
+    assert person_key(typed, declared=ZOE) == "zoe.k"
+
+
+def test_people_who_are_not_declared_are_told_apart_by_their_names_alone() -> None:
+    """Two people stay two, also where one is not in approvers.toml any more."""
+    keys = {person_key(name, declared=ZOE) for name in ("Ben Strasser", "Bea", " BEA ", "zoe")}
+
+    assert keys == {"ben", "bea", "zoe"}
+
+
+@pytest.mark.parametrize("name", ["Jo: Hill", "Jo\nHill", ""])
+def test_a_name_that_a_sentence_could_not_end_is_refused(name: str) -> None:
+    """Who asked by hand is read from the sentence that names them."""
+    with pytest.raises(ConfigurationError, match="name"):
+        approvers_of({"approvers": {"jo": {"name": name}}})

@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import pytest
+
+from recon.config.keys import KEY_FILE_BYTES_MAX, OwnSignKey, SignKeys, key_of_file, secret_of
+from recon.config.settings import load_settings
+from recon.gateway.account import gateway_account
+from recon.model.errors import ConfigurationError
+
+KEY = "the key of the installation"
+FIRST, SECOND = "100042/100042001", "100042/100042002"
+
+
+def account(key: str, more: str = "") -> str:
+    """One account of merchants.toml."""
+    return f'[accounts."{key}"]\ninbox = "/i"\nreports = "/r"\n{more}\n'
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Everything a run needs; the second account has a key of its own."""
+    own = 'sign_key_env = "OUTLET_KEY"'
+    (tmp_path / "merchants.toml").write_text(account(FIRST) + account(SECOND, own))
+    return {
+        "RECON_DATABASE_URL": "sqlite:////srv/recon/recon.sqlite",
+        "RECON_GATEWAY_BASE_URL": "https://gateway.example",
+        "RECON_SIGN_KEY": KEY,
+        "OUTLET_KEY": "the outlet's",
+        "RECON_CONFIG_DIR": str(tmp_path),
+    }
+
+
+def signing(environment: dict[str, str], key: str) -> str:
+    """The key with which the requests of an account are signed."""
+    merchant_id, _, account_id = key.partition("/")
+    settings = load_settings(environment)
+    made = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+    return made.credentials.sign_key.get_secret_value()
+
+
+def test_an_account_signs_with_its_own_key(environment: dict[str, str]) -> None:
+    """The others sign with that of the installation."""
+    assert signing(environment, FIRST) == KEY
+    assert signing(environment, SECOND) == "the outlet's"
+
+
+def test_an_accounts_own_key_never_falls_back(environment: dict[str, str]) -> None:
+    """A missing key stops the account that names it, by the variable, and no other account."""
+    del environment["OUTLET_KEY"]
+    assert signing(environment, FIRST) == KEY
+    with pytest.raises(ConfigurationError, match=f'"{SECOND}".*OUTLET_KEY, which is not set'):
+        signing(environment, SECOND)
+
+
+def test_no_key_of_the_installation_is_needed_where_every_account_has_one(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """From a variable, or from a file that only its owner reads."""
+    del environment["RECON_SIGN_KEY"]
+    with pytest.raises(ConfigurationError, match="or give every account its own"):
+        load_settings(environment)
+    own = key_file(tmp_path, b"the first's")
+    (tmp_path / "merchants.toml").write_text(account(FIRST, f'sign_key_file = "{own}"'))
+    assert signing(environment, FIRST) == "the first's"
+    own.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="others can read it"):
+        signing(environment, FIRST)
+
+
+def test_an_account_names_one_place_of_its_key(environment: dict[str, str], tmp_path: Path) -> None:
+    """Two places could hold two keys."""
+    both = 'sign_key_env = "A"\nsign_key_file = "/b"'
+    (tmp_path / "merchants.toml").write_text(account(FIRST, both))
+    with pytest.raises(ConfigurationError, match="name one of sign_key_env and sign_key_file"):
+        load_settings(environment)
+
+
+def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> None:
+    """Neither that of the installation nor that of an account."""
+    shown = repr(load_settings(environment)) + str(
+        SignKeys.read(environment, accounts={SECOND: OwnSignKey(sign_key_env="OUTLET_KEY")})
+    )
+    assert KEY not in shown
+    assert "the outlet's" not in shown
+
+
+def test_a_missing_key_names_both_ways_to_give_it(environment: dict[str, str]) -> None:
+    """The signing key comes from a variable or from a file that nobody else can read."""
+    del environment["RECON_SIGN_KEY"]
+    with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
+        load_settings(environment)
+    assert secret_of(environment, "RECON_SIGN_KEY") is None
+
+
+def key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
+    """A key file of that mode."""
+    path = folder / "key"
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_key_file_is_read_without_its_line_end(tmp_path: Path, mode: int) -> None:
+    """The newline that an editor adds is not part of the key."""
+    assert key_of_file(key_file(tmp_path, KEY.encode() + b"\n", mode)) == KEY
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o700])
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    """The message gives the mode and the command that mends it."""
+    with pytest.raises(ConfigurationError, match=rf"mode {mode:04o}.*chmod 600 "):
+        key_of_file(key_file(tmp_path, KEY.encode(), mode))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no key"),
+        (b" \n", "holds no key"),
+        (b"\xff\xfe", r"not UTF-8 \(byte 0\)"),
+        (b"k" * (KEY_FILE_BYTES_MAX + 1), "larger than 4096 bytes: not a key"),
+    ],
+)
+def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    """Nothing is ever signed with an empty or a cut key."""
+    with pytest.raises(ConfigurationError, match=message):
+        key_of_file(key_file(tmp_path, content))
+
+
+def test_a_key_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    """An absent file and a folder are named; a folder would otherwise fail much later."""
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+        key_of_file(tmp_path / "absent")
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        key_of_file(tmp_path)

@@ -1,0 +1,166 @@
+"""The rules of one reconciliation: what may be written, what is refused, and the digest."""
+
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from recon.config.rules import Rules
+from recon.model.errors import ConfigurationError
+from recon.model.words import Answer, GatewayState
+
+CONFIG = Path(__file__).parents[3] / "config"
+
+
+def rules(text: str = "") -> Rules:
+    """Rules as a TOML document writes them."""
+    return Rules.of(tomllib.loads(text), source="rules.toml")
+
+
+FULL = """
+[payment_status]
+2000 = "authorised"
+[query_result]
+1 = "found"
+[gateway]
+timezone = "Asia/Hong_Kong"
+amount_means = "authorised"
+[tolerance.EUR]
+absolute_minor_units = 2
+basis_points = 5
+night_budget_minor_units = 1000
+[grace]
+order_to_gateway = "48h"
+instruction_to_gateway = "1bd"
+refund_visible = "7bd"
+gateway_to_ledger = "3bd"
+hard_limit = "20bd"
+[calendar]
+timezone = "Europe/London"
+cut_off = "18:00"
+holidays = ["2026-12-25", 2026-12-28]
+[account]
+capture_mode = "manual"
+[authorisation]
+valid_days = 30
+warn_days = 3
+[severity.JPY]
+low = 0
+medium = 100000
+high = 1000000
+critical = 10000000
+ignore = 10
+[verdict]
+max_unverified_rows = 5
+max_unverified_share = 0.01
+[window]
+opening_date = 2026-11-01
+orders_days = 10
+ledger_days = 20
+"""
+
+
+def test_every_key_of_the_contract_is_read() -> None:
+    """A file with all keys is accepted and each value arrives."""
+    full = rules(FULL)
+
+    assert full.state_of("2000") is GatewayState.AUTHORISED
+    assert full.gateway.amount_means == "authorised"
+    assert full.tolerance["EUR"].basis_points == 5
+    assert full.grace.hard_limit == "20bd"
+    assert full.business_calendar.holidays == {date(2026, 12, 25), date(2026, 12, 28)}
+    assert str(full.business_calendar.zone) == "Europe/London"
+    assert full.account.capture_mode == "manual"
+    assert full.severity["JPY"].critical == 10_000_000
+    assert full.window.opening_date == date(2026, 11, 1)
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    """Without a file: the two documented statuses, the known query results, the stated graces."""
+    bare = rules()
+
+    assert bare.payment_status == {"3000": "paid", "4100": "refunded"}
+    assert {code for code in bare.query_result if bare.answer_of(code) is Answer.FOUND} == {
+        "1",
+        "-1",
+        "-2",
+    }
+    assert bare.answer_of("2") is Answer.NOT_FOUND
+    assert bare.answer_of("999") is Answer.FAILED
+    assert bare.gateway.amount_means == "captured"
+    assert (bare.grace.order_to_gateway, bare.grace.instruction_to_gateway) == ("24h", "24h")
+    assert (bare.grace.refund_visible, bare.grace.gateway_to_ledger) == ("5bd", "2bd")
+    assert bare.grace.hard_limit == "10bd"
+    assert (bare.verdict.max_unverified_rows, bare.verdict.max_unverified_share) == (20, 0.001)
+    assert bare.account.capture_mode == "auto"
+
+
+def test_the_bundled_rules_are_the_defaults() -> None:
+    """The file that ships says what the code does without it."""
+    bundled = tomllib.loads((CONFIG / "rules.toml").read_text(encoding="utf-8"))
+
+    assert Rules.of(bundled, source="rules.toml").digest == rules().digest
+
+
+def test_unmapped_codes_are_findings() -> None:
+    """A code that nobody mapped is unmapped, never the nearest guess."""
+    assert rules().state_of("3001") is GatewayState.UNMAPPED
+    assert rules().answer_of("42") is Answer.UNMAPPED
+    assert rules().answer_of("") is Answer.UNMAPPED
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tolerances]", "tolerances: unknown table or key"),
+        ("[grace]\nrefund = '5bd'", "grace.refund: unknown table or key"),
+        ("[tolerance.EUR]\nabsolute = 2", "tolerance.EUR.absolute: unknown table or key"),
+        ("[tolerance.EURO]\nbasis_points = 2", "tolerance.EURO.*not an ISO 4217 currency code"),
+        ("[severity.XAU]\nhigh = 2", "severity.XAU.*no minor unit"),
+        (
+            "[tolerance.EUR]\nbasis_points = 0.5",
+            "tolerance.EUR.basis_points: must be a whole number",
+        ),
+        ("[tolerance.EUR]\nabsolute_minor_units = -1", "absolute_minor_units: must be at least 0"),
+        ("[tolerance.EUR]\nbasis_points = 10001", "basis_points: must be at most 10000"),
+        ("[grace]\nhard_limit = '10 days'", "grace.hard_limit: '10 days' is not a grace such as"),
+        ("[gateway]\ntimezone = 'Mars'", "gateway.timezone: 'Mars' is not a time zone such as"),
+        ("[gateway]\namount_means = 'net'", "gateway.amount_means: .*'authorised' or 'captured'"),
+        ("[calendar]\ntimezone = 'Mars'", "calendar.timezone: 'Mars' is not a time zone"),
+        ("[calendar]\ncut_off = '6pm'", "calendar.cut_off: cut_off '6pm' is not a time such as"),
+        ("[calendar]\nholidays = ['soon']", r"calendar.holidays #1: must be a date"),
+        ("[payment_status]\n3000 = 'settled'", "payment_status.3000: .*'pending', 'in_review'"),
+        ("[query_result]\n1 = 'yes'", "query_result.1: .*'found', 'not_found' or 'failed'"),
+        ("[account]\ncapture_mode = 'later'", "account.capture_mode: .*'auto' or 'manual'"),
+        ("[authorisation]\nvalid_days = 0", "authorisation.valid_days: must be at least 1"),
+        ("[verdict]\nmax_unverified_share = 1.5", "max_unverified_share: must be at most 1"),
+        ("[window]\norders_days = 999", "window.orders_days: must be at most 366"),
+        ("severity = 3", "severity: must be a table"),
+    ],
+)
+def test_a_mistake_is_named_with_its_file_and_key(text: str, message: str) -> None:
+    """Whoever wrote the file finds the place without reading the code."""
+    with pytest.raises(ConfigurationError, match=f"^rules.toml: .*{message}"):
+        rules(text)
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    """One round of mending is enough."""
+    with pytest.raises(ConfigurationError, match=r"grace\.refund: .*; account\.mode: "):
+        rules("[grace]\nrefund = '5bd'\n[account]\nmode = 'auto'")
+
+
+def test_the_digest_is_that_of_the_meaning() -> None:
+    """Order and spelled-out defaults do not change the digest; any value does."""
+    written = rules("[account]\ncapture_mode = 'auto'\n[grace]\nhard_limit = '10bd'\n")
+
+    lines = ["1 = 'paid'", "2 = 'failed'"]
+    codes = [
+        rules("\n".join(["[payment_status]", *order])).digest for order in (lines, lines[::-1])
+    ]
+
+    assert written.digest == rules().digest
+    assert codes[0] == codes[1]
+    assert rules("[grace]\nhard_limit = '11bd'").digest != rules().digest
+    assert rules("[payment_status]\n3000 = 'paid'").digest != rules().digest

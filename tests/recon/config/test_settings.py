@@ -1,0 +1,292 @@
+"""Settings: layers of files, the environment, and one clear sentence for every mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from recon.config.settings import (
+    CONFIG_FILE_BYTES_MAX,
+    bundled_config_dir,
+    load_rules,
+    load_settings,
+    load_tables,
+    overlay,
+)
+from recon.model.errors import ConfigurationError
+
+MERCHANTS = """
+[accounts."100042/100042001"]
+name = "Northwind Trading"
+inbox = "/srv/recon/inbox"
+reports = "/srv/recon/reports"
+ledger = { url_env = "LEDGER_URL", query = "select * from entries", columns = { amount = "sum" } }
+"""
+KEY = "correct horse battery staple"
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path) -> Path:
+    """A folder of the user's own configuration with one account."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "merchants.toml").write_text(MERCHANTS)
+    return folder
+
+
+@pytest.fixture
+def environment(config_dir: Path) -> dict[str, str]:
+    """Everything a run needs, in variables."""
+    return {
+        "RECON_DATABASE_URL": "sqlite:////srv/recon/recon.sqlite",
+        "RECON_GATEWAY_BASE_URL": "https://gateway.example",
+        "RECON_SIGN_KEY": KEY,
+        "RECON_CONFIG_DIR": str(config_dir),
+    }
+
+
+def test_settings_come_from_variables_and_layered_files(
+    environment: dict[str, str], config_dir: Path
+) -> None:
+    """The user's keys lie over the bundled ones; what they leave out keeps its default."""
+    (config_dir / "gateway.toml").write_text("calls_per_second = 50\n")
+    (config_dir / "rules.toml").write_text("[grace]\nhard_limit = '20bd'\n")
+    settings = load_settings(environment)
+    account = settings.account("100042", account_id="100042001")
+
+    assert settings.gateway.calls_per_second == 50
+    assert settings.gateway.deadline_seconds == 60
+    assert settings.gateway.reply_signatures == "enforce"
+    assert settings.rules.grace.hard_limit == "20bd"
+    assert settings.rules.grace.refund_visible == "5bd"
+    assert account.name == "Northwind Trading"
+    assert account.ledger is not None
+    assert account.ledger.columns == {"amount": "sum"}
+
+
+def test_secrets_do_not_show(environment: dict[str, str]) -> None:
+    """Neither the key nor a password in the database's address is ever printed."""
+    environment["RECON_DATABASE_URL"] = "postgresql+psycopg://recon:hunter2@db/recon"
+    shown = repr(load_settings(environment))
+
+    assert KEY not in shown
+    assert "hunter2" not in shown
+
+
+@pytest.mark.parametrize("variable", ["RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL"])
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_missing_variable_is_named(
+    environment: dict[str, str], variable: str, value: str | None
+) -> None:
+    """An absent or empty variable is named, and where the list of all is found."""
+    environment.pop(variable)
+    if value is not None:
+        environment[variable] = value
+    with pytest.raises(ConfigurationError, match=f"variable {variable} is not set.*recon doctor"):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("gateway", "profile = 'bse'", "gateway.toml: profile: .*'base' or 'extended'"),
+        ("gateway", "retries = 3", "gateway.toml: retries: unknown table or key"),
+        ("gateway", "deadline_seconds = 0", "gateway.toml: deadline_seconds: must be more than 0"),
+        ("gateway", "deadline_seconds = \nx = 1", "gateway.toml is not valid TOML: .*line 1"),
+        ("rules", "[grace]\nhard = '1bd'", "rules.toml: grace.hard: unknown table or key"),
+        ("merchants", "[account.'1/2']", "merchants.toml: account: only tables"),
+        ("merchants", "accounts = 3", "merchants.toml: accounts: only tables"),
+        ("merchants", "[accounts.'1/2']\ninbox = '/i'", 'accounts."1/2": reports: is missing'),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_file_and_key(
+    environment: dict[str, str], config_dir: Path, name: str, text: str, message: str
+) -> None:
+    """Whoever wrote the file finds the place without reading the code."""
+    (config_dir / f"{name}.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "message"),
+    [
+        ("{}", "ledger: name one of path, url and url_env"),
+        ("{ path = '/l.csv', url = 'sqlite://', query = 'q' }", "name one of path, url and"),
+        ("{ url = 'sqlite:///l.sqlite' }", "ledger: a database needs a query"),
+        ("{ path = '/l.csv', query = 'select 1' }", "and a file has none"),
+        ("{ path = '/l.csv', colums = {} }", "ledger.colums: unknown table or key"),
+    ],
+)
+def test_a_ledger_is_a_file_or_a_query(
+    environment: dict[str, str], config_dir: Path, ledger: str, message: str
+) -> None:
+    """Half a ledger would make half a proof."""
+    account = f"[accounts.'1/2']\ninbox = '/i'\nreports = '/r'\nledger = {ledger}\n"
+    (config_dir / "merchants.toml").write_text(account)
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(environment)
+
+
+def test_a_value_that_is_refused_is_not_repeated(
+    environment: dict[str, str], config_dir: Path
+) -> None:
+    """A password in the wrong place does not travel into a log."""
+    (config_dir / "gateway.toml").write_text("profile = 'hunter2'\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(environment)
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_misspelt_file_is_refused(environment: dict[str, str], config_dir: Path) -> None:
+    """A file that nothing reads would be a setting that silently does not hold."""
+    (config_dir / "rule.toml").write_text("[grace]\nhard_limit = '1h'\n")
+    with pytest.raises(ConfigurationError, match=r"holds rule\.toml; known names: .*rules\.toml"):
+        load_settings(environment)
+
+
+def test_a_configuration_folder_that_is_none_is_named(environment: dict[str, str]) -> None:
+    """The variable and the path are in the message."""
+    environment["RECON_CONFIG_DIR"] = "/nowhere/at/all"
+    with pytest.raises(ConfigurationError, match="RECON_CONFIG_DIR names /nowhere/at/all, which"):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff = 1", r"gateway\.toml is not UTF-8 \(byte 0\)"),
+        (b"#" * (CONFIG_FILE_BYTES_MAX + 1), "larger than 1048576 bytes"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused(config_dir: Path, content: bytes, message: str) -> None:
+    """A configuration file is small UTF-8 text."""
+    (config_dir / "gateway.toml").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=message):
+        load_tables("gateway", config_dir=config_dir)
+
+
+def test_a_folder_in_place_of_a_file_is_named(config_dir: Path) -> None:
+    """What the system says of a file is told with its path."""
+    (config_dir / "gateway.toml").mkdir()
+    with pytest.raises(ConfigurationError, match=r"gateway\.toml cannot be read: Is a directory"):
+        load_tables("gateway", config_dir=config_dir)
+
+
+def test_an_account_that_is_not_declared_is_named_with_those_that_are(
+    environment: dict[str, str],
+) -> None:
+    """A mistyped account shows what could have been meant."""
+    with pytest.raises(ConfigurationError, match=r"no account 1/2 \(declared: 100042/100042001\)"):
+        load_settings(environment).account("1", account_id="2")
+
+
+def test_without_accounts_the_message_says_none(environment: dict[str, str]) -> None:
+    """A fresh installation has no account yet, and the message says so and why."""
+    del environment["RECON_CONFIG_DIR"]
+    with pytest.raises(
+        ConfigurationError, match=r"\(declared: none; RECON_CONFIG_DIR is not set\)"
+    ):
+        load_settings(environment).account("1", account_id="2")
+
+
+def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path: Path) -> None:
+    """`--rules` merges as RECON_CONFIG_DIR does; a file that is not there is an error."""
+    layer = tmp_path / "config"
+    layer.mkdir()
+    (layer / "rules.toml").write_text(
+        "[payment_status]\n2000 = 'pending'\n5000 = 'cancelled'\n[grace]\nhard_limit = '7bd'\n"
+    )
+    named = tmp_path / "strict.toml"
+    named.write_text("[payment_status]\n2000 = 'authorised'\n[grace]\nrefund_visible = '1bd'\n")
+
+    rules = load_rules(config_dir=layer, rules_file=named)
+
+    words = {"3000": "paid", "4100": "refunded", "5000": "cancelled", "2000": "authorised"}
+    assert rules.payment_status == words
+    assert (rules.grace.refund_visible, rules.grace.hard_limit) == ("1bd", "7bd")
+    assert rules.answer_of("2") == "not_found"
+    with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
+        load_rules(config_dir=None, rules_file=tmp_path / "absent.toml")
+
+
+def test_layers_merge_key_by_key() -> None:
+    """A layer replaces values and adds keys; tables merge, lists are replaced whole."""
+    below = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
+
+    assert overlay(below, over={"a": {"y": [3]}, "c": 2}) == {
+        "a": {"x": 1, "y": [3]},
+        "b": 1,
+        "c": 2,
+    }
+    assert below == {"a": {"x": 1, "y": [1, 2]}, "b": 1}
+
+
+def test_every_bundled_file_is_readable() -> None:
+    """What ships parses, and the folder is the one of the checkout or of the wheel."""
+    names = {path.stem for path in bundled_config_dir().glob("*.toml")}
+
+    assert {"gateway", "merchants", "rules"} <= names
+    assert all(isinstance(load_tables(name, config_dir=None), dict) for name in names)
+
+
+@pytest.mark.parametrize("name", ["rules", "gateway", "merchants", "limits", "approvers"])
+@pytest.mark.parametrize(
+    "nested",
+    ["[" * 5_000 + "]" * 5_000, "{b = " * 3_000 + "1" + "}" * 3_000],
+    ids=["list", "table"],
+)
+def test_a_file_that_is_nested_too_deeply_is_named(
+    environment: dict[str, str], config_dir: Path, name: str, nested: str
+) -> None:
+    """Its file, key and line are told; the reader's own limit never shows as a defect."""
+    (config_dir / f"{name}.toml").write_text(f"# ours\n\nlayouts = {nested}\n")
+    with pytest.raises(ConfigurationError, match=rf"{name}.toml: layouts \(line 3\) is nested"):
+        load_settings(environment)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["100042/../..", "../x/1", "100042/..", "100042", "100042/", "100042/a/b", "./.", "100042/a b"],
+)
+def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(
+    environment: dict[str, str], config_dir: Path, key: str
+) -> None:
+    """Both ids become part of file names: a path in one would lead out of the reports folder."""
+    (config_dir / "merchants.toml").write_text(MERCHANTS.replace("100042/100042001", key))
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(environment)
+    assert f'merchants.toml: accounts."{key}": must be "<merchant>/<account>"' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (MERCHANTS.replace("/srv/recon/inbox", "/srv/a\\u0000b"), ".inbox"),
+        (MERCHANTS.replace("Northwind", "Acme\\u202e"), ".name"),
+        (MERCHANTS.replace("100042001", "1\\u0000"), "accounts.100042/1\\u0000"),
+    ],
+    ids=["path", "name", "key"],
+)
+def test_what_no_path_or_table_could_hold_is_refused_by_its_key(
+    environment: dict[str, str], config_dir: Path, text: str, key: str
+) -> None:
+    """Zero bytes and invisible characters; a query on several lines is fine."""
+    (config_dir / "merchants.toml").write_text(text)
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(environment)
+    assert f"{key} holds a character that cannot be printed" in str(refused.value)
+    several = MERCHANTS.replace('"select * from entries"', "'''select *\n\tfrom entries'''")
+    (config_dir / "merchants.toml").write_text(several)
+    assert list(load_settings(environment).accounts) == ["100042/100042001"]
+
+
+@pytest.mark.parametrize(
+    "address", ["https://g.example:abc", "https://g.example:99999", "https://[::1"]
+)
+def test_a_gateway_address_with_an_impossible_port_is_named(
+    environment: dict[str, str], address: str
+) -> None:
+    """Whoever reads it first would otherwise stop with a defect."""
+    with pytest.raises(ConfigurationError, match="RECON_GATEWAY_BASE_URL is no address"):
+        load_settings(environment | {"RECON_GATEWAY_BASE_URL": address})

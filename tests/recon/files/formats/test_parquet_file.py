@@ -1,0 +1,173 @@
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recon.config.rules import Rules
+from recon.files.formats.opening import FileBytes
+from recon.files.formats.raw_reader import raw_of, read_raw
+from recon.files.formats.raw_table import RawTable
+from recon.files.typing.typed_table import read_table
+from recon.model.errors import SourceUnreadableError
+from recon.model.words import SourceKind
+
+
+def write(path: Path, columns: dict[str, Any]) -> Path:
+    """A Parquet file of these columns."""
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def read(path: Path) -> RawTable:
+    """Columns a and b of a file."""
+    return read_raw(path, wanted=frozenset("ab"))
+
+
+def test_exact_types_become_text(tmp_path: Path) -> None:
+    """Text, whole numbers, decimals, dates and instants come as text, nulls as blanks."""
+    moment = datetime(2026, 1, 5, 10, 30, tzinfo=UTC)
+    kinds: dict[str, tuple[Any, list[str]]] = {
+        "text": (pa.array([" x", None]), ["x", ""]),
+        "words": (pa.array(["x", "x"]).dictionary_encode(), ["x", "x"]),
+        "whole": (pa.array([7, None]), ["7", ""]),
+        "decimal": (pa.array([Decimal("10.50"), None], pa.decimal128(12, 2)), ["10.50", ""]),
+        "day": (pa.array([date(2026, 1, 5), None]), ["2026-01-05", ""]),
+        "instant": (pa.array([moment, None]), ["2026-01-05 10:30:00.000000Z", ""]),
+        "nothing": (pa.array([None, None]), ["", ""]),
+    }
+    for name, (column, text) in kinds.items():
+        table = read(write(tmp_path / f"{name}.parquet", {"a": column, "b": pa.array(["x", "y"])}))
+        assert table.columns["a"].to_pylist() == text, name
+        assert table.lines.tolist() == [2, 3]
+
+
+REFUSED_COLUMNS = {
+    "binary fractions": (pa.array([1.5]), "binary fractions in column 'a'"),
+    "lists": (pa.array([[1]]), "holds list"),
+    "bytes": (pa.array([b"x"]), "holds binary in column 'a'"),
+    "truths": (pa.array([True]), "holds bool in column 'a'"),
+    "structs": (pa.array([{"x": 1}]), "holds struct"),
+    "nanoseconds": (pa.array([1], pa.timestamp("ns")), "is a damaged Parquet file|lose data"),
+}
+
+
+@pytest.mark.parametrize(("column", "told"), REFUSED_COLUMNS.values(), ids=REFUSED_COLUMNS)
+def test_inexact_columns_are_refused(tmp_path: Path, column: Any, told: str) -> None:
+    """A type whose text would be a guess refuses the file and names its column."""
+    path = write(tmp_path / "orders.parquet", {"a": column, "b": pa.array(["x"])})
+    with pytest.raises(SourceUnreadableError, match=told):
+        read(path)
+
+
+def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path: Path) -> None:
+    """Only what is read must be exact."""
+    path = write(tmp_path / "orders.parquet", {"a": pa.array(["x"]), "weight": pa.array([1.5])})
+    assert read(path).header == ("a", "weight")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"a,b\n1,2\n", "is not a Parquet file"),
+        (b"PAR1 cut", "is not a Parquet file, or was cut"),
+        (b"PARE....PARE", "is an encrypted Parquet file"),
+        (b"PAR1" + b"\xff" * 60 + b"PAR1", "is a damaged Parquet file"),
+        (b"", "is empty"),
+    ],
+)
+def test_what_is_not_parquet_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    """A file that is only named so, cut or damaged ends in one clear sentence."""
+    path = tmp_path / "orders.parquet"
+    path.write_bytes(content)
+    with pytest.raises(SourceUnreadableError, match=told):
+        read(path)
+
+
+def test_a_damaged_page_is_noticed(tmp_path: Path) -> None:
+    """Flipped bytes inside a page are not read as values."""
+    path = tmp_path / "orders.parquet"
+    table = pa.table({"a": [f"order-{n}" for n in range(200)], "b": ["x"] * 200})
+    pq.write_table(table, path, compression="none", write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    place = content.find(b"order-50")
+    content[place : place + 8] = b"order-51"
+    path.write_bytes(bytes(content))
+    with pytest.raises(SourceUnreadableError, match="is a damaged Parquet file"):
+        read(path)
+
+
+@given(st.integers(0, 2_000), st.binary(min_size=1, max_size=8))
+@settings(max_examples=150)
+def test_damaged_bytes_of_parquet_end_in_a_sentence(place: int, noise: bytes) -> None:
+    """Whatever is wrong with its bytes, a Parquet file is read or refused, never a crash."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": ["x", "y"], "b": ["1", "2"]}), sink)
+    sound = sink.getvalue()
+    place %= len(sound)
+    content = sound[:place] + noise + sound[place + len(noise) :]
+    try:
+        table = raw_of(FileBytes(Path("a.parquet"), content, ""), wanted=frozenset("ab"))
+    except SourceUnreadableError as error:
+        assert str(error).startswith("a.parquet ")  # noqa: PT017 - both ways are right
+    else:
+        assert table.rows_read <= 2
+
+
+def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked bytes and rows are bounded before the columns are read."""
+    path = write(tmp_path / "orders.parquet", {"a": ["x"] * 100, "b": ["y"] * 100})
+    monkeypatch.setattr("recon.files.formats.parquet_file.PARQUET_BYTES_MAX", 10)
+    with pytest.raises(SourceUnreadableError, match="at most 10 are read"):
+        read(path)
+    monkeypatch.undo()
+    monkeypatch.setattr("recon.files.formats.raw_table.ROWS_MAX", 10)
+    with pytest.raises(SourceUnreadableError, match="more than 10 rows"):
+        read(path)
+
+
+def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path: Path) -> None:
+    """A decimal means its value; a whole number fits only a currency without decimals."""
+    row = {
+        "merchant_id": ["100042"] * 3,
+        "account_id": ["100042001"] * 3,
+        "order_no": ["A-1", "A-2", "A-3"],
+        "currency": ["EUR", "KWD", "EUR"],
+        "status": ["paid"] * 3,
+        "ordered_at": [datetime(2026, 1, 5, tzinfo=UTC)] * 3,
+    }
+    values = [Decimal("10.5000"), Decimal("1.2340"), Decimal("0.0010")]
+    path = write(
+        tmp_path / "orders.parquet", {**row, "amount": pa.array(values, pa.decimal128(18, 4))}
+    )
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules())
+    assert table.frame["amount"].tolist() == [1050, 1234]
+    assert [(reject.line, reject.column) for reject in table.rejects] == [(4, "amount")]
+    path = write(tmp_path / "whole.parquet", {**row, "amount": pa.array([10, 10, 10])})
+    assert read_table(path, kind=SourceKind.ORDERS, rules=Rules()).frame.empty
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
+    """The text of a file is counted before it is written out, not after."""
+    rows = pa.array([0] * 100_000, pa.int32())
+    one = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 9_000]))
+    path = write(tmp_path / "o.parquet", {"a": one, "b": one})
+    assert path.stat().st_size < 10_000
+    with pytest.raises(SourceUnreadableError, match=r"unpacks to 450000000 bytes or more; at most"):
+        read(path)
+
+
+def test_a_cell_longer_than_a_spreadsheet_holds_is_refused(tmp_path: Path) -> None:
+    """One cell is as bounded as in every other format."""
+    table = pa.table({"a": ["x" * 32_767, "y" * 32_768], "b": ["1", "2"]})
+    pq.write_table(table.slice(0, 1), tmp_path / "fits.parquet")
+    assert read(tmp_path / "fits.parquet").rows_read == 1
+    pq.write_table(table, tmp_path / "o.parquet")
+    with pytest.raises(SourceUnreadableError, match="a cell of 32768 characters in column 'a'"):
+        read(tmp_path / "o.parquet")

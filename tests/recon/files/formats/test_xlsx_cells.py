@@ -1,0 +1,232 @@
+import re
+
+import pytest
+
+from recon.files.formats.limits import CELL_CHARACTERS_MAX
+from recon.files.formats.xlsx_cells import (
+    CELL_TYPES,
+    Span,
+    refuse_malformed,
+    shared_lengths,
+    span_of,
+)
+from recon.model.errors import SourceUnreadableError
+
+PART = "xl/worksheets/sheet1.xml"
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+ROWS = (
+    '<row r="1" spans="1:3"><c r="A1" t="s"><v>0</v></c><c r="B1" s="1"><v>1</v></c></row>'
+    '<row r="7"><c r="C7" t="inlineStr"><is><t>a &gt; b</t></is></c><c r="AB7" t="b"/></row>'
+)
+SPAN = Span(7, 28)
+
+
+def sheet(rows: str = ROWS, prefix: str = "") -> bytes:
+    """The XML of a sheet."""
+    space = f'xmlns{":" if prefix else ""}{prefix.rstrip(":")}="{MAIN}"'
+    text = f'<cols><col min="1"/></cols><sheetData>{rows}</sheetData></worksheet>'
+    text = re.sub(r"<(/?)(?=[A-Za-z])", rf"<\1{prefix}", text)
+    return f"<{prefix}worksheet {space}>{text}".encode()
+
+
+def test_a_plain_sheet_reaches_as_far_as_its_cells() -> None:
+    """Rows and columns are counted from the first, with and without a prefix of the name space."""
+    assert span_of(PART, sheet(), name="o.xlsx", shared=[4]) == SPAN
+    assert span_of(PART, sheet(prefix="x:"), name="o.xlsx", shared=[4]) == SPAN
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('r="C7"', "r = 'C7'"),
+        ('r="C7" t="inlineStr"', 't="inlineStr" r="C7"'),
+        ("<row r", "<!-- <c --><row r"),
+        ('<row r="7">', "<row>"),
+        ('<row r="7">', '<row r="7"></row><row r="7">'),
+    ],
+)
+def test_a_sheet_that_is_written_otherwise_is_read_as_well(old: str, new: str) -> None:
+    """Other quotes, other orders of attributes and comments between cells change nothing."""
+    rows = ROWS.replace(old, new, 1)
+    assert rows != ROWS
+    rows = rows.replace("7", "2") if "<row>" in new else rows
+    expected = SPAN._replace(rows=2) if "<row>" in new else SPAN
+    assert span_of(PART, sheet(rows), name="o.xlsx", shared=[4]) == expected
+
+
+def test_cells_may_all_leave_out_their_places() -> None:
+    """Then each stands behind the one before."""
+    rows = "<row><c><v>1</v></c><c/></row><row><c/></row>"
+    assert span_of(PART, sheet(rows), name="o.xlsx")[:2] == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"AB7"', '"C7"', "cell C7 stands at the wrong place of row 7"),
+        ('"AB7"', '"B7"', "cell B7 stands at the wrong place of row 7"),
+        ('"AB7"', '"AB8"', "cell AB8 stands at the wrong place of row 7"),
+        ('<c r="AB7" t', "<c t", "a cell of row 7 does not say where it stands"),
+        ('t="inlineStr"', 'u="inlineStr"', "cell C7 has 'u', which no cell has"),
+        ("</t></is>", "</t>9</is>", "text stands between the cells' elements at row 7 ('9')"),
+        ("</is></c>", "</is>9</c>", "text stands between the cells' elements at row 7 ('9')"),
+        ("<is><t>", "<is>9<t>", "text stands between the cells' elements at row 7 ('9')"),
+        ("<v>1</v></c>", "9<v>1</v></c>", "text stands between the cells' elements at row 1"),
+        ('t="b"/>', 't="b"/>9', "text stands between the cells' elements at row 7 ('9')"),
+        ('<row r="7">', '<row r="7">9', "text stands between the cells' elements at row 7"),
+        ("</is></c>", "</is> 9</c>", "text stands between the cells' elements at row 7 (' 9')"),
+        ('t="b"/>', 't="b"/>\n9 ', "text stands between the cells' elements at row 7"),
+        ('"AB7"', '"A0B7"', "a cell of row 7 does not say where it stands"),
+        ('"AB7"', '"AB7777777777777"', "a cell of row 7 does not say where it stands"),
+        ('"AB7"', '"7"', "a cell of row 7 does not say where it stands"),
+        ('<row r="7">', '<row r2="7">', "row 2 has 'r2', which no row has"),
+        ('<row r="7">', '<row r="A7">', "row 'A7' stands behind row 1"),
+        ('"AB7"', '"A\u00e47"', "a cell of row 7 does not say where it stands"),
+        ('<row r="7">', '<row r="1">', "row '1' stands behind row 1"),
+        ('<row r="7">', '<row r="x">', "row 'x' stands behind row 1"),
+        ('t="b"', 't="B"', "cell AB7 has the type 'B', which does not exist"),
+        ('t="inlineStr"', "t = 'nlineStr'", "cell C7 has the type 'nlineStr'"),
+    ],
+)
+def test_a_cell_that_stands_nowhere_is_refused(old: str, new: str, told: str) -> None:
+    """The message names the part and the cell; two cells never share a place."""
+    rows = ROWS.replace(old, new, 1)
+    assert rows != ROWS
+    with pytest.raises(SourceUnreadableError) as refused:
+        span_of(PART, sheet(rows), name="o.xlsx", shared=[4])
+    assert str(refused.value).startswith(f"o.xlsx is a damaged workbook: in {PART}, {told}")
+    assert str(refused.value).endswith("; save it again")
+
+
+def test_a_sheet_of_another_name_space_is_refused() -> None:
+    """What only looks like a sheet is none, and both name spaces of the format are."""
+    strict = sheet().replace(MAIN.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
+    assert span_of(PART, strict, name="o.xlsx", shared=[4]) == SPAN
+    with pytest.raises(SourceUnreadableError, match=r"holds 'http://sch3mas.* and no sheet"):
+        span_of(PART, sheet().replace(b"schemas", b"sch3mas"), name="o.xlsx")
+
+
+def test_every_type_of_the_format_is_known() -> None:
+    """ECMA-376 names seven types of cells."""
+    cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
+    found = span_of(PART, sheet(f'<row r="1">{cells}</row>'), name="o.xlsx", as_form=True)
+    assert found == Span(1, 7)
+
+
+@pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
+def test_a_part_that_is_no_xml_is_refused(text: bytes) -> None:
+    """Cut parts, control characters and bytes that are no UTF-8 are told with their place."""
+    refuse_malformed(PART, sheet(), name="o.xlsx")
+    with pytest.raises(SourceUnreadableError, match=r"is not well-formed XML \(.*line 1"):
+        refuse_malformed(PART, text, name="o.xlsx")
+
+
+CELL = '<row r="1"><c r="A1"{}</c></row>'
+TWO_FACED = {
+    "a character reference": ("><v>12&#51;.45</v>", "written with a character reference"),
+    "an entity": ("><v>12&amp;3</v>", "written with a character reference"),
+    "a comment": ("><v>12<!--x-->3.45</v>", "a comment, an instruction or a CDATA section"),
+    "an instruction": ("><v>12<?x y?>3.45</v>", "a comment, an instruction or a CDATA section"),
+    "a CDATA section": ("><v><![CDATA[123.45]]></v>", "a comment, an instruction or a CDATA"),
+    "CDATA in a text": (' t="inlineStr"><is><t><![CDATA[1]]></t></is>', "or a CDATA section"),
+    "an empty value behind a text": (' t="inlineStr"><is><t>1.00</t></is><v/>', "'is' and 'v'"),
+    "an empty value before a text": (' t="inlineStr"><v/><is><t>1.00</t></is>', "'v' and 'is'"),
+    "a value under a text's type": (' t="inlineStr"><v>9</v>', "'v' under type 'inlineStr'"),
+    "a text under a number's type": ("><is><t>5</t></is>", "'is' under type 'n'"),
+    "two values": ("><v>1</v><v>2</v>", "more than one 'v'"),
+    "two texts": (' t="inlineStr"><is><t>1</t></is><is><t>2</t></is>', "more than one 'is'"),
+    "a value in a value": ("><v>1<v>2</v></v>", "'v' stands inside 'v'"),
+    "a value of another name space": ('><z:v xmlns:z="urn:x">3</z:v>', "'v' stands inside 'c'"),
+    "a value in an extension": ("><extLst><ext><v>3</v></ext></extLst>", "inside 'extLst'"),
+    "a cell in a cell": ('><c r="B1"><v>3</v></c>', "'c' stands inside 'c'"),
+    "spaces around a number": ("><v> 12.5 </v>", "the value ' 12.5 ', which there is not"),
+    "a number in hex": ("><v>0x10</v>", "the value '0x10', which there is not"),
+    "a word as number": ("><v>NaN</v>", "the value 'NaN', which there is not"),
+    "a number with a comma": ("><v>1,5</v>", "the value '1,5', which there is not"),
+    "a third truth": (' t="b"><v>2</v>', "the value '2', which there is not under type 'b'"),
+    "a negative index": (' t="s"><v>-1</v>', "the shared string '-1', which there is not"),
+    "an index that is a word": (' t="s"><v>x</v>', "the shared string 'x', which there is not"),
+    "half an index": (' t="s"><v>0.5</v>', "the shared string '0.5', which there is not"),
+    "an index with a zero": (' t="s"><v>00</v>', "the shared string '00', which there is not"),
+    "an index of none": (' t="s"><v>1</v>', "the shared string '1', which there is not"),
+    "an empty index": (' t="s"><v/>', "the shared string '', which there is not"),
+}
+
+
+@pytest.mark.parametrize("case", TWO_FACED)
+def test_a_cell_that_readers_understand_differently_is_refused(case: str) -> None:
+    """One plain text of the grammar of its type, or the cell is told by its name."""
+    inside, told = TWO_FACED[case]
+    with pytest.raises(SourceUnreadableError) as refused:
+        span_of(PART, sheet(CELL.format(inside)), name="o.xlsx", shared=[4])
+    assert told in str(refused.value)
+    assert ("cell A1 holds" in str(refused.value)) == (
+        "stands inside" not in told and told != "inside 'extLst'"
+    )
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        *("><v>123.45</v>", "><v>-1.0E-2</v>", "><v>1e3</v>", "><v></v>", ' t="s"><v>0</v>'),
+        *(' t="b"><v>1</v>', ' t="str"><f>A1&amp;B1</f><v>A &amp; B</v>', "><f>1+1</f><v>2</v>"),
+        ' t="inlineStr"><is><r><rPr><b/></rPr><t>1</t></r><r><t>2</t></r></is>',
+        ' t="inlineStr"><is><t xml:space="preserve"> a &lt; b </t><phoneticPr fontId="1"/></is>',
+    ],
+)
+def test_what_the_common_writers_write_passes(inside: str) -> None:
+    """Numbers, indexes, texts of several runs, formulas with their values."""
+    assert span_of(PART, sheet(CELL.format(inside)), name="o.xlsx", shared=[4]) == Span(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (sheet().replace(b"</sheetData>", b"</sheetData><sheetData/>"), "in more than one place"),
+        (sheet().replace(b"<cols>", b"<x><sheetData/></x><cols>"), "in more than one place"),
+        (sheet().replace(b"</worksheet>", b"<row r='8'/></worksheet>"), "outside the data"),
+    ],
+)
+def test_rows_that_no_reader_would_count_are_refused(text: bytes, told: str) -> None:
+    """The data of a sheet stand once; rows elsewhere would be lost without a word."""
+    with pytest.raises(SourceUnreadableError, match=told):
+        span_of(PART, text, name="o.xlsx", shared=[4])
+
+
+def test_a_formula_in_a_form_needs_no_value() -> None:
+    """A workbook that people fill in is read for its formulas; all others need their values."""
+    rows = CELL.format("><f>1+1</f>")
+    assert span_of(PART, sheet(rows), name="o.xlsx", as_form=True) == Span(1, 1)
+    with pytest.raises(SourceUnreadableError, match="never calculated in cell A1"):
+        span_of(PART, sheet(rows), name="o.xlsx")
+
+
+SST = f'<sst xmlns="{MAIN}">{{}}</sst>'
+
+
+def test_shared_strings_are_counted_with_their_characters() -> None:
+    """Runs of one string count together, and what is told of its sound with them."""
+    text = SST.format("<si><t>zero</t></si><si/><si><r><t>x</t></r><r><t>yz</t></r></si>")
+    assert shared_lengths("s.xml", text.encode(), name="o.xlsx") == [4, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ("<si><si><t>a</t></si></si>", "has a string inside another element"),
+        ("<x><si><t>a</t></si></x>", "has a string inside another element"),
+        ('<si xmlns="urn:x"><t>a</t></si>', "has a string inside another element"),
+        (f"<si><t>{'a' * (CELL_CHARACTERS_MAX + 1)}</t></si>", "string 0 of s.xml is longer"),
+    ],
+)
+def test_shared_strings_of_another_shape_are_refused(inside: str, told: str) -> None:
+    """Where readers would count them differently, an index would name another string."""
+    with pytest.raises(SourceUnreadableError, match=told):
+        shared_lengths("s.xml", SST.format(inside).encode(), name="o.xlsx")
+
+
+def test_a_sheet_that_says_one_string_too_often_is_refused() -> None:
+    """A short file may stand for gigabytes of text."""
+    cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(1, 2_051))
+    with pytest.raises(SourceUnreadableError, match="more than 67108864 characters"):
+        span_of(PART, sheet(cells), name="o.xlsx", shared=[CELL_CHARACTERS_MAX])

@@ -1,0 +1,68 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.files.inbox.arrived_files import inbox
+from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.steps.files.arrivals import left
+
+
+def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) -> None:
+    """The order never changes with the file system; nothing in the folder is passed over."""
+    for name in ("b.csv", "a.xlsx", "C.PARQUET", ".hidden.csv", "~$a.xlsx", "d.csv.part", "e.pdf"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "b.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    found = inbox(tmp_path)
+    assert [path.name for path in found.files] == ["C.PARQUET", "a.xlsx", "b.csv"]
+    assert dict(found.skipped) == {
+        ".hidden.csv": "hidden or temporary",
+        "~$a.xlsx": "hidden or temporary",
+        "d.csv.part": "hidden or temporary",
+        "e.pdf": "does not end in .csv, .xlsx, .parquet, .jsonl, .xml",
+        "folder.csv": "not a regular file",
+        "link.csv": "not a regular file",
+        "pipe.csv": "not a regular file",
+    }
+
+
+def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
+    """Only where its layout asks for one; what stands beside a file is none itself."""
+    layouts = (FileLayout(files="a*", done_file=".done", control_file=".control"),)
+    for name in ("a.csv", "a.csv.control", "b.csv"):
+        (tmp_path / name).write_text("x")
+    found = inbox(tmp_path, layouts=layouts)
+    assert [path.name for path in found.files] == ["b.csv"]
+    assert left(found) == " Left for later: a.csv is not complete yet: waits for a.csv.done."
+    (tmp_path / "a.csv.done").write_text("")
+    complete = inbox(tmp_path, layouts=layouts)
+    assert [path.name for path in complete.files] == ["a.csv", "b.csv"]
+    beside = "stands beside an order file"
+    assert dict(complete.skipped) == {"a.csv.control": beside, "a.csv.done": beside}
+    assert left(complete) == ""
+
+
+def test_an_empty_inbox_is_no_error(tmp_path: Path) -> None:
+    """A night without files is possible."""
+    assert inbox(tmp_path).files == ()
+
+
+def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path: Path) -> None:
+    """A missing folder, or a file in its place, is told with what to do."""
+    (tmp_path / "file").write_text("x")
+    for place in ("none", "file"):
+        with pytest.raises(SourceMissingError, match="create it or correct its path"):
+            inbox(tmp_path / place)
+
+
+def test_the_number_of_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that somebody filled by mistake is not read."""
+    monkeypatch.setattr(sys.modules["recon.files.inbox.arrived_files"], "FILES_MAX", 2)
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("x")
+    with pytest.raises(SourceUnreadableError, match="holds 3 files; at most 2"):
+        inbox(tmp_path)

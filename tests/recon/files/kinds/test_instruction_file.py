@@ -1,0 +1,239 @@
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.kinds.instruction_file import (
+    InstructionFile,
+    is_instruction_file,
+    read_instruction_file,
+)
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
+from recon.model.errors import SourceUnreadableError
+from recon.settlement.sealing import Seal
+
+SEAL = Seal(SecretStr(Fernet.generate_key().decode()))
+IBAN = "DE89370400440532013000"
+REFUND = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "kind": "refund",
+    "request_id": "R-1",
+    "order_no": "A-1",
+    "transaction_id": "T1",
+    "currency": "EUR",
+    "amount": "12.50",
+    "reason": "late",
+}
+CARD = "4111111111111111"
+SUBSCRIPTION = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "kind": "cancel_subscription",
+    "request_id": "S-1",
+    "currency": "EUR",
+    "recurring_id": "REC-7",
+    "contract_name": "Gold",
+}
+PAYOUT = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "kind": "payout",
+    "request_id": "P-1",
+    "currency": "EUR",
+    "amount": "250.00",
+    "reason": "supplier",
+    "beneficiary.bank_details.iban": IBAN,
+    "beneficiary.bank_details.account_name": "Ana Example",
+    "beneficiary.date_of_birth": "1980-02-29",
+    "payment_date": "2026-11-20",
+}
+
+
+EVERY_KIND = (
+    *(REFUND | {"kind": kind, "request_id": kind} for kind in ("capture", "refund", "cancel")),
+    *(REFUND | {"kind": "review", "review_flag": "1"}, SUBSCRIPTION, PAYOUT),
+)
+BAD = REFUND | {"amount": "12.5", "request_id": "R-9"}
+
+
+def _nested(row: dict[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, text in row.items():
+        *above, name = path.split(".")
+        place = tree
+        for part in above:
+            place = place.setdefault(part, {})
+        place[name] = text
+    return tree
+
+
+def _write(path: Path, rows: list[dict[str, str]]) -> None:
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = pd.DataFrame([{name: row.get(name) for name in names} for row in rows])
+    leaves = ["".join(f"<{name}>{text}</{name}>" for name, text in row.items()) for row in rows]
+    match path.suffix:
+        case ".csv":
+            frame.to_csv(path, index=False)
+        case ".xlsx":
+            frame.to_excel(path, index=False)
+        case ".parquet":
+            frame.to_parquet(path, index=False)
+        case ".jsonl":
+            path.write_text("".join(json.dumps(_nested(row)) + "\n" for row in rows))
+        case ".xml":
+            path.write_text(f"<all>{''.join(f'<row>{each}</row>' for each in leaves)}</all>")
+
+
+def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> InstructionFile:
+    path = folder / "instructions-1.csv"
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    flags = frozenset({"1"})
+    return read_instruction_file(path, rules=Rules(), seal=seal, review_flags=flags)
+
+
+def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
+    """Payments, subscriptions and payouts stand in one file, each with its own request id."""
+    read = _read(tmp_path, REFUND, SUBSCRIPTION, PAYOUT)
+
+    assert read.rejects == ()
+    assert [(a["action"], a["amount"], a["request_id"]) for a in read.actions] == [
+        ("refund", 1_250, "R-1"),
+        ("cancel_subscription", 0, "S-1"),
+        ("payout", 25_000, "P-1"),
+    ]
+    counts = read.source_file
+    assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 3, 0)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl", "xml", "parquet"])
+def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) -> None:
+    """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
+    path, flags = tmp_path / f"instructions-2.{ending}", frozenset({"1"})
+    _write(path, [*EVERY_KIND, BAD])
+    read = read_instruction_file(path, rules=Rules(), seal=SEAL, review_flags=flags)
+    meant = _read(tmp_path, *EVERY_KIND).actions
+    for action, other in zip(read.actions, meant, strict=True):
+        apart = {"line", "sealed"}
+        assert {**action, **dict.fromkeys(apart)} == {**other, **dict.fromkeys(apart)}
+    (reject,) = read.rejects
+    assert (reject.column, reject.value) == ("amount", "")
+    assert "does not have the decimals of EUR" in reject.reason
+    with pytest.raises(SourceUnreadableError, match="wants all or nothing"):
+        read_instruction_file(
+            path,
+            rules=Rules(),
+            seal=SEAL,
+            review_flags=flags,
+            layout=FileLayout(whole_file=True),
+        )
+
+
+def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
+    """No name, date or account stands in an action; the seal opens to what the file said."""
+    (action,) = _read(tmp_path, PAYOUT).actions
+    told = {name: value for name, value in action.items() if name != "sealed"}
+
+    assert "Ana" not in str(told)
+    assert IBAN not in str(told)
+    assert action["payee"] == "DE…3000"
+    assert IBAN in SEAL.open(action["sealed"])
+    assert "Ana" not in action["sealed"]
+
+
+def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path) -> None:
+    """A payee is known by account, not by spelling, name or amount."""
+    other = PAYOUT | {"request_id": "P-2", "amount": "1.00", "reason": "again"}
+    other["beneficiary.bank_details.account_name"] = "A. Example"
+    third = PAYOUT | {
+        "request_id": "P-3",
+        "beneficiary.bank_details.iban": "GB82WEST12345698765432",
+    }
+    one, two, three = (a["payee_digest"] for a in _read(tmp_path, PAYOUT, other, third).actions)
+
+    assert one == two != three
+
+
+@pytest.mark.parametrize("name", ["G" * 200, "\u4f1a\u54e1 \u30d7\u30e9\u30f3", "Gold\u00a0plan"])
+def test_a_subscription_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Of any script, as long as a gateway may give it; the name is kept as it stands."""
+    read = _read(tmp_path, SUBSCRIPTION | {"contract_name": name})
+
+    assert read.rejects == ()
+    assert [one["contract_name"] for one in read.actions] == [name]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "word"),
+    [
+        (REFUND | {"order_no": ""}, "order_no", "is blank"),
+        (REFUND | {"transaction_id": ""}, "transaction_id", "is blank"),
+        (REFUND | {"amount": ""}, "amount", "is blank"),
+        (REFUND | {"amount": "0.00"}, "amount", "is zero"),
+        (REFUND | {"amount": "1,00"}, "amount", "is not"),
+        (REFUND | {"request_id": ""}, "request_id", "is blank"),
+        (REFUND | {"recurring_id": "REC-7"}, "recurring_id", "must be blank"),
+        (REFUND | {"payment_date": "2026-11-20"}, "payment_date", "belongs to a payout"),
+        (REFUND | {"kind": "pay"}, "kind", "is none of"),
+        (REFUND | {"kind": "review", "review_flag": "2"}, "review_flag", "is none of 1"),
+        (SUBSCRIPTION | {"contract_name": ""}, "contract_name", "is blank"),
+        (SUBSCRIPTION | {"contract_name": "G" * 256}, "contract_name", "at most 255"),
+        (SUBSCRIPTION | {"contract_name": f"{CARD} plan"}, "contract_name", "card number"),
+        (PAYOUT | {"order_no": "A-1"}, "order_no", "must be blank"),
+        (PAYOUT | {"payment_date": "20.11.2026"}, "payment_date", "cannot be read"),
+        (PAYOUT | {"beneficiary.bank_details.iban": ""}, "beneficiary.bank_details.iban", "nobody"),
+    ],
+)
+def test_a_bad_cell_rejects_its_row_with_line_and_column(
+    tmp_path: Path, row: dict[str, str], column: str, word: str
+) -> None:
+    """One bad cell names line, column and reason, and no value of a payee; the rest is read."""
+    read = _read(tmp_path, REFUND | {"request_id": "R-9"}, row)
+    (reject,) = read.rejects
+
+    assert (reject.line, reject.column, word in reject.reason) == (3, column, True)
+    assert reject.value == ""
+    assert [a["request_id"] for a in read.actions] == ["R-9"]
+
+
+def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path: Path) -> None:
+    """A line with a cell too many is refused without its text: an account may stand anywhere."""
+    path = tmp_path / "instructions-1.csv"
+    head = "merchant_id,account_id,kind,request_id,beneficiary.bank_details.iban\n"
+    path.write_text(f"{head}100042,100042001,payout,P-1,x,{IBAN}\n")
+    read = read_instruction_file(path, rules=Rules(), seal=SEAL, review_flags=frozenset({"1"}))
+
+    assert len(read.rejects) == 1
+    assert IBAN not in str(read)
+
+
+def test_payouts_without_a_seal_key_leave_the_whole_file_waiting(tmp_path: Path) -> None:
+    """No payee is stored in clear: the file is refused until the key is there."""
+    with pytest.raises(SourceUnreadableError, match="RECON_SEAL_KEY is not set"):
+        _read(tmp_path, REFUND, PAYOUT, seal=None)
+    assert len(_read(tmp_path, REFUND, seal=None).actions) == 1
+
+
+def test_only_its_name_makes_a_file_one_of_instructions() -> None:
+    """The name decides which columns a file of the inbox has."""
+    names: Any = ["instructions-7.csv", "Instructions-7.xlsx", "orders.csv", "my-instructions-.csv"]
+
+    assert [is_instruction_file(Path(name)) for name in names] == [True, True, False, False]
+
+
+def test_the_payout_columns_are_the_documents_fields() -> None:
+    """The file names a field as the API document does, dots leading into objects."""
+    assert "beneficiary.bank_details.iban" in PAYOUT_COLUMNS
+    assert "payer.address.country_code" in PAYOUT_COLUMNS
+    assert "request_id" not in PAYOUT_COLUMNS

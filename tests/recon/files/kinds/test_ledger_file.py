@@ -1,0 +1,188 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from openpyxl import Workbook
+from pyarrow import parquet as pq
+from pydantic import SecretStr, ValidationError
+
+from recon.config.rules import Rules
+from recon.config.settings import LedgerSource
+from recon.files.kinds.ledger_file import read_ledger
+from recon.files.typing.table_schema import schema_of
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    INSTRUCTION_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    PLACE_COLUMNS,
+)
+from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
+from recon.model.words import SourceKind
+
+COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.00", "2026-01-05T10:00:00Z")
+QUERY = f"select {COLUMNS} from entry"  # noqa: S608 - the test's own table
+
+
+def database(tmp_path: Path, *rows: tuple[object, ...], amount: str = "text") -> str:
+    """The URL of a SQLite ledger."""
+    path = tmp_path / "books.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        columns = COLUMNS.replace("amount", f"amount {amount}")
+        connection.execute(f"create table entry ({columns})")
+        connection.executemany("insert into entry values (?,?,?,?,?,?,?,?)", rows)
+    return f"sqlite:///{path}"
+
+
+def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
+    """Wherever the ledger is kept, the frame is the same, in the types of the contract."""
+    path = tmp_path / "ledger.csv"
+    path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
+    source = LedgerSource(url=SecretStr(database(tmp_path, ROW)), query=QUERY)
+    of_query, _, counted = read_ledger(source, environment={}, rules=Rules())[:3]
+    of_file, rejects, _ = read_ledger(LedgerSource(path=path), environment={}, rules=Rules())[:3]
+    assert rejects == ()
+    assert of_query.drop(columns="source").equals(of_file.drop(columns="source"))
+    assert {name: str(kind) for name, kind in of_query.dtypes.items()} == LEDGER_COLUMNS
+    assert (counted.kind, counted.rows_read, counted.rows_accepted) == (SourceKind.LEDGER, 1, 1)
+
+
+def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path: Path) -> None:
+    """A database that keeps local time says nothing of its zone: the settings do."""
+    row = (*ROW[:-1], "2026-01-05 10:00:00")
+    books = {"url": database(tmp_path, row), "query": QUERY}
+    tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
+
+    hours = [
+        read_ledger(LedgerSource.model_validate(source), environment={}, rules=tokyo)
+        .entries["booked_at"][0]
+        .hour
+        for source in (books, {**books, "zone": "Asia/Kolkata"})
+    ]
+
+    assert hours == [1, 4]
+    with pytest.raises(ValidationError, match="Asia/Nowhere"):
+        LedgerSource.model_validate({**books, "zone": "Asia/Nowhere"})
+
+
+def test_tables_have_the_columns_that_the_engine_reads() -> None:
+    """Every column of the contract is read, and none beside it."""
+    made = {"answer", *PLACE_COLUMNS}
+    for kind, columns in (
+        (SourceKind.ORDERS, ORDER_COLUMNS),
+        (SourceKind.GATEWAY, GATEWAY_COLUMNS),
+        (SourceKind.LEDGER, LEDGER_COLUMNS),
+        (SourceKind.INSTRUCTIONS, INSTRUCTION_COLUMNS),
+    ):
+        assert schema_of(kind).names == tuple(name for name in columns if name not in made)
+
+
+def test_columns_may_be_mapped(tmp_path: Path) -> None:
+    """A ledger of other names is read by its mapping; a name that is none of ours is refused."""
+    path = tmp_path / "ledger.csv"
+    path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
+    source = LedgerSource(path=path, columns={"entry_id": "journal"})
+    assert read_ledger(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
+    wrong = LedgerSource(path=path, columns={"entry": "journal"})
+    with pytest.raises(ConfigurationError, match=r"columns\.entry is none of the columns entry_id"):
+        read_ledger(wrong, environment={}, rules=Rules())
+
+
+def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
+    """A variable holds the address with its password; without it the configuration is wrong."""
+    source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
+    variables = {"BOOKS_URL": database(tmp_path, ROW)}
+    assert len(read_ledger(source, environment=variables, rules=Rules())[0]) == 1
+    with pytest.raises(ConfigurationError, match="BOOKS_URL, the ledger's address, is not set"):
+        read_ledger(source, environment={}, rules=Rules())
+
+
+def test_bad_entries_are_rejects(tmp_path: Path) -> None:
+    """A row of a database can be as bad as one of a file."""
+    bad = (*ROW[:6], "10.5", ROW[7])
+    source = LedgerSource(url=SecretStr(database(tmp_path, ROW, bad)), query=QUERY)
+    frame, rejects, _ = read_ledger(source, environment={}, rules=Rules())[:3]
+    assert [(reject.column, reject.value) for reject in rejects] == [("amount", "10.5")]
+    assert len(frame) == 1
+
+
+def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
+    """A missing file is a usage error, a missing database or column a ledger that is not there."""
+    with pytest.raises(SourceMissingError):
+        read_ledger(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
+    source = LedgerSource(url=SecretStr(f"sqlite:///{tmp_path / 'no.db'}"), query=QUERY)
+    with pytest.raises(SourceUnreadableError, match=r"ledger sqlite .*no\.db does not exist"):
+        read_ledger(source, environment={}, rules=Rules())
+    short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
+    with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
+        read_ledger(short, environment={}, rules=Rules())
+
+
+LAYOUT = {
+    "delimiter": ";",
+    "columns": {
+        "entry_id": "Beleg",
+        "amount": "Betrag",
+        "booked_at": "Gebucht",
+        "entry_type": "Art",
+    },
+    "constants": {"merchant_id": "100042", "account_id": "100042001", "currency": "EUR"},
+    "words": {"entry_type": {"Zahlung": "capture"}},
+    "decimal_sign": ",",
+    "times": "%d.%m.%Y %H:%M",
+    "zone": "Europe/Lisbon",
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx", ".parquet"])
+def test_a_ledger_file_may_have_a_layout(tmp_path: Path, ending: str) -> None:
+    """Names, words, constants, decimal sign and local dates mean the same in every format."""
+    path = tmp_path / f"books{ending}"
+    rows = ("Beleg;order_no;Art;Betrag;Gebucht", "E-1;A-1;Zahlung;10,00;05.07.2026 11:00")
+    header, cells = (row.split(";") for row in rows)
+    if ending == ".csv":
+        path.write_text("\n".join(rows) + "\n")
+    elif ending == ".parquet":
+        pq.write_table(
+            pa.table({name: [cell] for name, cell in zip(header, cells, strict=True)}), path
+        )
+    else:
+        book = Workbook()
+        for row in (header, cells):
+            book.active.append(row)
+        book.save(path)
+    plain = tmp_path / "plain.csv"
+    plain.write_text(f"{COLUMNS}\n{','.join(ROW)}\n".replace("2026-01-05", "2026-07-05"))
+    source = LedgerSource.model_validate({"path": path, "layout": LAYOUT})
+
+    found, rejects, _ = read_ledger(source, environment={}, rules=Rules())[:3]
+    expected, _, _ = read_ledger(LedgerSource(path=plain), environment={}, rules=Rules())[:3]
+    assert rejects == ()
+    assert found.drop(columns="source").equals(expected.drop(columns="source"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"layout": {"whole_file": True}}, "layout.whole_file: only files of an inbox have one"),
+        ({"layout": {"done_file": ".done"}}, "layout.done_file: only files of an inbox have one"),
+        ({"layout": {}, "columns": {"amount": "a"}}, "names its columns itself"),
+        ({"layout": {"delimitr": ";"}}, "delimitr"),
+    ],
+)
+def test_what_a_ledger_does_not_have_is_refused(given: dict[str, object], told: str) -> None:
+    """A key that would do nothing is an error that names it."""
+    with pytest.raises(ValidationError, match=told):
+        LedgerSource.model_validate({"path": "books.csv", **given})
+
+
+def test_a_layout_names_columns_of_the_ledger(tmp_path: Path) -> None:
+    """A constant for a column that is none of ours is told with its key."""
+    wrong = LedgerSource.model_validate(
+        {"path": tmp_path / "b.csv", "layout": {"constants": {"status": "paid"}}}
+    )
+    with pytest.raises(ConfigurationError, match=r"ledger\.layout\.constants\.status is none of"):
+        read_ledger(wrong, environment={}, rules=Rules())

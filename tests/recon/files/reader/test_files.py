@@ -1,0 +1,165 @@
+"""Files through the door are what their readers give in this process, to the last value."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
+
+from recon.config.file_layouts import STANDARD
+from recon.config.rules import Rules
+from recon.config.settings import LedgerSource
+from recon.files.formats.opening import read_bytes
+from recon.files.kinds.instruction_file import read_instruction_file
+from recon.files.kinds.ledger_file import read_ledger
+from recon.files.kinds.mendable_file import refused_instructions, refused_rows
+from recon.files.kinds.settlement_file import settlement_file_of
+from recon.files.kinds.spooled_file import spooled_file
+from recon.files.reader import (
+    file_reader,
+    instruction_file,
+    ledger_file,
+    mendable_instructions,
+    mendable_rows,
+    order_file,
+    plain_table,
+    settlement_file,
+)
+from recon.files.typing.typed_table import read_table
+from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
+from recon.model.words import SourceKind
+from recon.settlement.sealing import Seal
+
+RULES = Rules()
+OWN = "100042,100042001"
+ORDERS = f"""merchant_id,account_id,order_no,currency,amount,status,ordered_at,\
+action,action_amount,note
+{OWN},A-1,EUR,10.00,paid,2026-01-05T10:00:00Z,refund,1.00,x
+{OWN},A-2,EUR,10.5,paid,2026-01-05T10:00:00Z,,,x
+{OWN},A-3,JPY,10,paid,2026-01-05T10:00:00Z,,,4111 1111 1111 1111
+only,two
+"""
+LEDGER = f"""entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at
+E-1,{OWN},A-1,capture,EUR,10.00,2026-01-05T10:00:00Z
+E-2,{OWN},A-2,capture,EUR,ten,2026-01-05T10:00:00Z
+"""
+SETTLEMENT = f"""batch_id,merchant_id,account_id,settled_on,entry_type,\
+order_no,transaction_id,reference_no,currency,gross,fee,net,request_id
+B-1,{OWN},2026-01-05,capture,A-1,T,G,EUR,9.00,0.50,8.50,
+B-1,{OWN},2026-01-05,capture,A-1,T,G,EUR,9.00,0.50,8.51,
+"""
+INSTRUCTIONS = f"""merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount,\
+reason,beneficiary.bank_details.iban
+{OWN},capture,R-1,A-1,T-1,EUR,10.00,sent,
+{OWN},payout,R-2,,,EUR,10.00,,DE89370400440532013000
+{OWN},refund,R-3,A-1,T-1,EUR,0.00,,
+"""
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    """A file with this text."""
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_an_order_file_is_the_same(tmp_path: Path) -> None:
+    """Rows with and without an action, rejects, counts, and why it is private."""
+    path = written(tmp_path, "orders.csv", ORDERS)
+    with (
+        order_file(path, rules=RULES, layout=STANDARD, keep=True) as far,
+        spooled_file(path, rules=RULES, layout=STANDARD, keep=True) as near,
+    ):
+        for there, here in zip(far.parts(), near.parts(), strict=True):
+            pd.testing.assert_frame_equal(there.orders, here.orders)
+            pd.testing.assert_frame_equal(there.actions, here.actions)
+        assert (far.rejects, far.source_file) == (near.rejects, near.source_file)
+        assert (far.private, far.header) == (near.private, near.header)
+    assert len(near.rejects) == 2
+    assert near.private
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(SourceKind.ORDERS, ORDERS), (SourceKind.LEDGER, LEDGER)]
+)
+def test_a_plain_table_is_the_same(tmp_path: Path, kind: SourceKind, text: str) -> None:
+    """As `recon reconcile` reads its files."""
+    path = written(tmp_path, "t.csv", text)
+    far, near = plain_table(path, kind=kind, rules=RULES), read_table(path, kind=kind, rules=RULES)
+    pd.testing.assert_frame_equal(far.frame, near.frame)
+    assert far.facts[:3] == (near.rejects, near.source_file, near.ignored_columns)
+    assert near.rejects
+
+
+def test_a_ledger_is_the_same(tmp_path: Path) -> None:
+    """Its entries and what could not be read of it."""
+    source = LedgerSource(path=written(tmp_path, "l.csv", LEDGER))
+    far, near = ledger_file(source, rules=RULES), read_ledger(source, environment={}, rules=RULES)
+    pd.testing.assert_frame_equal(far.frame, near.entries)
+    assert far.facts[:2] == (near.rejects, near.source_file)
+    with pytest.raises(SourceMissingError, match="is no file"):
+        ledger_file(LedgerSource(url=SecretStr("sqlite://"), query="select 1"), rules=RULES)
+
+
+def test_a_settlement_file_is_the_same(tmp_path: Path) -> None:
+    """Its lines and what could not be read of it."""
+    path = written(tmp_path, "s.csv", SETTLEMENT)
+    far = settlement_file(path, rules=RULES, layout=STANDARD)
+    near = settlement_file_of(read_bytes(path), rules=RULES)
+    pd.testing.assert_frame_equal(far.frame, near.lines)
+    assert far.facts[:2] == (near.rejects, near.source_file)
+
+
+def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path: Path) -> None:
+    """What differs is the seal itself, which is never the same twice; no payee is in clear."""
+    path = written(tmp_path, "instructions-1.csv", INSTRUCTIONS)
+    seal = Seal(SecretStr(Fernet.generate_key().decode()))
+    how: Any = {"rules": RULES, "seal": seal, "review_flags": frozenset({"1"}), "layout": STANDARD}
+    far, private = instruction_file(path, **how, keep=True)
+    near = read_instruction_file(path, **how)
+    opened = [
+        [{**row, "sealed": row["sealed"] and seal.open(row["sealed"])} for row in read.actions]
+        for read in (far, near)
+    ]
+    assert opened[0] == opened[1]
+    assert (far.rejects, far.source_file, far.refused) == (
+        near.rejects,
+        near.source_file,
+        near.refused,
+    )
+    assert "DE89370400440532013000" in str(opened)
+    assert "DE89370400440532013000" not in json.dumps([dict(row) for row in far.actions])
+    assert "bank details" in private
+    assert mendable_instructions(path, **how) == refused_instructions(path, **how) != []
+
+
+def test_refused_rows_are_the_same(tmp_path: Path) -> None:
+    """As they are written to be mended."""
+    path = written(tmp_path, "orders.csv", ORDERS)
+    far = mendable_rows(path, rules=RULES, layout=STANDARD)
+    assert far == refused_rows(path, rules=RULES, layout=STANDARD) != []
+
+
+def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+    """A missing file, a wrong header and a wrong mapping each stay what they are."""
+    with pytest.raises(SourceMissingError, match="does not exist"):
+        plain_table(tmp_path / "gone.csv", kind=SourceKind.ORDERS, rules=RULES)
+    wrong = written(tmp_path, "w.csv", "a,b\n1,2\n")
+    with pytest.raises(SourceUnreadableError, match=r"w\.csv lacks the columns merchant_id"):
+        plain_table(wrong, kind=SourceKind.ORDERS, rules=RULES)
+    mapped = LedgerSource(path=wrong, columns={"nobody": "a"})
+    with pytest.raises(ConfigurationError, match="nobody"):
+        ledger_file(mapped, rules=RULES)
+
+
+def test_what_a_file_took_is_known(tmp_path: Path) -> None:
+    """Memory and time of the reader of the last file, for whoever measures."""
+    path = written(tmp_path, "t.csv", ORDERS)
+    plain_table(path, kind=SourceKind.ORDERS, rules=RULES)
+    ended = file_reader().ended
+    assert ended is not None
+    assert 0 < ended.peak_bytes < 512 * 2**20
+    assert (ended.exit, ended.in_time) == (0, True)

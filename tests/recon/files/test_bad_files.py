@@ -1,0 +1,275 @@
+"""Classes of bad order files: what each is told, and that nothing of it is taken by mistake."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from recon.config.file_layouts import FileLayout, Trailer
+from recon.config.rules import Rules
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.whole_read import read_order_file
+
+HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
+GOOD = f"{HEADER}\n{ROW}\n"
+OBJECT = dict(zip(HEADER.split(","), ROW.split(","), strict=True))
+CARD = "4111111111111111"
+LAUGHS = "".join(f'<!ENTITY l{n} "{"&l" + str(n - 1) + ";" * 10}">' for n in range(1, 9))
+
+
+def xml(record: str) -> str:
+    """A document of one record."""
+    return f"<orders>\n<order>{record}</order>\n</orders>\n"
+
+
+def record(**changed: str) -> str:
+    """The leaves of a record that is right but for these."""
+    cells = OBJECT | changed
+    return "".join(f"<{name}>{text}</{name}>" for name, text in cells.items())
+
+
+def line(**changed: Any) -> str:
+    """One line of JSON that is right but for these keys."""
+    return json.dumps(OBJECT | changed) + "\n"
+
+
+def changed(old: str, new: str) -> str:
+    """The good file with one cell changed."""
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+WHOLE = [
+    ("empty", "o.csv", "", "is empty: it has not even a header"),
+    ("blank_lines_only", "o.csv", "\n\n", "is empty: it has not even a header"),
+    ("utf16", "o.csv", GOOD.encode("utf-16"), "is UTF-16 (bytes 0 and 1 say so); save it as UTF-8"),
+    ("latin1", "o.csv", GOOD.replace("A-1", "Ä").encode("latin1"), "byte 83 on line 2 is 0xc4"),
+    ("nul", "o.csv", GOOD.replace("10.00", "1\x000"), "has a NUL at byte"),
+    ("zip_named_csv", "o.csv", b"PK\x03\x04rest", "is not CSV but a zip archive"),
+    ("gzip", "o.csv", b"\x1f\x8b\x08rest", "is not CSV but gzip; unpack it first"),
+    ("pdf", "o.csv", b"%PDF-1.7", "is not CSV but a PDF"),
+    ("semicolons", "o.csv", GOOD.replace(",", ";"), "separates its columns by ';'"),
+    ("lacks_column", "o.csv", GOOD.replace(",amount", ",sum"), "lacks the column amount"),
+    ("column_twice", "o.csv", GOOD.replace("status", "amount"), "one name for columns 5 and 6"),
+    ("nameless_column", "o.csv", GOOD.replace(",status", ","), "has no name for column 6"),
+    ("open_quote", "o.csv", f'{GOOD}"100042,x\n', "has a quote on line 3 that is never closed"),
+    ("text_behind_quote", "o.csv", f'{HEADER}\n"1"2,b\n', "behind a closing quote on line 2"),
+    ("lone_return", "o.csv", GOOD.replace("\n", "\r", 1), "carriage return without a line feed"),
+    ("unknown_ending", "o.txt", GOOD, "does not end in .csv"),
+    ("xlsx_not_zip", "o.xlsx", GOOD, "o.xlsx is not"),
+    ("old_excel", "o.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "o.xlsx is"),
+    ("parquet_cut", "o.parquet", b"PAR1rest", "was cut (its ends are not PAR1)"),
+    ("parquet_encrypted", "o.parquet", b"PAREx", "is an encrypted Parquet file"),
+    (
+        "json_array_file",
+        "o.jsonl",
+        "[]\n",
+        "has no line that is a JSON object: line 1 is not a JSON",
+    ),
+    ("json_lacks_key", "o.jsonl", '{"order_no":"A-1"}\n', "lacks the columns merchant_id"),
+    ("xml_doctype", "o.xml", f"<!DOCTYPE o>{xml(record())}", "has a document type"),
+    ("xml_laughs", "o.xml", f"<!DOCTYPE o [{LAUGHS}]>{xml('&l8;')}", "has a document type"),
+    ("xml_cut", "o.xml", xml(record())[:-12], "is not well-formed XML"),
+    ("xml_utf16", "o.xml", xml(record()).encode("utf-16"), "is not XML in UTF-8"),
+    (
+        "xml_latin1",
+        "o.xml",
+        f'<?xml version="1.0" encoding="latin1"?>{xml(record())}',
+        "is XML in latin1; write it in UTF-8",
+    ),
+    ("xml_no_record", "o.xml", "<orders/>", "has no element below its root"),
+    ("xml_deep", "o.xml", "<a>" * 40 + "</a>" * 40, "is nested deeper than 32 elements"),
+]
+ROWS = [
+    ("short_row", "o.csv", f"{HEADER}\na,b\n", "(row)", "has 2 cells where the header has 7"),
+    ("long_row", "o.csv", f"{HEADER}\n{ROW},x\n", "(row)", "has 8 cells where the header has 7"),
+    ("stray_quote", "o.csv", f'{HEADER}\nA"B,x\n', "(row)", "has a quote inside a cell"),
+    ("cut_last_line", "o.csv", GOOD[:-1], "(row)", "has no line end, so it may have been cut"),
+    ("grouped_amount", "o.csv", changed("10.00", "1 000.00"), "amount", "is not an amount such as"),
+    ("underscore", "o.csv", changed("10.00", "1_000.00"), "amount", "is not an amount such as"),
+    (
+        "full_width",
+        "o.csv",
+        changed("10.00", "\uff11\uff10.00"),
+        "amount",
+        "is not an amount such as",
+    ),
+    ("exponent", "o.csv", changed("10.00", "1e3"), "amount", "is not an amount such as"),
+    ("not_a_number", "o.csv", changed("10.00", "NaN"), "amount", "is not an amount such as"),
+    ("negative", "o.csv", changed("10.00", "-10.00"), "amount", "is not an amount such as"),
+    ("few_decimals", "o.csv", changed("10.00", "10.5"), "amount", "does not have the decimals of"),
+    ("many_decimals", "o.csv", changed("10.00", "10.001"), "amount", "does not have the decimals"),
+    ("yen_decimals", "o.csv", changed("EUR,10.00", "JPY,10.50"), "amount", "the decimals of JPY"),
+    ("huge_amount", "o.csv", changed("10.00", "9" * 30 + ".00"), "amount", "has more than"),
+    ("blank_amount", "o.csv", changed("10.00", ""), "amount", "is blank"),
+    ("unknown_currency", "o.csv", changed("EUR", "EUX"), "currency", "EUX"),
+    ("lower_currency", "o.csv", changed("EUR", "eur"), "currency", "eur"),
+    ("unknown_status", "o.csv", changed("paid", "bezahlt"), "status", "is none of"),
+    ("cyrillic_id", "o.csv", changed("A-1", "\u0410-1"), "order_no", "(character 1 is U+0410)"),
+    ("zero_width", "o.csv", changed("A-1", "A\u200b1"), "order_no", "(character 2 is U+200B)"),
+    ("long_id", "o.csv", changed("A-1", "A" * 51), "order_no", "at most 50"),
+    ("card", "o.csv", changed("A-1", CARD), "order_no", "looks like a card number"),
+    ("us_date", "o.csv", changed("2026-01-05T10:00:00Z", "01/05/2026"), "ordered_at", "not a time"),
+    ("no_such_day", "o.csv", changed("01-05", "02-30"), "ordered_at", "no moment of the calendar"),
+    ("year_9999", "o.csv", changed("2026", "9999"), "ordered_at", "is not between the years"),
+    ("json_twice", "o.jsonl", line() + '{"a":1,"a":2}\n', "(row)", "has a key twice in one object"),
+    (
+        "json_nan",
+        "o.jsonl",
+        line() + line(amount=float("nan")),
+        "(row)",
+        "has NaN, which is no JSON",
+    ),
+    (
+        "json_cut",
+        "o.jsonl",
+        line() + '{"order_no": "A',
+        "(row)",
+        "is not JSON: Unterminated string",
+    ),
+    ("json_list", "o.jsonl", line() + line(amount=[1]), "(row)", "has a list, which no column"),
+    ("json_half", "o.jsonl", line() + '{"order_no":"\\ud800"}', "(row)", "has half a character"),
+    ("json_deep", "o.jsonl", line() + "[" * 99_999, "(row)", "is nested deeper than 8"),
+    ("json_true", "o.jsonl", line(amount=True), "amount", "'TRUE' is not an amount"),
+    ("json_exponent", "o.jsonl", line() + line().replace('"10.00"', "1e1"), "amount", "1e1"),
+    ("json_long_id", "o.jsonl", line(order_no=12345678901234567), "order_no", "make it text"),
+    ("xml_twice", "o.xml", xml(record() + "<amount>1.00</amount>"), "(row)", "has amount twice"),
+    ("xml_mixed", "o.xml", xml("x" + record()), "(row)", "has text between the elements"),
+    ("xml_blank", "o.xml", xml(record(amount="")), "amount", "is blank"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"), [r[1:] for r in WHOLE], ids=[r[0] for r in WHOLE]
+)
+def test_a_file_that_is_not_what_it_says_is_refused_whole(
+    tmp_path: Path, name: str, content: str | bytes, told: str
+) -> None:
+    """The message names the file and says what is the matter, and where."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(SourceUnreadableError) as refused:
+        read_order_file(path, rules=Rules())
+    assert told in str(refused.value)
+    assert str(refused.value).startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "told"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
+)
+def test_a_row_that_cannot_be_read_is_refused_by_line_and_column(
+    tmp_path: Path, name: str, content: str, column: str, told: str
+) -> None:
+    """One reject with its line, its column and its reason; the row is in no frame."""
+    path = tmp_path / name
+    if name.endswith(".xml") and column == "(row)":
+        content = content.replace("<orders>\n", f"<orders>\n<order>{record()}</order>\n")
+    path.write_text(content)
+    found = read_order_file(path, rules=Rules())
+    (reject,) = found.rejects
+    assert reject.column == column
+    assert told in reject.reason
+    last_row = content.removesuffix("</orders>\n").removesuffix("\n")
+    assert reject.line == last_row.count("\n") + 1
+    assert CARD not in reject.value + reject.reason
+    assert len(found.orders) == found.source_file.rows_read - 1
+
+
+CONTROLLED = [
+    ("rows", "N;2;20,00", "declares 3 rows and has 2", "N;3;20,00"),
+    ("sum", "N;2;20,00", "declares 20,01 EUR and its rows have 20.00", "N;2;20,01"),
+    ("sign", "N;2;20,00", "declares a sum that cannot be read", "N;2;20.00"),
+    ("word", "N;2;20,00", "does not end with a record 'N'", "M;2;20,00"),
+    ("no_number", "N;2;20,00", "declares '2x' rows, which is no number", "N;2x;20,00"),
+    ("short", "N;2;20,00", "has only 2 cells in its last record", "N;2"),
+]
+
+
+@pytest.mark.parametrize(("right", "told", "wrong"), [row[1:] for row in CONTROLLED])
+def test_a_trailer_proves_the_whole_file(tmp_path: Path, right: str, told: str, wrong: str) -> None:
+    """Rows and sum must be those of the trailer; a file with other figures is refused whole."""
+    layout = FileLayout(
+        delimiter=";", decimal_sign=",", trailer=Trailer(word="N", rows=2, amount=3)
+    )
+    row = ROW.replace("10.00", "10;00").replace(",", ";").replace("10;00;paid", "10,00;paid")
+    body = f"{HEADER.replace(',', ';')}\n{row}\n{row.replace('A-1', 'A-2')}\n"
+    path = tmp_path / "o.csv"
+    path.write_text(f"{body}{right}\n")
+    assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 2
+    path.write_text(f"{body}{wrong}\n")
+    with pytest.raises(SourceUnreadableError) as refused:
+        read_order_file(path, rules=Rules(), layout=layout)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        ("rows = 2\n", "declares 2 rows and has 1"),
+        ("amount.EUR = 10.01\n", "declares 10.01 EUR and its rows have 10.00"),
+        ("amount.USD = 1.00\n", "declares 1.00 USD and its rows have 0.00"),
+        (f"sha256 = {'0' * 64}\n", "has another SHA-256 than its control figures say"),
+        ("rows = 1\nrows = 1\n", "has a line 2 that is no control figure, or one twice"),
+        ("rows: 1\n", "has a line 1 that is no control figure"),
+        ("", "has no control figure"),
+        (None, "has no o.csv.control beside it"),
+    ],
+)
+def test_a_file_beside_it_proves_the_whole_file(
+    tmp_path: Path, figures: str | None, told: str
+) -> None:
+    """The control file must be there, be readable, and tell what was read."""
+    path, beside = tmp_path / "o.csv", tmp_path / "o.csv.control"
+    path.write_text(GOOD)
+    layout = FileLayout(control_file=".control")
+    beside.write_text("rows = 1\n\namount = 10.00\namount.EUR = 10.00\n")
+    assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 1
+    beside.unlink()
+    if figures is not None:
+        beside.write_text(figures)
+    with pytest.raises(SourceUnreadableError) as refused:
+        read_order_file(path, rules=Rules(), layout=layout)
+    assert told in str(refused.value)
+
+
+def test_all_or_nothing_refuses_the_file_for_one_row(tmp_path: Path) -> None:
+    """Where the merchant wants it, a bad row refuses all; the first is named."""
+    path = tmp_path / "o.csv"
+    path.write_text(f"{GOOD}{ROW.replace('10.00', 'x')}\n")
+    assert len(read_order_file(path, rules=Rules()).orders) == 1
+    with pytest.raises(SourceUnreadableError, match=r"has 1 rows .* the first is line 3, amount"):
+        read_order_file(path, rules=Rules(), layout=FileLayout(whole_file=True))
+
+
+def test_a_bad_last_row_does_not_cost_the_row_before_it(tmp_path: Path) -> None:
+    """A short last row without a line end is refused as short; the good one above it is taken."""
+    path = tmp_path / "o.csv"
+    path.write_text(f"{GOOD}100042,1000")
+    found = read_order_file(path, rules=Rules())
+    assert [(reject.line, reject.column) for reject in found.rejects] == [(3, "(row)")]
+    assert found.orders["order_no"].tolist() == ["A-1"]
+
+
+def test_a_truth_value_is_no_order_key(tmp_path: Path) -> None:
+    """True of JSON and of a workbook is not the key TRUE."""
+    path, book = tmp_path / "o.jsonl", tmp_path / "o.xlsx"
+    path.write_text(line(order_no=True))
+    pd.DataFrame([OBJECT | {"order_no": True}]).to_excel(book, index=False)
+    for each in (path, book):
+        (reject,) = read_order_file(each, rules=Rules()).rejects
+        assert (reject.column, reject.value) == ("order_no", "TRUE")
+
+
+def test_floats_in_parquet_are_refused_by_column(tmp_path: Path) -> None:
+    """Binary fractions are no amounts."""
+    path = tmp_path / "o.parquet"
+    pq.write_table(
+        pa.table({name: [text] for name, text in (OBJECT | {"amount": 1.5}).items()}), path
+    )
+    with pytest.raises(SourceUnreadableError, match="binary fractions in column 'amount'"):
+        read_order_file(path, rules=Rules())

@@ -1,0 +1,156 @@
+"""Small files that stand for gigabytes: each is refused by name, in little memory."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from recon.files.formats.limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
+from recon.files.formats.raw_table import BadRow, RejectedSoFar
+from recon.model.errors import SourceUnreadableError
+
+PEAK_MIB_MAX = 512
+"""Of a process that reads all these files one after the other."""
+NAMES = ("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at")
+HEADER = ",".join(NAMES) + "\n"
+READER = """
+import json, sys
+from pathlib import Path
+from recon.model.errors import SourceUnreadableError
+from recon.foreign_bytes import read_table
+from recon.model.words import SourceKind
+from recon.config.rules import Rules
+
+told = {}
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    try:
+        read_table(path, kind=SourceKind.ORDERS, rules=Rules())
+    except SourceUnreadableError as error:
+        told[path.name] = str(error)
+# Not ru_maxrss: a new process begins with that of the one which started it.
+lines = Path("/proc/self/status").read_text().splitlines()
+peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+print(json.dumps([told, peak // 1024]))
+"""
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+SCHEMAS = "http://schemas.openxmlformats.org"
+RELATION = f"{SCHEMAS}/officeDocument/2006/relationships"
+
+
+def book(rows: str, *, strings: str = "") -> bytes:
+    """A workbook of these rows and shared strings."""
+    related = "".join(
+        f'<Relationship Id="r{at}" Type="{RELATION}/{kind}" Target="{target}"/>'
+        for at, kind, target in (
+            (1, "worksheet", "worksheets/sheet1.xml"),
+            (2, "sharedStrings", "sharedStrings.xml"),
+        )
+    )
+    space = f'xmlns="{SCHEMAS}/package/2006/relationships"'
+    parts = {
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{RELATION}"><sheets>'
+        '<sheet name="orders" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f"<Relationships {space}>{related}</Relationships>",
+        "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{strings}</sst>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData>'
+        "</worksheet>",
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def cells(number: int, inside: str) -> str:
+    """A row of as many equal cells as there are columns."""
+    row = "".join(f'<c r="{chr(65 + at)}{number}" {inside}</c>' for at in range(len(NAMES)))
+    return f'<row r="{number}">{row}</row>'
+
+
+def repeated_string() -> bytes:
+    """One shared string of 30,000 characters in 2,800 cells: 84 MB of text."""
+    rows = "".join(cells(n, 't="s"><v>0</v>') for n in range(1, 401))
+    return book(rows, strings=f"<si><t>{'x' * 30_000}</t></si>")
+
+
+def far_off_cell() -> bytes:
+    """Two cells that span a rectangle of 17 million."""
+    far = '<row r="1048576"><c r="Q1048576"><v>1</v></c></row>'
+    return book(cells(1, 't="inlineStr"><is><t>a</t></is>') + far)
+
+
+def one_word_in_parquet() -> bytes:
+    """100,000 rows of the same 32,000 characters in seven columns: 22 GB of text."""
+    rows = pa.array([0] * 100_000, pa.int32())
+    one = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 32_000]))
+    out = io.BytesIO()
+    pq.write_table(pa.table(dict.fromkeys(NAMES, one)), out, compression="zstd")
+    return out.getvalue()
+
+
+def one_long_cell_in_parquet() -> bytes:
+    """2,000 rows that share one cell of a million characters."""
+    rows = pa.array([0] * 2_000, pa.int32())
+    one = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * 1_000_000]))
+    out = io.BytesIO()
+    pq.write_table(pa.table(dict.fromkeys(NAMES, one)), out, compression="zstd")
+    return out.getvalue()
+
+
+BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "repeated.xlsx": (repeated_string, "of more than 67108864 characters in its cells"),
+    "far.xlsx": (far_off_cell, "delete the far-off cells"),
+    "word.parquet": (one_word_in_parquet, "bytes or more; at most 134217728 are read"),
+    "cell.parquet": (one_long_cell_in_parquet, "holds a cell of 1000000 characters"),
+    "short.csv": ((HEADER + "x\n" * 400_000).encode, "more rows that cannot be read"),
+    "blank.csv": ((HEADER + ",,,,,,\n" * 150_000).encode, "more rows that cannot be"),
+    "lines.jsonl": (lambda: b'{"order_no": "A"\n' * 110_000, "more rows that cannot be read"),
+}
+
+
+@pytest.fixture(scope="module")
+def read_apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
+    """What was said of each file, and the peak memory in MiB of the process that read them."""
+    folder = tmp_path_factory.mktemp("bombs")
+    for name, (make, _) in BOMBS.items():
+        (folder / name).write_bytes(make())
+        assert (folder / name).stat().st_size < 10_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(folder)], capture_output=True, text=True, check=True
+    )
+    told, peak = json.loads(done.stdout)
+    return told, peak
+
+
+def test_every_bomb_is_refused_by_its_name(read_apart: tuple[dict[str, str], int]) -> None:
+    """Each sentence says which file and which bound, and the next file is read all the same."""
+    told, _ = read_apart
+    assert set(told) == set(BOMBS)
+    for name, (_, words) in BOMBS.items():
+        assert told[name].startswith(name)
+        assert words in told[name], name
+
+
+def test_no_bomb_takes_much_memory(read_apart: tuple[dict[str, str], int]) -> None:
+    """A file below 10 MB never needs more than half a gigabyte."""
+    assert read_apart[1] <= PEAK_MIB_MAX
+
+
+def test_as_many_bad_rows_as_are_told_are_told() -> None:
+    """One more row, or one more character, makes the file itself the mistake."""
+    rejected = RejectedSoFar("o.csv")
+    for line in range(REJECTED_ROWS_MAX):
+        rejected.take(BadRow(line, "has 1 cells", "x"))
+    with pytest.raises(SourceUnreadableError, match="up to line 7, which has 1 cells; check"):
+        rejected.take(BadRow(7, "has 1 cells", "x"))
+    rejected = RejectedSoFar("o.csv")
+    rejected.take(BadRow(2, "has 1 cells", "x" * REJECTED_CHARACTERS_MAX))
+    with pytest.raises(SourceUnreadableError, match="up to line 3, which"):
+        rejected.take(BadRow(3, "has 1 cells", "x"))

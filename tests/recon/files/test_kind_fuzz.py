@@ -1,0 +1,163 @@
+"""Bent files of every kind in every format, as a night reads them, against independent readers.
+
+Orders with all their columns, ledgers, settlement files and instructions; CSV, JSON lines, XML,
+workbooks and Parquet. `make fuzz-files` reads FILE_FUZZ_CASES of them together with the files of
+`test_file_fuzz`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
+
+from recon.config.file_layouts import STANDARD
+from recon.config.rules import Rules
+from recon.files.formats.opening import read_bytes
+from recon.files.kinds.instruction_file import read_instruction_file
+from recon.files.kinds.settlement_file import settlement_file_of
+from recon.files.kinds.spooled_file import spooled_file
+from recon.files.typing.typed_table import read_table
+from recon.model.errors import SourceUnreadableError
+from recon.model.words import SourceKind
+from recon.settlement.sealing import Seal
+from tests.recon.files.kind_cases import FORMATS, case
+from tests.recon.files.strict_book import rows_of_book
+from tests.recon.files.strict_kinds import KINDS, Row, as_ours, is_like_a_card, meaning_of
+from tests.recon.files.strict_reader import Cells, NotAFile, rows_of
+from tests.recon.files.test_file_fuzz import CASES, SHARES
+
+RULES = Rules()
+CASES_JUDGED = 60
+SEAL = Seal(SecretStr(Fernet.generate_key().decode()))
+
+
+def expected(
+    kind: str, name: str, content: bytes, known: list[tuple[int, Cells]] | None
+) -> list[tuple[int, Row]]:
+    """Line and meaning of every row that a strict reader takes."""
+    needed = KINDS[kind].names[: KINDS[kind].needed]
+    if name.endswith(".parquet"):
+        if known is None:
+            raise NotAFile
+        rows = known
+    elif name.endswith(".xlsx"):
+        rows = rows_of_book(content, needed=needed)
+    else:
+        may_be_open = KINDS[kind].may_be_open
+        rows = rows_of(name, content, needed=needed, may_be_open=may_be_open)
+    found = ((line, meaning_of(cells, kind=kind)) for line, cells in rows)
+    return [(line, as_ours(row)) for line, row in found if row is not None]
+
+
+def ours(kind: str, path: Path) -> list[tuple[int, Row]] | None:
+    """What recon makes of a file, by the night's own way; nothing when it refuses it whole."""
+    try:
+        rows, source, rejects = READERS[kind](path)
+    except SourceUnreadableError:
+        return None
+    assert source.rows_read == source.rows_accepted + source.rows_rejected
+    assert (source.rows_accepted, source.rows_rejected) == (len(rows), len(rejects))
+    names = KINDS[kind].names
+    return [
+        (
+            0 if path.name.endswith(".xml") else int(row["line"]),
+            {name: _plain(row.get(name, "")) for name in names},
+        )
+        for row in rows
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    if isinstance(value, pd.Timestamp):
+        return value.timestamp()
+    return value if isinstance(value, str) else int(value)
+
+
+def _orders(path: Path) -> tuple[list[Any], Any, Any]:
+    with spooled_file(path, rules=RULES, layout=STANDARD, keep=True) as read:
+        parts = list(read.parts())
+    rows = []
+    for part in parts:
+        actions = part.actions.to_dict("records")
+        for row in part.orders.to_dict("records"):
+            wanted = bool(actions) and all(
+                actions[0][name] == row[name] for name in ("line", "order_no")
+            )
+            rows.append({"action_amount": None} | row | (actions.pop(0) if wanted else {}))
+        assert actions == []
+    return rows, read.source_file, read.rejects
+
+
+def _ledger(path: Path) -> tuple[list[Any], Any, Any]:
+    table = read_table(path, kind=SourceKind.LEDGER, rules=RULES)
+    return table.frame.to_dict("records"), table.source_file, table.rejects
+
+
+def _settlement(path: Path) -> tuple[list[Any], Any, Any]:
+    read = settlement_file_of(read_bytes(path), rules=RULES)
+    return read.lines.to_dict("records"), read.source_file, read.rejects
+
+
+def _instructions(path: Path) -> tuple[list[Any], Any, Any]:
+    flags = frozenset({"1"})
+    read = read_instruction_file(path, rules=RULES, seal=SEAL, review_flags=flags)
+    rows = [{**row, "kind": row["action"], "reason": row["action_reason"]} for row in read.actions]
+    return rows, read.source_file, read.rejects
+
+
+READERS = {
+    "orders": _orders,
+    "ledger": _ledger,
+    "settlement": _settlement,
+    "instructions": _instructions,
+}
+
+
+def judged(number: int, folder: Path) -> str:
+    """What is wrong with a case, or ""."""
+    kind, name, content, known = case(number)
+    path = folder / name
+    path.write_bytes(content)
+    found = ours(kind, path)
+    try:
+        right = expected(kind, name, content, known)
+    except NotAFile:
+        right = []
+    if found is None:
+        # A file that is refused though a stricter reader reads it: told, and nothing is taken.
+        return f"refused {path.suffix}" if right else ""
+    if kind == "instructions":
+        for _, row in right:
+            row["amount"] = row["amount"] or 0
+    wrong = [row for row in found if row not in right and not is_like_a_card(row[1])]
+    missed = [row for row in right if row not in found and not is_like_a_card(row[1])]
+    if wrong or len(found) > len(right):
+        return f"case {number}: {name} accepted {wrong or found} of {content!r}"
+    return f"case {number}: {name} refused {missed} of {content!r}" if missed else ""
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(
+    share: int, tmp_path: Path
+) -> None:
+    """The same rows with the same meaning and no other, of every kind in every format."""
+    found = [judged(number, tmp_path) for number in range(share, CASES, SHARES)]
+    told = [problem for problem in found if problem and not problem.startswith("refused")]
+    assert told == [], "\n".join(told[:20])
+    assert sum(problem.startswith("refused") for problem in found) <= len(found) // 10
+
+
+def test_the_cases_of_every_kind_and_format_reach_both_ends(tmp_path: Path) -> None:
+    """Of every kind and of every format some files have accepted rows, and some have none."""
+    accepted, refused = set(), set()
+    for number in range(CASES_JUDGED):
+        kind, name, content, _ = case(number)
+        (tmp_path / name).write_bytes(content)
+        rows = ours(kind, tmp_path / name)
+        (accepted if rows else refused).update({kind, name.rpartition(".")[2]})
+    assert accepted == refused == {*KINDS, *FORMATS}

@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.files.typing.layout_check import refuse_wrong_layout
+from recon.files.typing.table_schema import ORDER_FILE
+from recon.model.errors import ConfigurationError
+
+
+def problem(**layout: Any) -> str:
+    """What is wrong with this layout for order files."""
+    try:
+        refuse_wrong_layout(FileLayout(**layout), schemas=(ORDER_FILE,), place="layout: ")
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ({"columns": {"order": "x"}}, "layout: columns.order is none of the columns merchant_id,"),
+        ({"words": {"state": {"x": "paid"}}}, "layout: words.state is none of the columns"),
+        (
+            {"words": {"status": {"offen": "pending", "bezahlt": "payed"}}},
+            "layout: words.status.\"bezahlt\": 'payed' is none of authorised, cancelled, failed,",
+        ),
+        ({"words": {"status": {"x": ""}}}, "words.status.\"x\": '' is blank, which no row may"),
+        ({"words": {"currency": {"€": "EURO"}}}, "'EURO' is no currency of ISO 4217"),
+        (
+            {"constants": {"currency": "euro"}},
+            "constants.currency: 'euro' is no currency of ISO 42",
+        ),
+        ({"constants": {"merchant_id": "1 2"}}, "constants.merchant_id: '1 2' is not an id of"),
+        ({"constants": {"status": "Paid"}}, "constants.status: 'Paid' is none of authorised,"),
+    ],
+)
+def test_a_layout_that_could_never_be_read_is_refused(layout: dict[str, Any], told: str) -> None:
+    """The key, their word and ours are named, and what there is instead."""
+    assert told in problem(**layout)
+
+
+def test_a_layout_of_words_that_exist_is_taken() -> None:
+    """A word may also mean that nothing stands there, where a cell may be blank."""
+    found = problem(
+        columns={"order_no": "Bestellung"},
+        constants={"merchant_id": "100042", "currency": "EUR", "ordered_at": "2026-01-05"},
+        words={"status": {"bezahlt": "paid"}, "action": {"keine": "", "einziehen": "capture"}},
+    )
+    assert found == ""

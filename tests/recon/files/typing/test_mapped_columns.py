@@ -1,0 +1,184 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.typing.typed_table import Table, read_table
+from recon.model.words import SourceKind
+
+THEIRS = "Shop;Konto;Bestellung;Geld;Betrag;Stand;Wann"
+ROW = "100042;100042001;A-1;EUR;10,00;bezahlt;05.01.2026 10:00"
+LAYOUT = FileLayout(
+    delimiter=";",
+    columns={
+        "merchant_id": "Shop",
+        "account_id": "Konto",
+        "order_no": "Bestellung",
+        "currency": "Geld",
+        "amount": "Betrag",
+        "status": "Stand",
+        "ordered_at": "Wann",
+    },
+    words={"status": {"bezahlt": "paid", "offen": "pending"}},
+    decimal_sign=",",
+    times="%d.%m.%Y %H:%M",
+    zone="Europe/Lisbon",
+)
+
+
+def read(path: Path, layout: FileLayout) -> Table:
+    """An order table in this layout."""
+    return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
+
+
+def test_a_file_in_its_own_words_reads_as_ours(order_csv: Callable[[str | bytes], Path]) -> None:
+    """Names, words, decimal sign, dates and zone are those of the layout."""
+    summer = ROW.replace("05.01", "05.07").replace("A-1", "A-2").replace("bezahlt", "offen")
+    table = read(order_csv(f"{THEIRS}\n{ROW}\n{summer}\n"), LAYOUT)
+    assert table.rejects == ()
+    assert table.ignored_columns == ()
+    assert table.frame["amount"].tolist() == [1000, 1000]
+    assert table.frame["status"].tolist() == ["paid", "pending"]
+    assert [str(moment) for moment in table.frame["ordered_at"]] == [
+        "2026-01-05 10:00:00+00:00",
+        "2026-07-05 09:00:00+00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column", "told"),
+    [
+        ("10,00", "10.00", "Betrag", "is not an amount with the decimal sign ','"),
+        ("10,00", "1.000,00", "Betrag", "is not an amount with the decimal sign ','"),
+        ("bezahlt", "paid", "Stand", "is none of bezahlt, offen"),
+        ("05.01.2026 10:00", "2026-01-05 10:00", "Wann", "is not a time written as %d.%m.%Y %H:%M"),
+        ("05.01.2026 10:00", "31.02.2026 10:00", "Wann", "no moment of the calendar"),
+        ("10,00", "", "Betrag", "is blank"),
+        ("bezahlt", "", "Stand", "is blank"),
+    ],
+)
+def test_what_the_layout_does_not_explain_is_refused_in_their_words(
+    order_csv: Callable[[str | bytes], Path], old: str, new: str, column: str, told: str
+) -> None:
+    """The standard form is no second way to write a cell; the reject shows what stands there."""
+    table = read(order_csv(f"{THEIRS}\n{ROW.replace(old, new)}\n"), LAYOUT)
+    (reject,) = table.rejects
+    assert (reject.line, reject.column, reject.value) == (2, column, new)
+    assert told in reject.reason
+    assert table.frame.empty
+
+
+@pytest.mark.parametrize(
+    ("currency", "text", "units"),
+    [
+        ("EUR", "1050", 1050),
+        ("EUR", "5", 5),
+        ("EUR", "0", 0),
+        ("JPY", "1200", 1200),
+        ("KWD", "12", 12),
+    ],
+)
+def test_minor_units_are_whole_numbers_of_the_smallest_unit(
+    order_csv: Callable[[str | bytes], Path], currency: str, text: str, units: int
+) -> None:
+    """What stands in the file is what is kept, whatever decimals the currency has."""
+    header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+    row = f"100042,100042001,A-1,{currency},{text},paid,2026-01-05T10:00:00Z"
+    layout = FileLayout(units="minor")
+    assert read(order_csv(f"{header}\n{row}\n"), layout).frame["amount"].tolist() == [units]
+    for wrong in ("10.50", "-1", "007", "1e3"):
+        bad = row.replace(f",{text},paid", f",{wrong},paid")
+        assert read(order_csv(f"{header}\n{bad}\n"), layout).frame.empty
+
+
+def test_constants_fill_columns_that_the_file_does_not_have(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """Every row has the constant; the column is not asked of the file."""
+    layout = FileLayout(constants={"merchant_id": "100042", "account_id": "1", "currency": "EUR"})
+    text = "order_no,amount,status,ordered_at\nA-1,1.00,paid,2026-01-05T10:00:00Z\n"
+    frame = read(order_csv(text), layout).frame
+    assert frame[["merchant_id", "account_id", "currency"]].to_numpy().tolist() == [
+        ["100042", "1", "EUR"]
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-15", "windows-1252"])
+@pytest.mark.parametrize("note", ["'a\nb'", "a"])
+def test_other_encodings_and_quotes_read_alike(
+    order_csv: Callable[[str | bytes], Path], encoding: str, note: str
+) -> None:
+    """The encoding of the layout holds on the quick way and on the scanner's."""
+    layout = FileLayout(
+        encoding=encoding, delimiter="|", quote="'", columns={"currency": "Währung"}
+    )
+    header = "merchant_id|account_id|order_no|Währung|amount|status|ordered_at|note"
+    row = f"100042|100042001|A-1|EUR|10.00|paid|2026-01-05T10:00:00Z|{note}"
+    table = read(order_csv(f"{header}\n{row}\n{row}\n".encode(encoding)), layout)
+    assert table.frame["line"].tolist() == ([2, 4] if "'" in note else [2, 3])
+
+
+def test_dates_of_a_workbook_need_no_pattern(tmp_path: Path) -> None:
+    """A cell that is a date comes in the standard form; text follows the layout."""
+    layout = FileLayout(times="%d.%m.%Y")
+    cells = {
+        "merchant_id": ["1", "1"],
+        "account_id": ["1", "1"],
+        "order_no": ["A-1", "A-2"],
+        "currency": ["EUR", "EUR"],
+        "amount": [10.5, 10.5],
+        "status": ["paid", "paid"],
+        "ordered_at": [pd.Timestamp(2026, 1, 5, 10), "06.01.2026"],
+    }
+    path = tmp_path / "orders.xlsx"
+    pd.DataFrame(cells).to_excel(path, index=False)
+    frame = read(path, layout).frame
+    assert [str(moment) for moment in frame["ordered_at"]] == [
+        "2026-01-05 10:00:00+00:00",
+        "2026-01-06 00:00:00+00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signs", "told", "read_as"),
+    [
+        ((".", ","), ("1.234.567,89", "1.234,00", "1234,50", "-"), (123456789, 123400, 123450)),
+        ((",", "."), ("1,234,567.89", "12.34", "999.00", "-"), (123456789, 1234, 99900)),
+        (("'", "."), ("1'234.00", "0.99", "12'345.67", "-"), (123400, 99, 1234567)),
+        ((" ", ","), ("1 234,00", "7,00", "123 456,00", "-"), (123400, 700, 12345600)),
+        (("\u202f", ","), ("1\u202f234,00", "7,00", "1,00", "-"), (123400, 700, 100)),
+    ],
+)
+def test_thousands_may_be_grouped_where_the_layout_says_so(
+    order_csv: Callable[[str | bytes], Path],
+    signs: tuple[str, str],
+    told: tuple[str, ...],
+    read_as: tuple[int, ...],
+) -> None:
+    """Groups of three behind one to three digits, all or none; never guessed."""
+    layout = LAYOUT.model_copy(update={"thousands_sign": signs[0], "decimal_sign": signs[1]})
+    rows = [ROW.replace("10,00", text).replace("A-1", f"A-{n}") for n, text in enumerate(told)]
+    table = read(order_csv("\n".join([THEIRS, *rows, ""])), layout)
+    assert table.frame["amount"].tolist() == list(read_as)
+    (reject,) = table.rejects
+    assert reject.reason.startswith(f"is not an amount with the decimal sign {signs[1]!r} and ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1.23,00", "1.2345,00", "12345.678,00", ".123,00", "1..234,00", "1,234.00", "1.234,5.0"],
+)
+def test_thousands_grouped_otherwise_are_refused(
+    order_csv: Callable[[str | bytes], Path], text: str
+) -> None:
+    """A group too short or too long may be another sign, or a digit lost."""
+    layout = LAYOUT.model_copy(update={"thousands_sign": "."})
+    assert len(read(order_csv(f"{THEIRS}\n{ROW.replace('10,00', text)}\n"), layout).rejects) == 1
+    plain = LAYOUT.model_copy(update={"decimal_sign": ".", "units": "minor"})
+    grouped = plain.model_copy(update={"thousands_sign": "'"})
+    for whole, layout, units in (("1'234", grouped, [1234]), ("1'234", plain, [])):
+        table = read(order_csv(f"{THEIRS}\n{ROW.replace('10,00', whole)}\n"), layout)
+        assert table.frame["amount"].tolist() == units

@@ -1,0 +1,302 @@
+from collections.abc import Callable
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.typing.table_schema import ORDER_FILE, schema_of
+from recon.files.typing.typed_table import Table, read_table
+from recon.model.errors import SourceUnreadableError
+from recon.model.words import SourceKind
+
+Write = Callable[[str | bytes], Path]
+ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
+GATEWAY_HEADER = (
+    "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,query_result,"
+    "reference_no,transaction_date"
+)
+LEDGER_HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+INSTRUCTION_HEADER = (
+    "instruction_id,merchant_id,account_id,order_no,transaction_id,kind,currency,amount,state"
+)
+
+
+def orders(path: Path) -> Table:
+    """An order table with the default rules."""
+    return read_table(path, kind=SourceKind.ORDERS, rules=Rules())
+
+
+BAD_CELLS = {
+    "blank merchant": (
+        "merchant_id",
+        ",100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z",
+        "blank",
+    ),
+    "blank account": ("account_id", "100042,,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z", "blank"),
+    "account with a space": ("account_id", ROW.replace("100042001", "1000 42"), "is not an id"),
+    "blank order": ("order_no", ROW.replace("A-1", " "), "is blank"),
+    "order with a comma": ("order_no", ROW.replace("A-1", '"A,1"'), "is not an order key"),
+    "order in cyrillic": ("order_no", ROW.replace("A-1", "\u0410-1"), "character 1 is U+0410"),
+    "order with zero width": ("order_no", ROW.replace("A-1", "A\u200b1"), "character 2 is U+200B"),
+    "order right to left": ("order_no", ROW.replace("A-1", "A\u202e1"), "character 2 is U+202E"),
+    "order with a line feed": ("order_no", ROW.replace("A-1", '"A\n1"'), "character 2 is U+000A"),
+    "order as a formula": ("order_no", ROW.replace("A-1", "=1+1"), "is not an order key"),
+    "order as a path": ("order_no", ROW.replace("A-1", "../A"), "is not an order key"),
+    "order as sql": ("order_no", ROW.replace("A-1", "A';--"), "is not an order key"),
+    "order too long": ("order_no", ROW.replace("A-1", "A" * 51), "is not an order key"),
+    "order very long": ("order_no", ROW.replace("A-1", "A" * 30_000), "is not an order key"),
+    "order is a card": ("order_no", ROW.replace("A-1", "4111111111111111"), "card number"),
+    "currency unknown": ("currency", ROW.replace("EUR", "EURO"), "not an ISO 4217"),
+    "currency in small letters": ("currency", ROW.replace("EUR", "eur"), "not an ISO 4217"),
+    "currency of gold": ("currency", ROW.replace("EUR", "XAU"), "no minor unit"),
+    "currency blank": ("currency", ROW.replace("EUR", ""), "is blank"),
+    "amount blank": ("amount", ROW.replace("10.00", ""), "is blank"),
+    "amount negative": ("amount", ROW.replace("10.00", "-10.00"), "is not an amount"),
+    "amount with one decimal": ("amount", ROW.replace("10.00", "10.5"), "the decimals of EUR"),
+    "amount with a comma": ("amount", ROW.replace("10.00", '"10,00"'), "is not an amount"),
+    "amount as NaN": ("amount", ROW.replace("10.00", "NaN"), "is not an amount"),
+    "status unknown": ("status", ROW.replace("paid", "settled"), "is none of authorised,"),
+    "status in capitals": ("status", ROW.replace("paid", "PAID"), "is none of"),
+    "status blank": ("status", ROW.replace("paid", ""), "is blank"),
+    "time of another notation": ("ordered_at", ROW.replace("2026-01-05", "05/01/2026"), "a time"),
+    "time blank": ("ordered_at", ROW.replace("2026-01-05T10:00:00Z", ""), "is blank"),
+    "day that is none": ("ordered_at", ROW.replace("01-05", "02-30"), "no moment of the calendar"),
+}
+
+
+@pytest.mark.parametrize(("column", "bad", "told"), BAD_CELLS.values(), ids=BAD_CELLS)
+def test_a_row_with_a_bad_cell_is_one_reject(
+    order_csv: Write, header: str, column: str, bad: str, told: str
+) -> None:
+    """The reject names line, column and reason; the rows around it are read."""
+    table = orders(order_csv(f"{header}\n{ROW}\n{bad}\n{ROW}\n"))
+    (reject,) = table.rejects
+    assert (reject.line, reject.column, reject.source) == (3, column, "orders.csv")
+    assert told in reject.reason
+    assert "\n" not in reject.reason + reject.value
+    assert len(reject.reason) < 400
+    assert len(table.frame) == 2
+    counts = table.source_file
+    assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 2, 1)
+
+
+def test_the_first_bad_column_counts(order_csv: Write, header: str) -> None:
+    """One reject per row: the first column in the order of the contract, not of the file."""
+    columns = header.split(",")
+    text = ",".join(reversed(columns)) + "\n2026-99-99,settled,x,EURO,A 1,100042001,100042\n"
+    (reject,) = orders(order_csv(text)).rejects
+    assert (reject.column, reject.value) == ("order_no", "A 1")
+
+
+def test_all_bad_cells_of_a_row_are_told_at_once(order_csv: Write, header: str) -> None:
+    """A person mends a row once; columns have the file's names, and long lists an end."""
+    bad = "100042,100042001,A 1,EURO,10.00,settled,2026-99-99"
+    (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
+    first, *others = reject.reason.split("; also ")
+    assert first.startswith("is not an order key")
+    assert [told.partition(":")[0] for told in others] == ["currency", "status", "ordered_at"]
+    (reject,) = orders(order_csv(f"{header}\n,,,EURO,x,settled,2026-99-99\n")).rejects
+    assert (reject.column, reject.merchant_id, reject.order_no) == ("merchant_id", "", "")
+    assert reject.reason.endswith("; also 2 more cells")
+    assert reject.reason.startswith("is blank; also account_id: is blank; also order_no: is blank")
+
+
+def test_what_holds_between_cells_is_judged_of_cells_that_can_be_read(
+    order_csv: Write, header: str
+) -> None:
+    """A row is not also blamed for what follows from its first fault."""
+    bad = ROW.replace("paid", "partially_refunded").replace("EUR", "EURO")
+    (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
+    assert reject.reason == "'EURO' is not an ISO 4217 currency code"
+
+
+def test_a_reject_keeps_the_key_that_can_be_read(order_csv: Write, header: str) -> None:
+    """So that the whole set counts as not verified; without a key the row is unassigned."""
+    text = f"{header}\n{ROW.replace('10.00', 'x')}\n{ROW.replace('100042,', 'x y,')}\nshort\n"
+    table = orders(order_csv(text))
+    keys = [(r.merchant_id, r.account_id, r.order_no) for r in table.rejects]
+    assert keys == [("100042", "100042001", "A-1"), ("", "100042001", "A-1"), ("", "", "")]
+    assert table.source_file.rows_unassigned == 2
+
+
+def test_card_numbers_are_in_no_part_of_what_is_read(order_csv: Write, header: str) -> None:
+    """Whatever cell holds a card number, its middle is nowhere in frame, reason or value."""
+    cells = ROW.split(",")
+    rows = [
+        ",".join([*cells[:place], "4111111111111111", *cells[place + 1 :]])
+        for place in range(len(cells))
+    ]
+    rows.append("4111111111111111")
+    table = orders(order_csv("\n".join([header, *rows]) + "\n"))
+    told = table.frame.to_csv() + "".join(map(str, table.rejects))
+    assert "411111******1111" in told
+    assert "4111111111111111" not in told
+
+
+@pytest.mark.parametrize("row", [ROW, "Erika Muster,1957-03-09,DE89370400440532013000,12,a,b,c"])
+def test_nothing_of_a_file_without_a_header_is_quoted(order_csv: Write, row: str) -> None:
+    """Its first row may be a payee and his account: it is told by its place alone."""
+    with pytest.raises(SourceUnreadableError, match="its first row is no header, or") as refused:
+        orders(order_csv(f"{row}\n{row}\n"))
+    assert not [cell for cell in row.split(",") if len(cell) > 2 and cell in str(refused.value)]
+
+
+def test_missing_columns_are_named_all_at_once(order_csv: Write) -> None:
+    """A file without the needed columns is refused, with those it has."""
+    with pytest.raises(
+        SourceUnreadableError, match="lacks the columns currency, ordered_at; it has"
+    ):
+        orders(order_csv("merchant_id,account_id,order_no,amount,status\n1,2,3,4,5\n"))
+
+
+def test_unknown_columns_are_ignored_and_told(order_csv: Write, header: str) -> None:
+    """Nothing is read from columns that the contract does not know; the caller hears of them."""
+    table = orders(order_csv(f"{header},colour,Amount\n{ROW},red,99.00\n"))
+    assert table.ignored_columns == ("colour", "Amount")
+    assert table.frame["amount"].tolist() == [1000]
+
+
+def test_columns_may_come_in_any_order(order_csv: Write, header: str) -> None:
+    """The header decides, not the place."""
+    columns, cells = header.split(","), ROW.split(",")
+    text = ",".join(reversed(columns)) + "\n" + ",".join(reversed(cells)) + "\n"
+    table = orders(order_csv(text))
+    assert table.rejects == ()
+    assert table.frame["order_no"].tolist() == ["A-1"]
+
+
+def test_local_times_are_of_the_sources_zone(order_csv: Write, header: str) -> None:
+    """That of business dates, UTC by default, unless the source is configured otherwise."""
+    path = order_csv(f"{header}\n{ROW.replace('Z', '')}\n")
+    tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
+    theirs = read_table(path, kind=SourceKind.ORDERS, rules=tokyo)
+    assert theirs.frame["ordered_at"][0].isoformat() == "2026-01-05T01:00:00+00:00"
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules(), zone=ZoneInfo("Asia/Hong_Kong"))
+    assert orders(path).frame["ordered_at"][0].isoformat() == "2026-01-05T10:00:00+00:00"
+    assert table.frame["ordered_at"][0].isoformat() == "2026-01-05T02:00:00+00:00"
+
+
+def gateway(path: Path, text: str) -> Table:
+    """A gateway table of rows below its header."""
+    path.write_text(f"{GATEWAY_HEADER}\n{text}")
+    rules = Rules.of({"gateway": {"timezone": "Asia/Hong_Kong"}}, source="rules.toml")
+    return read_table(path, kind=SourceKind.GATEWAY, rules=rules)
+
+
+def test_gateway_rows_show_their_answer_and_local_time(tmp_path: Path) -> None:
+    """Fourteen digits are the gateway's local time; answers follow the rules; no order is fine."""
+    table = gateway(
+        tmp_path / "g.csv",
+        "1,2,A-1,T1,EUR,10.00,3000,1,R1,20260105103000\n"
+        "1,2,,T2,JPY,1200,3000,-1,,2026-01-05T10:30:00Z\n",
+    )
+    assert table.rejects == ()
+    assert table.frame["answer"].tolist() == ["found", "found"]
+    assert table.frame["transaction_date"].dt.hour.tolist() == [2, 10]
+
+
+@pytest.mark.parametrize("code", ["2", "0", "5", "999", "77"])
+def test_an_answer_without_a_payment_needs_its_key_only(tmp_path: Path, code: str) -> None:
+    """Not found, failed and unmapped answers carry no amount, whatever stands in their cells."""
+    table = gateway(
+        tmp_path / "g.csv",
+        f"1,2,A-1,,,,,{code},,\n1,2,A-2,T,EURO,0,x y,{code},,never\n1,2,,T3,,,,{code},,\n"
+        f"1,2,A-3,T4,EUR,10.00,3000,{code},R1,20260105103000\n",
+    )
+    assert table.frame["order_no"].tolist() == ["A-1", "A-2", "A-3"]
+    assert table.frame["amount"].isna().all()
+    assert [(reject.line, reject.column) for reject in table.rejects] == [(4, "order_no")]
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ("1,2,A-1,,EUR,10.00,3000,1,R1,20260105103000", "transaction_id"),
+        ("1,2,A-1,T1,,10.00,3000,1,R1,20260105103000", "currency"),
+        ("1,2,A-1,T1,EUR,,3000,1,R1,20260105103000", "amount"),
+        ("1,2,A-1,T1,EUR,10.00,,1,R1,20260105103000", "payment_status"),
+        ("1,2,A-1,T1,EUR,10.00,3000,,R1,20260105103000", "query_result"),
+        ("1,2,A-1,T1,EUR,10.00,3000,1,R1,", "transaction_date"),
+        ("1,2,A-1,T1,EUR,10.00,3000,1,R1,20261305103000", "transaction_date"),
+        ("1,2,A-1,T 1,EUR,10.00,3000,1,R1,20260105103000", "transaction_id"),
+        ("1,,A-1,T1,EUR,10.00,3000,1,R1,20260105103000", "account_id"),
+    ],
+)
+def test_a_payment_must_be_complete(tmp_path: Path, row: str, column: str) -> None:
+    """A found payment without one of its facts is a reject of that column."""
+    (reject,) = gateway(tmp_path / "g.csv", row + "\n").rejects
+    assert reject.column == column
+
+
+def ledger(path: Path, text: str, *, columns: dict[str, str] | None = None) -> Table:
+    """A ledger table of a whole text."""
+    path.write_text(text)
+    return read_table(
+        path, kind=SourceKind.LEDGER, rules=Rules(), layout=FileLayout(columns=columns or {})
+    )
+
+
+def test_only_adjustments_are_signed(tmp_path: Path) -> None:
+    """A minus is for adjustments and their reversals; every other type is written positive."""
+    table = ledger(
+        tmp_path / "l.csv",
+        f"{LEDGER_HEADER}\nE1,1,2,A-1,adjustment,EUR,-1.00,2026-01-05\n"
+        "E2,1,2,,adjustment_reversal,EUR,-1.00,2026-01-05\n"
+        "E3,1,2,A-1,capture,EUR,-1.00,2026-01-05\nE4,1,2,A-1,sale,EUR,1.00,2026-01-05\n",
+    )
+    assert table.frame["amount"].tolist() == [-100, -100]
+    assert [(reject.line, reject.column) for reject in table.rejects] == [
+        (4, "amount"),
+        (5, "entry_type"),
+    ]
+
+
+def test_a_ledger_may_name_its_columns_differently(tmp_path: Path) -> None:
+    """A mapping says theirs for ours; a mapped column must exist, even an optional one."""
+    text = "id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+    row = "E1,1,2,A-1,capture,EUR,1.00,2026-01-05\n"
+    path = tmp_path / "l.csv"
+    assert ledger(path, text + row, columns={"entry_id": "id"}).frame["entry_id"].tolist() == ["E1"]
+    with pytest.raises(SourceUnreadableError, match="lacks the column txn"):
+        ledger(path, text + row, columns={"entry_id": "id", "transaction_id": "txn"})
+
+
+def test_a_second_currency_needs_its_amount(tmp_path: Path) -> None:
+    """transaction_currency and transaction_amount come together, in the decimals of that one."""
+    head = f"{LEDGER_HEADER},transaction_currency,transaction_amount\n"
+    table = ledger(
+        tmp_path / "l.csv",
+        head + "E1,1,2,A-1,capture,EUR,1.00,2026-01-05,JPY,160\n"
+        "E2,1,2,A-1,capture,EUR,1.00,2026-01-05,JPY,\n"
+        "E3,1,2,A-1,capture,EUR,1.00,2026-01-05,,160\n",
+    )
+    assert table.frame["transaction_amount"].tolist() == [160]
+    assert [reject.column for reject in table.rejects] == ["transaction_amount"] * 2
+
+
+def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path: Path) -> None:
+    """A payout has no order; a refund without one is a reject; kinds and states are words."""
+    path = tmp_path / "i.csv"
+    path.write_text(
+        f"{INSTRUCTION_HEADER}\nI1,1,2,A-1,T1,refund,EUR,1.00,confirmed\n"
+        "I2,1,2,,,payout,EUR,1.00,in_doubt\nI3,1,2,,T1,refund,EUR,1.00,confirmed\n"
+        "I4,1,2,A-1,,capture,EUR,1.00,confirmed\nI5,1,2,A-1,T1,move,EUR,1.00,confirmed\n"
+        "I6,1,2,A-1,T1,refund,EUR,1.00,done\n"
+    )
+    table = read_table(path, kind=SourceKind.INSTRUCTIONS, rules=Rules())
+    assert table.frame["instruction_id"].tolist() == ["I1", "I2"]
+    assert [reject.column for reject in table.rejects] == [
+        *("order_no", "transaction_id", "kind", "state")
+    ]
+
+
+def test_no_column_of_any_table_is_a_float(tmp_path: Path) -> None:
+    """A table without rows has the types of one with rows; none is a binary fraction."""
+    for kind in SourceKind:
+        path = tmp_path / f"{kind}.csv"
+        path.write_text(",".join(schema_of(kind).names) + "\n")
+        frame = read_table(path, kind=kind, rules=Rules()).frame
+        assert not [name for name in frame.columns if frame[name].dtype.kind == "f"]
+    assert set(schema_of(SourceKind.ORDERS).names) < set(ORDER_FILE.names)

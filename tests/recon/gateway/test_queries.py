@@ -1,0 +1,126 @@
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from recon.config.rules import GatewayRules, Rules
+from recon.gateway.queries import DETAIL_CHARACTERS_MAX, answers_of
+from recon.gateway_client import FailedKey, FraudCheck, OrderRecord, QueryAnswers, RiskFacts
+from recon.gateway_client.interface.wire_amounts import WireAmounts
+from recon.model.words import Answer
+
+SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
+TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
+
+RECORD = OrderRecord(
+    key="A-1",
+    order_no="A-1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=Decimal("10.00"),
+    payment_status="3000",
+    query_result="1",
+    reference_no="R1",
+    transaction_date="20261120101010",
+    transaction_at=None,
+    queried_at=datetime(2026, 11, 21, tzinfo=UTC),
+    extra={"risk": "low"},
+)
+
+
+def _told(*records: OrderRecord) -> QueryAnswers:
+    return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
+
+
+def test_every_key_gets_its_answer_and_payment() -> None:
+    """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
+    found = answers_of(_told(RECORD), rules=Rules(), amounts=SHIPPED)
+
+    assert found.answers == {
+        "A-1": (Answer.FOUND, ""),
+        "B-1": (Answer.NOT_FOUND, ""),
+        "C-1": (Answer.FAILED, "silence"),
+    }
+    (row,) = found.observations
+    assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
+    assert '"risk": "low"' in row["detail"]
+    assert row["queried_at"] == RECORD.queried_at
+
+
+def test_what_is_said_of_risk_is_kept_first() -> None:
+    """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
+    facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
+    long = {"note": "x" * DETAIL_CHARACTERS_MAX}
+    found = answers_of(
+        _told(RECORD._replace(risk=facts, extra=long)), rules=Rules(), amounts=SHIPPED
+    )
+
+    assert json.loads(found.observations[0]["detail"]) == {
+        "cut": True,
+        "risk": {
+            "fraud_checks": [{"check_items": "ip", "status": "ok"}],
+            "risk_action": "review",
+            "risk_score": "82",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "minor_units"),
+    [("JPY", "1200.00", 1_200), ("KWD", "1.234", 1_234), ("EUR", "0.01", 1)],
+)
+def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
+    """Two decimals on the wire are right for JPY as three are for KWD."""
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
+    found = answers_of(_told(record), rules=Rules(), amounts=SHIPPED)
+
+    assert [row["amount"] for row in found.observations] == [minor_units]
+
+
+@pytest.mark.parametrize(
+    ("amount", "minor_units"),
+    [("1.23", [1_230]), ("1.230", [1_230]), ("1.234", [1_234]), ("1.2", []), ("1", [])],
+)
+def test_a_gateway_of_two_decimals_is_read_as_it_writes(
+    amount: str, minor_units: list[int]
+) -> None:
+    """KWD 1.23 is 1,230 fils where the gateway is configured so, and no amount elsewhere."""
+    told = _told(RECORD._replace(currency="KWD", amount=Decimal(amount)))
+    found = answers_of(told, rules=Rules(), amounts=TWO_DECIMALS)
+    shipped = answers_of(told, rules=Rules(), amounts=SHIPPED)
+
+    assert [row["amount"] for row in found.observations] == minor_units
+    assert len(shipped.observations) == (amount in {"1.230", "1.234"})
+
+
+@pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
+def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
+    """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
+    found = answers_of(
+        _told(record, RECORD._replace(transaction_id="T2")), rules=Rules(), amounts=SHIPPED
+    )
+
+    assert found.answers["A-1"][0] is Answer.FAILED
+    assert "cannot be read" in found.answers["A-1"][1]
+    assert found.observations == ()
+
+
+def test_a_code_that_is_not_mapped_is_told() -> None:
+    """An unknown query_result is UNMAPPED with its code, not a guess."""
+    found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules(), amounts=SHIPPED)
+
+    assert found.answers["A-1"] == (Answer.UNMAPPED, "query_result 77")
+
+
+def test_dates_are_read_in_the_gateways_zone() -> None:
+    """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
+    rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
+    bad = RECORD._replace(transaction_id="T2", transaction_date="20261320101010")
+    found = answers_of(_told(RECORD, bad), rules=rules, amounts=SHIPPED)
+
+    assert [row["transaction_date"] for row in found.observations] == [
+        datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),
+        None,
+    ]

@@ -1,0 +1,182 @@
+import hashlib
+import json
+import logging
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from pydantic import ValidationError
+
+from recon.gateway_client import (
+    CardPayment,
+    Credentials,
+    GatewayInterface,
+    InvalidPaymentError,
+    Payment,
+    PreparedPayment,
+    prepare_payment,
+)
+from tests.recon.gateway_client.sample_payments import (
+    CARD,
+    COMMON,
+    PRIVATE,
+    TODAY,
+    apm_payment,
+    card_payment,
+    hosted_payment,
+)
+
+
+@pytest.fixture
+def prepared(interface: GatewayInterface, credentials: Credentials) -> PreparedPayment:
+    """A payment by card, ready to send."""
+    return prepare_payment(
+        card_payment(), credentials=credentials, interface=interface, today=TODAY
+    )
+
+
+def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) -> None:
+    """JSON text under a form's type; amounts as text, facts about the shopper as numbers."""
+    sent = json.loads(prepared.body)
+
+    assert (prepared.path, prepared.content_type) == (
+        "/v1/authorise",
+        "application/x-www-form-urlencoded",
+    )
+    assert (sent["amount"], sent["card"], sent["security_code"]) == ("42.50", CARD, "917")
+    assert sent["checkout_time"] == 1_763_676_000
+    assert sent["cart_items"][0]["basic_item_data"]["price"] == {
+        "amount_usd": 21.75,
+        "currency": "EUR",
+    }
+    assert sent["account_owner"][0]["past_orders_count"] == 3
+    assert sent["subscription"]["billing_cycle"] == 12
+    assert sent["additional_information"] == [{"mpi_info": {"eci": "05", "dsTransID": "d-1"}}]
+    assert "token_id" not in sent
+
+
+def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayment) -> None:
+    """In the template's order, without spaces, the key last."""
+    plain = f"100042100042001SO-1EUR42.50AnaExample{CARD}202611917ana@example.testsandbox"
+
+    assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
+    assert json.loads(prepared.body)["encryption_data"] == prepared.signature
+
+
+def test_fields_that_differ_by_brand_have_the_profiles_names(
+    tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """`the service` and the anti-fraud provider's cookie."""
+    mine = {"payment": {"website_field": "shop_site", "antifraud_provider": "watcher"}}
+    interface = GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": mine}})
+    payment = card_payment(antifraud_token_cookie="c00kie")
+    sent = json.loads(
+        prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY).body
+    )
+
+    assert (sent["shop_site"], sent["watcher_token_cookie"]) == ("shop.example.test", "c00kie")
+    assert {"website", "antifraud_token_cookie"}.isdisjoint(sent)
+
+
+def test_the_hosted_page_is_asked_for_by_a_real_form(
+    interface: GatewayInterface, credentials: Credentials
+) -> None:
+    """Objects in it are JSON text."""
+    prepared = prepare_payment(
+        hosted_payment(total_discount=[{"coupon_code_used": "X1"}]),
+        credentials=credentials,
+        interface=interface,
+        today=TODAY,
+    )
+    sent = parse_qs(prepared.body.decode())
+
+    assert prepared.path == "/v1/checkout"
+    assert sent["return_url"] == ["https://shop.example.test/back"]
+    assert sent["total_discount"] == ['[{"coupon_code_used":"X1"}]']
+    assert "card" not in sent
+
+
+@pytest.mark.parametrize(
+    ("payment", "fields"),
+    [
+        (card_payment(card="4111111111111112"), {"card"}),
+        (card_payment(card=""), {"card"}),
+        (card_payment(card="", security_code="", token_id="tok-1"), set()),
+        (card_payment(security_code="12"), {"security_code"}),
+        (card_payment(expiration_month="10"), {"expiration_year"}),
+        (card_payment(expiration_year="26"), set()),
+        (card_payment(expiration_month="13"), {"expiration_month"}),
+        (card_payment(expiration_month="x"), {"expiration_month"}),
+        (card_payment(first_name=""), {"first_name"}),
+        (card_payment(amount="0.00"), {"amount"}),
+        (card_payment(amount="1.5"), {"amount"}),
+        (card_payment(discount="0.00"), set()),
+        (card_payment(order_no="a,b"), {"order_no"}),
+        (card_payment(currency="euro"), {"currency"}),
+        (card_payment(note="two\nlines"), {"note"}),
+        (card_payment(return_url="http://shop.example.test"), {"return_url"}),
+        (card_payment(return_url="http://127.0.0.1:1/back"), set()),
+        (card_payment(antifraud_token_cookie="c"), {"antifraud_token_cookie"}),
+        (
+            card_payment(account_owner=[{"created": "1234567890.123456789012"}]),
+            {"account_owner[0].created"},
+        ),
+        (apm_payment(payment_method=""), {"payment_method"}),
+        (apm_payment(return_url=""), {"return_url"}),
+        (hosted_payment(return_url=""), {"return_url"}),
+    ],
+)
+def test_a_payment_that_must_not_be_sent_is_refused_by_field(
+    interface: GatewayInterface, credentials: Credentials, payment: Payment, fields: set[str]
+) -> None:
+    """Fields are named, values never; what is good is prepared."""
+    problems: tuple[tuple[str, str], ...] = ()
+    said = ""
+    try:
+        prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY)
+    except InvalidPaymentError as error:
+        problems, said = error.problems, str(error)
+
+    assert {name for name, _ in problems} == fields
+    assert [value for value in PRIVATE if value in said] == []
+
+
+def test_lengths_are_checked_where_the_profile_has_them(
+    tables: dict[str, Any], credentials: Credentials
+) -> None:
+    """Profile extended bounds what base only bounds as a whole."""
+    extended = GatewayInterface.of(**tables, profile="extended")
+
+    with pytest.raises(InvalidPaymentError, match="shopper_id is longer than 64"):
+        prepare_payment(
+            card_payment(shopper_id="x" * 65),
+            credentials=credentials,
+            interface=extended,
+            today=TODAY,
+        )
+
+
+@pytest.mark.parametrize("payment", [card_payment(), apm_payment(), hosted_payment()])
+def test_nothing_of_a_shopper_shows_outside_the_body(
+    interface: GatewayInterface,
+    credentials: Credentials,
+    caplog: pytest.LogCaptureFixture,
+    payment: Payment,
+) -> None:
+    """Not in a repr, a str, a log line or a masked body."""
+    caplog.set_level(logging.DEBUG)
+    prepared = prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY)
+    logging.getLogger("recon").info("%s %r", payment, prepared)
+    masked = prepared.masked(prepared.body).decode()
+
+    assert [value for value in PRIVATE if f"'{value}'" in f"{payment!r}{caplog.text}"] == []
+    assert [value for value in PRIVATE if value in f"{payment} {prepared!r} {caplog.text}"] == []
+    assert prepared.operation == "checkout" or [v for v in PRIVATE if f'"{v}"' in masked] == []
+
+
+def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
+    """Also the library's own errors keep silent."""
+    with pytest.raises(ValidationError) as caught:
+        CardPayment.model_validate(COMMON | {"card": [CARD], "cvv": "917"})
+
+    assert [value for value in PRIVATE if value in f"{caught.value} {caught.value!r}"] == []

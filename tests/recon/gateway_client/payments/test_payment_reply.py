@@ -1,0 +1,319 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from recon.gateway_client import (
+    Credentials,
+    FindingKind,
+    GatewayInterface,
+    NotSentError,
+    Outcome,
+    Payment,
+    PaymentReply,
+    PreparedPayment,
+    ReplyPolicy,
+    RiskReason,
+    SignatureState,
+    UnknownOutcomeError,
+    payment_without_reply,
+    prepare_payment,
+    read_payment_reply,
+)
+from tests.recon.gateway_client.fuzzed import bent_bytes
+from tests.recon.gateway_client.played import raw_of
+from tests.recon.gateway_client.sample_payments import (
+    CARD,
+    PRIVATE,
+    TODAY,
+    apm_payment,
+    card_payment,
+    hosted_payment,
+    page_of,
+    result_of,
+)
+
+Read = Callable[..., PaymentReply]
+
+
+@pytest.fixture
+def read(interface: GatewayInterface, credentials: Credentials) -> Read:
+    """Reads the reply to a payment with the shipped interface."""
+
+    def reader(
+        payment: Payment, reply: object, *, status: int = 200, policy: ReplyPolicy = "enforce"
+    ) -> PaymentReply:
+        prepared: PreparedPayment = prepare_payment(
+            payment, credentials=credentials, interface=interface, today=TODAY
+        )
+        return read_payment_reply(
+            prepared,
+            raw_of(reply, status=status),
+            interface=interface,
+            policy=policy,
+            credentials=credentials,
+        )
+
+    return reader
+
+
+def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
+    """result_info splits at its first colon, risk reasons repeat, unknown elements are kept."""
+    body = result_of(result_info="0000:Success: all well", token_id="tok-1", acquirer="x")
+    reply = read(card_payment(), body)
+
+    assert (reply.outcome, reply.signature) == (Outcome.DONE, SignatureState.VALID)
+    assert (reply.code, reply.message) == ("0000", "Success: all well")
+    assert reply.record is not None
+    assert (reply.record.transaction_id, reply.record.card) == ("T20261120000001", "411111***1111")
+    assert (reply.record.risk_action, reply.record.risk_score) == ("ACCEPT", "12.5")
+    assert reply.record.risk_reasons == (RiskReason("ip", "low"), RiskReason("ip", "low"))
+    assert reply.record.token_id == "tok-1"
+    assert "tok-1" not in repr(reply)
+    assert dict(reply.record.extra) == {"acquirer": "x"}
+    assert reply.findings == ()
+
+
+def test_risk_reasons_may_also_repeat_inside_one_group(read: Read) -> None:
+    """Both shapes that a repeated child can have."""
+    risk = "<name>ip</name><status>low</status><name>mail</name><status>new</status>"
+    reply = read(card_payment(), result_of(risk=f"<risk_reasons>{risk}</risk_reasons>"))
+
+    assert reply.record is not None
+    assert reply.record.risk_reasons == (RiskReason("ip", "low"), RiskReason("mail", "new"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "finding"),
+    [
+        ({"order_status": "0", "result_info": "C0051:no funds"}, Outcome.FAILED, None),
+        ({"order_status": "-1"}, Outcome.PENDING, None),
+        ({"order_status": "-2"}, Outcome.PENDING, None),
+        ({"order_status": "9"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"order_status": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"transaction_id": ""}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"encryption_data": ""}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"encryption_data": "0" * 64}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"order_no": "SO-2"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"amount": "42.51"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"amount": "42.5"}, Outcome.DONE, None),
+        ({"currency": "USD"}, Outcome.UNKNOWN, FindingKind.ECHO_DIFFERS),
+        ({"account_id": "2"}, Outcome.UNKNOWN, FindingKind.SIGNATURE),
+        ({"issuer_url": "javascript:alert(1)"}, Outcome.UNKNOWN, FindingKind.UNMAPPED_CODE),
+        ({"card": CARD}, Outcome.DONE, FindingKind.MALFORMED),
+    ],
+)
+def test_a_card_payments_result_decides_only_when_it_is_ours_and_known(
+    read: Read, changes: dict[str, str], outcome: Outcome, finding: FindingKind | None
+) -> None:
+    """Every doubt is unknown, and no reply makes us show a card."""
+    reply = read(card_payment(), result_of(**changes))
+
+    assert reply.outcome is outcome
+    assert {found.kind for found in reply.findings} == ({finding} if finding else set())
+    assert [value for value in (CARD, "917") if value in repr(reply)] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"<html></html>",
+        b"<!DOCTYPE respon><respon><order_status>1</order_status></respon>",
+        result_of()[:-9],
+        result_of().replace(b"<respon>", b"<respon><order_status>0</order_status>"),
+    ],
+)
+def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, body: bytes) -> None:
+    """Cut, doubled or foreign bytes prove nothing."""
+    reply = read(card_payment(), body)
+
+    assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
+    assert [found.kind for found in reply.findings] == [FindingKind.UNREADABLE]
+
+
+@settings(max_examples=400)
+@given(body=bent_bytes(result_of()))
+def test_a_result_that_was_tampered_with_is_never_done_as_another(
+    interface: GatewayInterface, credentials: Credentials, body: bytes
+) -> None:
+    """What the signature covers is what was signed, or the payment is not done."""
+    prepared = prepare_payment(
+        card_payment(), credentials=credentials, interface=interface, today=TODAY
+    )
+    reply = read_payment_reply(
+        prepared, raw_of(body), interface=interface, policy="enforce", credentials=credentials
+    )
+
+    if reply.outcome in {Outcome.DONE, Outcome.PENDING, Outcome.FAILED}:
+        assert reply.record is not None
+        assert (reply.outcome, reply.code) == (Outcome.DONE, "0000")
+        assert reply.record.transaction_id == "T20261120000001"
+
+
+def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
+    """It is believed without a signature of its own; success never is."""
+    refused = {"result_info": "I0013:signature", "encryption_data": "", "transaction_id": ""}
+    reply = read(card_payment(), result_of(order_status="0", **refused))
+    forged = read(card_payment(), result_of(order_status="1", **refused))
+
+    assert (reply.outcome, bool(reply.stop_reason)) == (Outcome.REJECTED, True)
+    assert forged.outcome is Outcome.UNKNOWN
+
+
+def test_under_warn_the_echo_decides_and_says_so(read: Read) -> None:
+    """As for batches."""
+    reply = read(card_payment(), result_of(encryption_data=""), policy="warn")
+
+    assert reply.outcome is Outcome.DONE
+    assert [found.kind for found in reply.findings] == [FindingKind.SIGNATURE]
+
+
+def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
+    """A text that quotes the card or the shopper shows neither."""
+    info = f"C0005:card {CARD} of {PRIVATE[4]} refused"
+    reply = read(card_payment(), result_of(order_status="0", result_info=info))
+
+    assert reply.message == "card *** of *** refused"
+
+
+@pytest.mark.parametrize(
+    ("issuer_url", "outcome"),
+    [
+        ("https://issuer.example.test/pay?o=SO-1", Outcome.PENDING),
+        ("http://127.0.0.1:8080/pay", Outcome.PENDING),
+        ("http://issuer.example.test/pay", Outcome.UNKNOWN),
+        ("//issuer.example.test/pay", Outcome.UNKNOWN),
+        ("", Outcome.UNKNOWN),
+    ],
+)
+def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
+    read: Read, issuer_url: str, outcome: Outcome
+) -> None:
+    """issuer_url is https, or http to this machine, and is never followed by us."""
+    body = result_of(
+        order_status="", result_info="", transaction_id="", risk="", issuer_url=issuer_url
+    )
+    reply = read(apm_payment(), body)
+
+    assert reply.outcome is outcome
+    assert reply.record is not None
+    assert reply.record.issuer_url == issuer_url
+
+
+TABLE_2_7 = (
+    "<respon><merchant_id>100042</merchant_id><account_id>100042001</account_id>"
+    "<order_no>SO-1</order_no><amount>42.50</amount><currency>EUR</currency>"
+    "<issuer_url>https://issuer.example.test/pay?o=SO-1</issuer_url>{signature}</respon>"
+)
+
+
+@pytest.mark.parametrize(
+    ("signature", "outcome", "state"),
+    [
+        ("", Outcome.PENDING, SignatureState.ABSENT),
+        ("<encryption_data></encryption_data>", Outcome.PENDING, SignatureState.ABSENT),
+        (f"<encryption_data>{'0' * 64}</encryption_data>", Outcome.UNKNOWN, SignatureState.WRONG),
+    ],
+)
+def test_a_reply_of_exactly_the_documents_elements_names_the_issuer(
+    read: Read, signature: str, outcome: Outcome, state: SignatureState
+) -> None:
+    """Table 2.7 has no signature: none is no doubt, a wrong one is."""
+    reply = read(apm_payment(), TABLE_2_7.format(signature=signature).encode())
+
+    assert (reply.outcome, reply.signature) == (outcome, state)
+    issuer_url = reply.record.issuer_url if reply.record else ""
+    assert issuer_url.startswith("https://issuer") is (outcome is Outcome.PENDING)
+    assert bool(reply.stop_reason) is (outcome is Outcome.UNKNOWN)
+    assert bool(reply.findings) is (outcome is Outcome.UNKNOWN)
+
+
+def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
+    """Without a signature the echo decides alone."""
+    body = TABLE_2_7.format(signature="").replace("SO-1<", "SO-2<").encode()
+    reply = read(apm_payment(), body)
+
+    assert (reply.outcome, reply.record) == (Outcome.UNKNOWN, None)
+    assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
+
+
+@pytest.mark.parametrize(
+    ("status", "refusal", "outcome", "stops"),
+    [
+        (400, "invalid_input", Outcome.REJECTED, False),
+        (404, "not_found", Outcome.REJECTED, False),
+        (403, "", Outcome.UNKNOWN, True),
+        (409, "", Outcome.UNKNOWN, False),
+        (401, "", Outcome.UNKNOWN, True),
+        (500, "", Outcome.UNKNOWN, False),
+    ],
+)
+def test_the_documented_statuses_of_another_method_are_refusals(
+    read: Read, status: int, refusal: str, outcome: Outcome, *, stops: bool
+) -> None:
+    """400 and 404 say that there is no payment; of every other status the order is queried."""
+    body = {"code": "I0002", "source": "authorise", "message": f"bad {PRIVATE[4]}"}
+    reply = read(apm_payment(), body, status=status)
+
+    assert (reply.refusal, reply.outcome, bool(reply.stop_reason)) == (refusal, outcome, stops)
+    assert (reply.code, reply.http_status) == ("I0002", status)
+    assert PRIVATE[4] not in repr(reply)
+    card = read(card_payment(), body, status=status)
+    assert (card.refusal, card.outcome) == ("", Outcome.UNKNOWN)
+
+
+def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
+    """Inputs and allParams are data; the shopper's part does not show."""
+    reply = read(hosted_payment(), page_of())
+
+    assert reply.outcome is Outcome.PENDING
+    assert reply.form is not None
+    assert reply.form.inputs["gbc_id"] == "G1"
+    assert reply.form.parameters == {"order_no": "SO-1", "first_name": "Ana"}
+    assert "Ana" not in repr(reply)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"merNo": "100043"},
+        {"orderNo": "SO-2"},
+        {"orderAmount": "42.51"},
+        {"orderCurrency": ""},
+    ],
+)
+def test_a_hosted_page_for_another_payment_is_not_taken(
+    read: Read, changes: dict[str, str]
+) -> None:
+    """The shopper would pay somebody else's order."""
+    reply = read(hosted_payment(), page_of(**changes))
+
+    assert (reply.outcome, reply.form) == (Outcome.UNKNOWN, None)
+    assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'action="/v1/checkout"', b'action="http://elsewhere.example.test/"'),
+        (b'method="post"', b'method="get"'),
+    ],
+)
+def test_a_hosted_page_that_sends_elsewhere_is_not_taken(
+    read: Read, old: bytes, new: bytes
+) -> None:
+    """Post, to a path or over https."""
+    assert read(hosted_payment(), page_of().replace(old, new)).outcome is Outcome.UNKNOWN
+
+
+def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:
+    """By the class of the failure."""
+    errors: list[Any] = [NotSentError("x", kind="A"), UnknownOutcomeError("x", kind="B")]
+
+    assert [payment_without_reply(error).outcome for error in errors] == [
+        Outcome.NOT_SENT,
+        Outcome.UNKNOWN,
+    ]

@@ -1,0 +1,140 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.gateway_client import Credentials, FindingKind, GatewayInterface, InterfaceError
+from recon.gateway_client.query.query_reading import (
+    REFUND_QUERY,
+    GroupAnswer,
+    KeyKind,
+    QueryReading,
+)
+from recon.gateway_client.query.refund_reply import RefundRecord, read_refund_reply, refund_query
+from tests.recon.gateway_client.played import NOW, raw_of
+
+SIGNATURE = "ab" * 32
+ROW: dict[str, Any] = {
+    "transaction_id": "1379868618653958144",
+    "order_no": "SO1",
+    "amount": "10.36",
+    "currency": "USD",
+    "refund_status": 1,
+    "payment_status": "4100",
+    "refund_amount": "3.33",
+    "refund_reference": "ours-1",
+    "refund_reason": "No stock",
+    "refund_reference_id": "1379868618653958144-02",
+    "refund_date": "20241113063528",
+    "refund_processing_date": "",
+}
+
+
+@pytest.fixture(scope="session")
+def reading(tables: dict[str, Any], credentials: Credentials) -> QueryReading:
+    """An enforcing reader of a search by our own reference, profile extended."""
+    interface = GatewayInterface.of(**tables, profile="extended")
+    return QueryReading(
+        interface, "enforce", credentials, SIGNATURE, KeyKind.REFUND_REFERENCE, REFUND_QUERY
+    )
+
+
+def read(reading: QueryReading, *rows: object, **head: object) -> GroupAnswer[RefundRecord]:
+    """The answer about the refunds ours-1 and ours-2."""
+    reply = {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "return_status": "1",
+        "refunds_list": list(rows),
+        "encryption_data": SIGNATURE,
+        **head,
+    }
+    return read_refund_reply(["ours-1", "ours-2"], raw=raw_of(reply), reading=reading)
+
+
+def test_a_refund_is_read_with_its_dates_and_its_number(reading: QueryReading) -> None:
+    """Accepted, not yet paid back; a search that finds nothing leaves its key open."""
+    answer = read(reading, ROW, ROW)
+
+    assert answer.records == [
+        RefundRecord(
+            key="ours-1",
+            order_no="SO1",
+            transaction_id="1379868618653958144",
+            currency="USD",
+            amount=Decimal("10.36"),
+            refund_amount=Decimal("3.33"),
+            refund_status="1",
+            payment_status="4100",
+            refund_reference="ours-1",
+            refund_reference_id="1379868618653958144-02",
+            refund_reason="No stock",
+            refund_date="20241113063528",
+            refund_at=datetime(2024, 11, 13, 6, 35, 28, tzinfo=UTC),
+            refund_processing_date="",
+            processed_at=None,
+            queried_at=NOW,
+        )
+    ]
+    assert answer.missing == ["ours-2"]
+
+
+def test_a_refund_that_was_paid_back_says_when(reading: QueryReading) -> None:
+    """Accepted and processed are two facts."""
+    record = read(reading, ROW | {"refund_processing_date": "20241115000000"}).records[0]
+
+    assert record.processed_at == datetime(2024, 11, 15, tzinfo=UTC)
+
+
+def test_a_processing_date_that_cannot_be_read_is_told(reading: QueryReading) -> None:
+    """It must not pass for a refund that is not yet paid back."""
+    answer = read(reading, ROW | {"refund_processing_date": "2024-11-15"})
+
+    assert answer.records[0].processed_at is None
+    assert [found.kind for found in answer.findings] == [FindingKind.MALFORMED]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("refund_amount", "3.3"),
+        ("amount", None),
+        ("currency", "usd"),
+        ("order_no", "a,b"),
+        ("transaction_id", ""),
+        ("refund_reference_id", "T2-02"),
+        ("refund_reference_id", "1379868618653958144-2x"),
+        ("refund_status", []),
+    ],
+)
+def test_a_malformed_refund_fails_its_key(reading: QueryReading, field: str, value: object) -> None:
+    """Never repaired, and never beside a good row of the same key."""
+    answer = read(reading, ROW, ROW | {field: value})
+
+    assert (list(answer.failed), answer.records) == (["ours-1"], [])
+    assert [found.kind for found in answer.findings] == [FindingKind.MALFORMED]
+
+
+@pytest.mark.parametrize("signature", ["", "0" * 64])
+def test_a_refund_search_must_be_signed(reading: QueryReading, signature: str) -> None:
+    """Evidence about money needs proof."""
+    answer = read(reading, ROW, encryption_data=signature)
+
+    assert (list(answer.failed), answer.records) == (["ours-1", "ours-2"], [])
+
+
+def test_only_the_extended_profile_can_search_refunds(interface: GatewayInterface) -> None:
+    """The API document names the operation and shows nothing of it."""
+    with pytest.raises(InterfaceError, match="extended"):
+        refund_query(interface)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_of_a_refund_search_are_an_answer(reading: QueryReading, body: bytes) -> None:
+    """Never an exception, never a record out of nothing."""
+    answer = read_refund_reply(["ours-1"], raw=raw_of(body), reading=reading)
+
+    assert answer.records == []

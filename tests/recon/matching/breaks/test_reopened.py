@@ -1,0 +1,125 @@
+"""What closed and is there again: another break, which names the one that closed."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from recon.matching.breaks.reopened import ended_so_far, with_reopened
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
+
+Night = Callable[[Any], Any]
+
+
+def missing(case: Any) -> Any:
+    """An order that the gateway does not know."""
+    return case.order().ledger()
+
+
+def paid(case: Any) -> Any:
+    """All three sides agree."""
+    return case.order().payment().entry()
+
+
+def silent(case: Any) -> Any:
+    """The gateway gave no usable answer."""
+    return case.order().answer("failed").ledger()
+
+
+def short(case: Any) -> Any:
+    """The gateway took less than the order says."""
+    return case.order(amount=1100).payment().entry()
+
+
+def told_of(order: str, *, sequence: int) -> str:
+    """The id that the contract gives a break of the case's account."""
+    return hashlib.sha256(f"M\x1f1\x1f{order}\x1f{sequence}".encode()).hexdigest()[:16]
+
+
+@pytest.fixture
+def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
+    """Nights one after the other, each carrying the one before forward."""
+
+    def run(*builds: Night) -> list[Reconciliation]:
+        results: list[Reconciliation] = []
+        previous: Previous | None = None
+        for build in builds:
+            case = build(new_case())
+            case.previous = previous
+            result = case.run()
+            closed, away = ended_so_far(result, previous=previous)
+            nothing = frame_of([], columns=KEY_COLUMNS)
+            previous = Previous(result.as_of, result.breaks, nothing, closed, away)
+            results.append(result)
+        return results
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("builds", "ids", "movements"),
+    [
+        pytest.param(
+            [missing, paid, short, short], [1, None, 2, 2], ["matched late", "reopened", "stays"]
+        ),
+        pytest.param([missing, paid, paid, missing], [1, None, None, 2], ["reopened"]),
+        pytest.param([missing, paid, missing, paid, missing], [1, None, 2, None, 3], ["reopened"]),
+        pytest.param([missing, silent, missing], [1, None, 1], ["unverified", "returned"]),
+        pytest.param(
+            [missing, silent, paid, missing], [1, None, None, 2], ["unverified", "reopened"]
+        ),
+        pytest.param(
+            [missing, paid, missing, silent, missing],
+            [1, None, 2, None, 2],
+            ["reopened", "unverified", "returned"],
+            id="the-second-is-out-of-sight",
+        ),
+        pytest.param(
+            [missing, paid, missing, silent, paid, missing],
+            [1, None, 2, None, None, 3],
+            ["reopened", "unverified", "reopened"],
+            id="the-second-closes-out-of-sight",
+        ),
+    ],
+)
+def test_a_break_keeps_its_id_until_it_closes(
+    nights: Any, builds: list[Night], ids: list[int | None], movements: list[str]
+) -> None:
+    """Closed and broken again is the next number; out of sight for a night is the same break."""
+    results = nights(*builds)
+
+    wanted = [[] if one is None else [told_of("A1", sequence=one)] for one in ids]
+    assert [result.breaks["break_id"].tolist() for result in results] == wanted
+    seen = [one for result in results for one in result.movements["movement"]]
+    assert seen[-len(movements) :] == movements
+    failed = [t for result in results for t in result.control_totals if not t.passed]
+    assert failed == []
+
+
+def test_the_new_break_points_to_the_old_every_night(nights: Any) -> None:
+    """A reader of any later night finds what was said of it before."""
+    results = nights(missing, paid, short, short)
+
+    pointers = [with_reopened(result)["reopens"].tolist() for result in results]
+    assert pointers == [[""], [], [told_of("A1", sequence=1)], [told_of("A1", sequence=1)]]
+
+
+def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(
+    nights: Any, new_case: Callable[[], Any]
+) -> None:
+    """An outage makes no break younger."""
+    first, _, back = nights(missing, silent, missing)
+
+    assert back.breaks["first_seen"].tolist() == first.breaks["first_seen"].tolist()
+    assert back.breaks["code"].tolist() == missing(new_case()).run().breaks["code"].tolist()
+
+
+def test_another_order_is_not_touched(nights: Any) -> None:
+    """Only the key that closed goes on counting."""
+    results = nights(missing, paid, lambda case: missing(case).order(order_no="B2").ledger())
+
+    assert sorted(results[-1].breaks["break_id"]) == sorted(
+        [told_of("A1", sequence=2), told_of("B2", sequence=1)]
+    )

@@ -1,0 +1,76 @@
+"""The reason of a break: every number in it is one of the set's own, and what it claims is so."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.matching.causes import reasons
+from recon.matching.causes.reason_facts import Facts
+from recon.matching.causes.reasons import SENTENCES, sentence_of
+from recon.matching.causes.sentence import Sentence
+from recon.model.words import BreakCode
+from tests.recon.matching.reason_cases import PLANTED, Planted
+from tests.recon.matching.reason_claims import false_claims, is_claimed
+from tests.recon.matching.reason_sets import a_thousand
+
+pytestmark = pytest.mark.xdist_group("reasons of breaks")
+"""They share what takes longer to make than to look at."""
+
+Told = tuple[pd.DataFrame, set[tuple[BreakCode, str]]]
+
+
+@pytest.fixture(scope="module")
+def told(
+    make_case: Callable[[], Any], breaks_together: Callable[[dict[str, Any]], pd.DataFrame]
+) -> Iterator[Told]:
+    """The breaks of all planted sets, merchant = name; and which sentences were told."""
+    chosen: set[tuple[BreakCode, str]] = set()
+
+    def noted(code: BreakCode, *, facts: Facts) -> Sentence:
+        found = sentence_of(code, facts=facts)
+        chosen.add((code, found.words))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reasons, "sentence_of", noted)
+        cases = {planted.name: planted.build(make_case()) for planted in PLANTED}
+        yield breaks_together(cases), chosen
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_the_sentence_says_what_was_planted(told: Told, planted: Planted) -> None:
+    """Of rows whose every amount is another one, the sentence names the right ones."""
+    breaks, _ = told
+    mine = breaks[breaks["merchant_id"].eq(planted.name)]
+
+    assert mine.loc[mine["code"].eq(planted.code), "reason"].tolist()[:1] == [planted.said]
+
+
+def test_every_sentence_of_every_code_is_planted(told: Told) -> None:
+    """A sentence that no planted truth brings about is checked by nobody."""
+    _, chosen = told
+    every = {(code, one.words) for code, several in SENTENCES.items() for one in several}
+
+    assert every - chosen == set()
+    assert {*SENTENCES} == {*BreakCode}
+
+
+@pytest.mark.parametrize("covered", [True, False], ids=["ledger", "no-ledger"])
+def test_no_sentence_of_a_thousand_random_sets_says_what_its_rows_do_not(
+    new_case: Callable[[], Any], *, covered: bool
+) -> None:
+    """A reader who looks up every number and claim in the rows of the set finds none false."""
+    case, planted = a_thousand(new_case(), seed=1, covered=covered)
+    breaks = case.run().breaks
+    pairs = zip(breaks["merchant_id"], breaks["reason"], strict=True)
+    wrong = {
+        said: found
+        for merchant, said in pairs
+        if (found := false_claims(said, rows=planted[merchant], covered=covered))
+    }
+
+    assert wrong == {}
+    assert len(breaks) > len(planted) / 2
+    assert all(is_claimed(said) for said in breaks["reason"])

@@ -1,0 +1,36 @@
+"""Many rows are sorted as pandas would, whatever ties they have."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recon.matching.frames import sorting
+from recon.matching.frames.sorting import LEADING, in_order
+
+BY = [*LEADING, "transaction_id", "currency"]
+WORDS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
+
+
+@pytest.fixture(autouse=True)
+def _any_number_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frame is sorted the way of large ones."""
+    monkeypatch.setattr(sorting, "MANY_ROWS", 1)
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=12))
+def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None:
+    """Accounts, names and ties of any letters; rows that are equal in all keep their order."""
+    frame = pd.DataFrame(rows, columns=BY, dtype="str").assign(at=range(len(rows)))
+
+    expected = frame.sort_values(BY, kind="stable").reset_index(drop=True)
+
+    pd.testing.assert_frame_equal(in_order(frame, by=BY), expected)
+
+
+def test_other_columns_are_sorted_too() -> None:
+    """Without the leading columns nothing is assumed of them."""
+    frame = pd.DataFrame({"b": ["2", "1"], "a": ["1", "1"]}, dtype="str")
+
+    assert in_order(frame, by=["a", "b"])["b"].tolist() == ["1", "2"]

@@ -1,0 +1,22 @@
+"""The hand-over to the workbook is plain values: its columns are stated once."""
+
+import subprocess
+import sys
+
+from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
+
+
+def test_columns_of_a_sheet_are_named_once() -> None:
+    """A column that stands twice would show one value under two headings."""
+    for columns in (INSTRUCTION_SHEET_COLUMNS, BATCH_COLUMNS):
+        assert len(columns) == len(set(columns))
+
+
+def test_figures_bring_neither_workbook_nor_database() -> None:
+    """Gathering figures needs no openpyxl and no SQLAlchemy; a fresh interpreter shows it."""
+    code = "import sys, recon.model.figures; print({'openpyxl', 'sqlalchemy'} & set(sys.modules))"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert shown.strip() == "set()"

@@ -1,0 +1,186 @@
+"""Money: the grammar of amounts, exactness, and the way back to text."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recon.model.errors import AmountError
+from recon.model.money import (
+    AMOUNT_DIGITS_MAX,
+    MINOR_UNITS_MAX,
+    Money,
+    exponent,
+    format_minor_units,
+    parse_minor_units,
+    parse_signed_minor_units,
+    wire_amount,
+)
+
+CURRENCIES = st.sampled_from(["JPY", "EUR", "KWD", "CLF"])
+MINOR_UNITS = st.integers(min_value=0, max_value=MINOR_UNITS_MAX)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "minor_units"),
+    [
+        ("12345", "JPY", 12345),
+        ("12345.0", "JPY", 12345),
+        ("12345.00", "JPY", 12345),
+        ("10.00", "EUR", 1000),
+        ("0.01", "EUR", 1),
+        ("007.50", "EUR", 750),
+        ("1.234", "KWD", 1234),
+        ("1.2345", "CLF", 12345),
+        ("999999999999999.99", "EUR", MINOR_UNITS_MAX),
+    ],
+)
+def test_an_amount_is_read_exactly(text: str, currency: str, minor_units: int) -> None:
+    """ASCII digits with the currency's decimals are an amount."""
+    assert parse_minor_units(text, currency=currency) == minor_units
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [
+        *((text, "EUR") for text in ("10", "10.5", "10.005", "10.000", "10.", ".50", "")),
+        *((text, "EUR") for text in ("-1.00", "+1.00", "1,00", "1,000.00", "1 000.00", "1_0.00")),
+        *((text, "EUR") for text in ("1e2", "0x10", "NaN", "inf", " 1.00", "1.00 ", "1.00\n")),
+        *(
+            (text, "EUR")
+            for text in ("\u0661\u0660.\u0660\u0660", "\uff11.00", "€1.00", "1.00EUR", "1.2.3")
+        ),
+        *((text, "JPY") for text in ("1.5", "1.05", "1.000")),
+        *((text, "KWD") for text in ("1.23", "1", "1.2345", "1.2340")),
+    ],
+)
+def test_other_text_is_refused_with_an_example(text: str, currency: str) -> None:
+    """No sign, no grouping, no exponent, no other digits, never rounded; the message shows how."""
+    with pytest.raises(
+        AmountError, match=rf"such as {format_minor_units(12345, currency=currency)}"
+    ):
+        parse_minor_units(text, currency=currency)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "message"),
+    [
+        ("1" * (AMOUNT_DIGITS_MAX + 1) + ".00", "EUR", "more than 15 digits before the point"),
+        ("999999999999999.999", "KWD", "larger than this product handles"),
+    ],
+)
+def test_an_amount_too_large_is_refused(text: str, currency: str, message: str) -> None:
+    """Sums of many amounts must still fit 64 bits."""
+    with pytest.raises(AmountError, match=message):
+        parse_minor_units(text, currency=currency)
+
+
+@pytest.mark.parametrize("code", ["eur", "EURO", "", "978", "BTC", " EUR", "\u0412YN"])
+def test_a_currency_outside_iso_4217_is_refused(code: str) -> None:
+    """Currency codes are the three capital letters of ISO 4217, nothing near them."""
+    with pytest.raises(AmountError, match="not an ISO 4217 currency code"):
+        parse_minor_units("1.00", currency=code)
+
+
+@pytest.mark.parametrize("code", ["XAU", "XXX", "XTS"])
+def test_a_code_without_minor_unit_is_refused(code: str) -> None:
+    """Gold, tests and no currency at all have no smallest unit to count."""
+    with pytest.raises(AmountError, match="no minor unit"):
+        exponent(code)
+
+
+def test_only_adjustments_may_be_signed() -> None:
+    """A leading minus is read by the signed reader only, and only once."""
+    assert parse_signed_minor_units("-1.50", currency="EUR") == -150
+    assert parse_signed_minor_units("1.50", currency="EUR") == 150
+    with pytest.raises(AmountError, match="is not an amount"):
+        parse_signed_minor_units("--1.50", currency="EUR")
+
+
+@given(minor_units=MINOR_UNITS, currency=CURRENCIES)
+def test_reading_undoes_writing(minor_units: int, currency: str) -> None:
+    """What a report writes is read back as the same count, for every exponent and sign."""
+    if minor_units < 10 ** (AMOUNT_DIGITS_MAX + exponent(currency)):
+        text = format_minor_units(minor_units, currency=currency)
+
+        assert parse_minor_units(text, currency=currency) == minor_units
+        assert parse_signed_minor_units("-" + text, currency=currency) == -minor_units
+
+
+@given(minor_units=MINOR_UNITS, currency=CURRENCIES)
+def test_minor_units_survive_money(minor_units: int, currency: str) -> None:
+    """Money of a count gives the count back."""
+    assert Money.of_minor_units(-minor_units, currency=currency).minor_units == -minor_units
+
+
+@given(text=st.text(alphabet="0123456789.-+, eE\u0663", max_size=24), currency=CURRENCIES)
+def test_whatever_is_accepted_means_what_it_says(text: str, currency: str) -> None:
+    """No text is read as another amount than the decimal number it shows."""
+    try:
+        minor_units = parse_minor_units(text, currency=currency)
+    except AmountError:
+        return
+
+    assert Decimal(text) == Decimal(minor_units).scaleb(-exponent(currency))
+
+
+@pytest.mark.parametrize(
+    ("minor_units", "currency", "text"),
+    [(-123450, "EUR", "-1234.50"), (0, "KWD", "0.000"), (-5, "JPY", "-5"), (7, "EUR", "0.07")],
+)
+def test_amounts_are_written_without_grouping(minor_units: int, currency: str, text: str) -> None:
+    """The currency's decimals, a leading minus, no grouping."""
+    assert format_minor_units(minor_units, currency=currency) == text
+
+
+@pytest.mark.parametrize(
+    ("minor_units", "currency", "wire_decimals", "text"),
+    [
+        (12345, "JPY", None, "12345.00"),
+        (1000, "EUR", None, "10.00"),
+        (1234, "KWD", None, "1.234"),
+        (12345, "JPY", 0, "12345"),
+        (1230, "KWD", 2, "1.23"),
+    ],
+)
+def test_the_wire_has_two_decimals_or_more(
+    minor_units: int, currency: str, wire_decimals: int | None, text: str
+) -> None:
+    """max(2, exponent) decimals unless the configuration overrides them."""
+    wire = wire_amount(minor_units, currency=currency, wire_decimals=wire_decimals)
+
+    assert str(wire) == text
+
+
+def test_the_wire_never_rounds() -> None:
+    """An amount that does not fit the decimals of the wire is refused."""
+    with pytest.raises(AmountError, match=r"1\.234 KWD cannot be written with 2 decimals"):
+        wire_amount(1234, currency="KWD", wire_decimals=2)
+
+
+@pytest.mark.parametrize("amount", [1.1, 1, "1.10", Decimal("NaN"), Decimal("Infinity"), None])
+def test_money_takes_exact_decimals_only(amount: object) -> None:
+    """A float, an integer or not-a-number never becomes money."""
+    with pytest.raises(AmountError, match="not an exact amount"):
+        Money(amount, "EUR")  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.parametrize(
+    ("amount", "message"),
+    [
+        ("1.005", "more decimals than EUR allows"),
+        ("10000000000000000000000000000.01", "larger than this product handles"),
+        ("0.000000000000000000000000000000000001", "more decimals"),
+    ],
+)
+def test_money_is_never_rounded_to_minor_units(amount: str, message: str) -> None:
+    """Digits beyond the precision of the decimal context are seen, not cut."""
+    with pytest.raises(AmountError, match=message):
+        _ = Money(Decimal(amount), "EUR").minor_units
+
+
+def test_money_reads_well() -> None:
+    """People see grouping, the currency's decimals and its code."""
+    assert str(Money(Decimal("-1234567.5"), "EUR")) == "-1,234,567.50 EUR"
+    assert str(Money(Decimal(1500), "JPY")) == "1,500 JPY"

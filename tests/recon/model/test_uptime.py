@@ -1,0 +1,22 @@
+from datetime import UTC, datetime, timedelta
+
+from recon.model.uptime import uptime_of
+from recon.steps.ground.environment import machine_uptime
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def test_a_replayed_night_has_the_time_of_its_own_clock() -> None:
+    """Readings from a clock that is passed in are comparable, and go with it."""
+    early, late = uptime_of(lambda: NOW), uptime_of(lambda: NOW + timedelta(seconds=5))
+
+    assert early.boot_id == late.boot_id
+    assert late.milliseconds - early.milliseconds == 5_000
+
+
+def test_the_machines_reading_only_grows() -> None:
+    """Two readings of one boot are in order."""
+    first, second = machine_uptime(), machine_uptime()
+
+    assert first.boot_id == second.boot_id
+    assert first.milliseconds <= second.milliseconds

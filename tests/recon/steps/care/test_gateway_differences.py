@@ -1,0 +1,117 @@
+from datetime import UTC, datetime
+from typing import Any
+
+from recon.config.settings import load_settings
+from recon.steps.care.doctor import Check
+from recon.steps.care.gateway_differences import Named
+from recon.steps.care.gateway_doctor import gateway_checks
+
+ACCOUNT = ("100042", "100042001")
+
+
+def found(merchant: Any, *orders: str, refunded: tuple[str, ...] = ()) -> dict[str, Check]:
+    """The doctor's lines by name, of some orders."""
+    settings = load_settings(merchant.variables)
+    checks = gateway_checks(
+        settings,
+        account=ACCOUNT,
+        clock=lambda: datetime.now(UTC),
+        named=Named(orders, refunded),
+    )
+    return {check.name: check for check in checks}
+
+
+def order_of(merchant: Any, currency: str) -> str:
+    """An order of the sandbox's in a currency."""
+    wanted = (one for one in merchant.effects(origin="seed") if one["currency"] == currency)
+    return str(next(one["order_no"] for one in wanted if one["account_id"] == ACCOUNT[1]))
+
+
+def refunded_order(merchant: Any) -> str:
+    """An order of which the sandbox gave money back."""
+    effects = merchant.effects(origin="seed")
+    mine = (one for one in effects if one["account_id"] == ACCOUNT[1])
+    return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
+
+
+def test_decimals_are_seen_of_a_named_order_in_each_currency(merchant: Any) -> None:
+    """Dinar with three, euro and yen with two: as sent and read, each currency on its own line."""
+    named = [order_of(merchant, currency) for currency in ("EUR", "KWD", "JPY")]
+
+    checks = found(merchant, *named)
+
+    assert all(check.ok for check in checks.values()), checks
+    for currency, decimals in (("EUR", 2), ("KWD", 3), ("JPY", 2)):
+        assert f"is written with {decimals} decimals" in checks[f"amounts of {currency}"].sentence
+
+
+def test_decimals_that_differ_from_ours_are_written_out(merchant: Any) -> None:
+    """Amounts that we would write otherwise: the line to paste makes the next look right."""
+    yen, dinar = order_of(merchant, "JPY"), order_of(merchant, "KWD")
+    profiles = merchant.folder / "config" / "profiles.toml"
+    profiles.write_text("[user.amounts]\nown_decimals_if_more = false\nof_currency = { JPY = 0 }\n")
+
+    wrong = found(merchant, yen, dinar)
+
+    assert not wrong["amounts of JPY"].ok
+    assert not wrong["amounts of KWD"].ok
+    assert "ours has 0; put into profiles.toml:" in wrong["amounts of JPY"].sentence
+    pasted = [
+        "\n".join(wrong[f"amounts of {currency}"].sentence.splitlines()[1:])
+        for currency in ("JPY", "KWD")
+    ]
+    assert pasted[1] == "[user.amounts.of_currency]\nKWD = 3"
+    profiles.write_text(f"{pasted[0]}\n{pasted[1].splitlines()[1]}\n")
+    assert all(check.ok for check in found(merchant, yen, dinar).values())
+
+
+def test_without_a_named_order_it_says_what_was_not_looked_at(merchant: Any) -> None:
+    """Silence about amounts would read as if they had been compared."""
+    amounts = found(merchant)["amounts"]
+
+    assert amounts.ok
+    assert "not looked at; name orders with --order" in amounts.sentence
+
+
+def test_a_status_without_a_meaning_and_an_unknown_order_are_told(merchant: Any) -> None:
+    """Each named order's status with its meaning; what rules.toml lacks is to be mapped."""
+    payment = merchant.payments("authorised")[0]
+    rules = merchant.folder / "config" / "rules.toml"
+    lines = rules.read_text().splitlines()
+    rules.write_text("\n".join(line for line in lines if "2000" not in line))
+
+    checks = found(merchant, payment.order_no, "nobody-1")
+
+    assert not checks["payment statuses"].ok
+    assert f"2000 of order {payment.order_no} means unmapped" in checks["payment statuses"].sentence
+    assert '2000 = "?"' in checks["payment statuses"].sentence
+    assert "no payment of nobody-1" in checks["named orders"].sentence
+
+
+def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) -> None:
+    """The sandbox shows them; an order without one stands for a gateway that does not."""
+    back, kept = refunded_order(merchant), merchant.payments("captured")[0].order_no
+
+    shown = found(merchant, refunded=(back,))["refunds"]
+    hidden = found(merchant, refunded=(back, kept))["refunds"]
+
+    assert shown.ok
+    assert not hidden.ok
+    assert f"shown otherwise: {kept} as 3000" in hidden.sentence
+    assert back not in hidden.sentence
+
+
+def test_how_it_refuses_and_what_it_ignores_is_seen(merchant: Any) -> None:
+    """A wrong signature is refused with a listed code; a field of nobody's is ignored."""
+    checks = found(merchant)
+
+    assert "is refused with code I0013" in checks["refusals"].sentence
+    assert checks["further fields"].sentence.endswith("is ignored")
+
+
+def test_a_number_that_is_none_is_not_asked_about(merchant: Any) -> None:
+    """A comma would be two orders; the line names the form."""
+    checks = found(merchant, "A,B")
+
+    assert not checks["named orders"].ok
+    assert "A,B does not have the form" in checks["named orders"].sentence

@@ -1,0 +1,238 @@
+"""Two nights of one account: journals are handed out once, booked, and `diff` says what changed."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from recon.model.errors import UsageError
+from recon.model.figures import NightFigures
+from recon.model.money import Money
+from recon.model.resolutions import WRITE_OFF
+from recon.steps.compare.difference import difference
+from recon.steps.compare.journals import export_journals, journals_out
+from recon.steps.night.report import figures_of
+from recon.store.nights import journal_rows, results, runs
+from recon.store.schema import break_answer, history
+from recon.store.schema import run as run_table
+
+RULES = """
+[grace]
+gateway_to_ledger = "1h"
+[journal.accounts]
+clearing = "1360"
+sales = "8400"
+refunds = "8700"
+chargebacks = "6930"
+payouts = "1200"
+"""
+NEXT_DATE = "2026-11-21"
+
+
+def newest(merchant: Any) -> str:
+    """The newest finished run."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1].run_id
+
+
+def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
+    """`recon journals export`."""
+    with merchant.environment() as environment:
+        return export_journals(run_id, out=out, environment=environment, again=again)
+
+
+def figures_of_newest(merchant: Any) -> NightFigures:
+    """What the workbook of the newest night shows."""
+    run_id = newest(merchant)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run, result = runs.get(connection, run_id), results.load(connection, run_id)
+        return figures_of(run, result=result, environment=environment)
+
+
+def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]]:
+    """The journals of a run, the state of those handed out, and its totals T14."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        result = results.load(connection, run_id)
+        assert result is not None
+        states = journal_rows.states(connection, result.journals["journal_id"])
+        return result, states, [one for one in result.control_totals if one.id == "T14"]
+
+
+def book(merchant: Any, payment: Any) -> None:
+    """The ledger learns of the capture."""
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        cells = ["L1", "100042", "100042001", payment.order_no, "capture", payment.currency]
+        ledger.write(",".join([*cells, payment.amount, payment.ordered_at]) + "\n")
+
+
+@pytest.fixture
+def unbooked(merchant: Any) -> tuple[Any, Any]:
+    """A merchant with one captured payment that the ledger lacks, after its first night."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + RULES)
+    payment = merchant.payments("captured")[0]
+    merchant.drop("orders.csv", merchant.order(payment))
+    merchant.night()
+    return merchant, payment
+
+
+def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
+    unbooked: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """Proposed, exported, never proposed again, booked; and the two nights differ by the ledger."""
+    merchant, payment = unbooked
+    first = newest(merchant)
+
+    handed = handed_out(merchant, first, out=tmp_path / "out")
+    again = handed_out(merchant, first, out=tmp_path / "out")
+
+    assert (handed.journals, again.journals, again.handed_before) == (1, 0, 1)
+    lines = handed.path.read_text().splitlines()
+    assert [line.split(",")[2] for line in lines[1:]] == ["1360", "8400"]
+    result, states, fourteen = proposed(merchant, first)
+    assert result.breaks["code"].tolist() == ["MISSING_IN_LEDGER"]
+    assert list(states.values()) == ["exported"]
+    assert [total.passed for total in fourteen] == [True]
+
+    book(merchant, payment)
+    merchant.wait(hours=24)
+    merchant.night(date=NEXT_DATE)
+    second = newest(merchant)
+    with merchant.environment() as environment:
+        found = difference(first, NEXT_DATE, environment=environment)
+        with environment.store.reading() as connection:
+            booked = journal_rows.states(connection, states)
+    after, _, _ = proposed(merchant, second)
+
+    assert list(booked.values()) == ["booked"]
+    assert after.movements["movement"].tolist() == ["matched late"]
+    (change,) = found.changes
+    assert (change.before, change.after) == ("MISSING_IN_LEDGER", "matched")
+    assert change.why.startswith("ledger: nothing -> ")
+    assert found.same_rules
+
+
+def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
+    unbooked: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """By command and on the Journals sheet of every later night, with amount, day and order."""
+    merchant, payment = unbooked
+    first = newest(merchant)
+    with merchant.environment() as environment:
+        before = journals_out(environment)
+    handed = handed_out(merchant, first, out=tmp_path / "out")
+    name = handed.path.read_text().splitlines()[1].split(",")[0]
+    with merchant.environment() as environment:
+        (out,) = journals_out(environment)
+    merchant.wait(hours=24)
+    merchant.night(date=NEXT_DATE)
+    (listed,) = figures_of_newest(merchant).handed_out
+
+    assert before == []
+    assert (out.journal_id, out.order_no, out.run_id) == (name, payment.order_no, first)
+    assert Money.of_minor_units(out.amount, currency=out.currency).amount == Decimal(payment.amount)
+    assert (listed.journal_id, listed.order_no) == (name, payment.order_no)
+    assert (listed.amount, listed.handed_out_at) == (out.amount, out.handed_out_at)
+
+    book(merchant, payment)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-22")
+    with merchant.environment() as environment:
+        assert journals_out(environment) == []
+    assert figures_of_newest(merchant).handed_out == ()
+
+
+def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
+    unbooked: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """The same journals under the same ids, so that an import refuses what it has."""
+    merchant, _ = unbooked
+    run_id = newest(merchant)
+    first = handed_out(merchant, run_id, out=tmp_path / "out").path.read_text()
+    name = first.splitlines()[1].split(",")[0]
+    again = handed_out(merchant, run_id, out=tmp_path / "out", again=(name,))
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        events = [
+            row.event
+            for row in connection.execute(select(history))
+            if (row.entity, row.entity_id) == ("journal", name)
+        ]
+
+    assert again.path.name == f"journals-{run_id}-again.csv"
+    assert again.path.read_text() == first
+    assert events == ["exported", "exported again"]
+    with pytest.raises(UsageError, match="was never handed out"):
+        handed_out(merchant, run_id, out=tmp_path / "out", again=("unknown-EUR-1",))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [("mode", "dry-run", "was a dry run"), ("verdict", "NOT PROVEN", "is NOT PROVEN")],
+)
+def test_only_live_and_proven_nights_hand_journals_out(
+    unbooked: tuple[Any, Any], tmp_path: Path, column: str, value: str, told: str
+) -> None:
+    """Amounts that nobody proved are not booked."""
+    merchant, _ = unbooked
+    run_id = newest(merchant)
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            connection.execute(update(run_table).values({column: value}))
+        with pytest.raises(UsageError, match=told):
+            export_journals(run_id, out=tmp_path / "out", environment=environment)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("agreed_by", ["", "second"], ids=["asked", "agreed"])
+def test_a_break_that_is_written_off_keeps_its_journal_back(
+    unbooked: tuple[Any, Any], tmp_path: Path, agreed_by: str
+) -> None:
+    """Since the night a person asked for a write-off: booking it as well would count it twice."""
+    merchant, _ = unbooked
+    run_id = newest(merchant)
+    result, _, _ = proposed(merchant, run_id)
+    answer = {
+        **{column.name: "" for column in break_answer.columns if column.name != "answer_id"},
+        "break_id": result.breaks["break_id"].iloc[0],
+        "run_id": run_id,
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "resolution": WRITE_OFF,
+        "waits": not agreed_by,
+        "agreed_by": agreed_by,
+        "agreed_at": None,
+        "given_at": datetime(2026, 11, 21, tzinfo=UTC),
+        "version": 1,
+        "sheet_row": 1,
+        "covers_cause": False,
+    }
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            connection.execute(insert(break_answer).values(answer))
+        handed = export_journals(run_id, out=tmp_path / "out", environment=environment)
+
+    assert handed.path is None
+    assert handed.kept_back == (result.journals["journal_id"].iloc[0],)
+
+
+def test_only_the_newest_night_hands_journals_out(
+    unbooked: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """Yesterday's proposals may be booked by now."""
+    merchant, _ = unbooked
+    first = newest(merchant)
+    merchant.wait(hours=24)
+    merchant.night(date=NEXT_DATE)
+
+    with pytest.raises(UsageError, match="is not the newest"):
+        handed_out(merchant, first, out=tmp_path / "out")
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="no finished night"),
+    ):
+        difference(first, "2020-01-01", environment=environment)

@@ -1,0 +1,134 @@
+"""What the ledger file holds comes to what is compared, and nothing leaves in silence."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from recon.cli.workbooks import workbooks
+from recon.model.words import Verdict
+from recon.proof import books_bridge
+from recon.steps.compare import more_totals
+from recon.store.nights import results, runs
+
+HEADER = (
+    "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"
+    "reverses_entry_id,transaction_currency,transaction_amount\n"
+)
+LEDGER = """\
+E1,100042,100042001,{no},capture,EUR,{amount},2026-11-19T10:00:00Z,,,
+E1,100042,100042001,{no},capture,EUR,{amount},2026-11-19T10:00:00Z,,,
+E2,100042,100042001,{no},capture,EUR,100.00,2026-11-19T10:00:00Z,,,
+E2,100042,100042001,{no},refund,EUR,30.00,2026-11-19T10:00:00Z,,,
+E3,100042,100042001,OLD-1,capture,EUR,1000.00,2026-09-01T10:00:00Z,,,
+E4,100042,100042001,,adjustment,EUR,-5.00,2026-11-19T10:00:00Z,,,
+E5,100042,100042001,FX-1,capture,EUR,90.00,2026-11-19T10:00:00Z,,USD,100.00
+E6,100042,100042009,OTHER-1,capture,EUR,7.00,2026-11-19T10:00:00Z,,,
+E7,100042,100042001,{no},fee,EUR,3.00,2026-11-19T10:00:00Z,,,
+"""
+"""Repeated, one number for two, older than the window, keyless, abroad, elsewhere, not compared."""
+
+
+def booked(merchant: Any) -> str:
+    """One sale and such a ledger; what the file comes to in EUR, by hand."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one))
+    named = {"no": one.order_no, "amount": one.amount}
+    (merchant.folder / "ledger.csv").write_text(HEADER + LEDGER.format(**named))
+    return str(one.amount)
+
+
+def ways(merchant: Any) -> list[dict[str, Any]]:
+    """The block of Control totals, as it stands in the file: a line for each currency."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        path = runs.finished(connection)[-1].workbook
+    book = CalamineWorkbook.from_path(str(path))
+    rows = book.get_sheet_by_name("Control totals").to_python(skip_empty_area=False)
+    at = next(n for n, row in enumerate(rows) if str(row[0]).startswith("From the ledger file"))
+    lines = [dict(zip(rows[at + 1], row, strict=True)) for row in rows[at + 2 : at + 4]]
+    return [{title: cell for title, cell in line.items() if cell not in {"", 0}} for line in lines]
+
+
+def page_one(merchant: Any) -> str:
+    """The Summary of the newest workbook, as one text."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        path = runs.finished(connection)[-1].workbook
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
+    return "\n".join(str(cell) for row in rows for cell in row)
+
+
+def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant: Any) -> None:
+    """The sum of the books, less each step by its name, is the Ledger of page one."""
+    amount = float(booked(merchant))
+    verdict = merchant.night(workbooks=workbooks())
+    euro, dollar = ways(merchant)
+
+    # By hand: twice the sale, +100 -30 under one number, 1000 old, -5 keyless, 90 abroad, 7 there.
+    in_file = round(2 * amount + 100 - 30 + 1000 - 5 + 90 + 7, 2)
+    assert euro == {
+        "Currency": "EUR",
+        "In the ledger file": in_file,
+        "Of other accounts": -7.0,
+        "Adjustments, no order": 5.0,
+        "Before the window": -1000.0,
+        "In payment's currency": -90.0,
+        "Identical repeats": -amount,
+        "Shared entry number": -70.0,
+        "Come to": amount,
+        "Ledger compared": amount,
+        "Check": "OK",
+    }
+    assert dollar["In payment's currency"] == dollar["Ledger compared"] == 100.0
+    assert verdict is Verdict.BREAKS_OPEN
+    told = "− 1,000.00 from before the window − 90.00"  # noqa: RUF001 - a minus
+    assert told in page_one(merchant)
+    assert "− 70.00 entries that share a number, not verified" in page_one(merchant)  # noqa: RUF001 - a minus
+
+
+@pytest.mark.parametrize(
+    "lost", [books_bridge.SHARED_NUMBER, books_bridge.BEFORE_WINDOW, books_bridge.FILE]
+)
+def test_a_step_that_is_not_told_makes_the_night_not_proven(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Money that leaves without a word leaves a difference."""
+    booked(merchant)
+    whole = books_bridge.books_of
+
+    def without(sources: Any) -> Any:
+        books = whole(sources)
+        return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
+
+    monkeypatch.setattr(more_totals, "books_of", without)
+    assert merchant.night(workbooks=workbooks()) is Verdict.NOT_PROVEN
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        kept = results.load(connection, runs.finished(connection)[-1].run_id)
+    assert kept is not None
+    failing = {(one.id, one.name) for one in kept.control_totals if not one.passed}
+    assert failing == {("T0", books_bridge.NAME)}
+
+
+def test_a_break_that_the_night_before_stored_is_carried_forward(merchant: Any) -> None:
+    """One that got lost between two nights leaves a difference, in number and in money."""
+    booked(merchant)
+    one = merchant.payments("captured")[0]
+    merchant.drop("unknown.csv", merchant.order(one, order_no="NOBODY-1"))
+    merchant.night()
+    merchant.wait(hours=24)
+    merchant.drop("next.csv")
+    merchant.night(date="2026-11-21")
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        nights = [one.run_id for one in runs.finished(connection)]
+        result = results.load(connection, nights[-1])
+        assert result is not None
+        of: Any = {"before": nights[0], "place": ("100042", "100042001")}
+        came_in = result.movements["movement"].isin(["new"])
+        spoilt = replace(result, movements=result.movements[came_in])
+        told = [
+            [one.passed for one in more_totals.carried_forward(connection, each, **of)]
+            for each in (result, spoilt)
+        ]
+    stored = [one for one in result.control_totals if one.name == more_totals.CARRIED]
+    assert {one.measure for one in stored} == {"count", "amount"}
+    assert [{*one} for one in told] == [{True}, {False}]

@@ -1,0 +1,90 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, update
+
+from recon.model.errors import InputsGoneError
+from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
+from recon.store.nights import runs
+from recon.store.schema import order_row, rules_version, run_input
+
+GONE = (
+    (update(order_row).values(amount=1), "it compared 2 orders, 2 with other content"),
+    (delete(order_row), "it compared 2 orders, 0 are stored now"),
+    (delete(rules_version), "the rules of run .* are not stored any more"),
+    (delete(run_input), "did not keep what it compared"),
+)
+"""One after the other, what is taken from the database and what is said of it."""
+
+
+def newest(merchant: Any) -> str:
+    """The run that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1].run_id
+
+
+def again(merchant: Any, name: str, *, out: Path | None = None) -> Rebuilt:
+    """A night compared again."""
+    with merchant.environment() as environment:
+        return rebuild_night(name, out=out, environment=environment)
+
+
+def other_rules(merchant: Any, text: str) -> None:
+    """Rules with something added."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + text)
+
+
+def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Path) -> None:
+    """Later nights, files, answers, instructions and rules leave a past night's result as it was.
+
+    The same holds for the night that came after it, and for the run that replaced it.
+    """
+    authorised, captured = merchant.payments("authorised"), merchant.payments("captured")
+    rows = [merchant.order(one) for one in captured[:6]]
+    rows += [merchant.order(one, status="paid", action="capture") for one in authorised[:3]]
+    rows.append(merchant.order(captured[6], amount="7.00", currency="EUR"))
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
+    merchant.night()
+    first = newest(merchant)
+    merchant.drop("orders.csv", *(row | {"amount": "3.00", "currency": "EUR"} for row in rows[1:]))
+    merchant.drop("more.csv", *(merchant.order(one) for one in captured[7:12]))
+    merchant.fault()
+    other_rules(merchant, "\n[tolerance.EUR]\nabsolute_minor_units = 100000\n")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+    second = newest(merchant)
+    merchant.night()
+
+    found = [again(merchant, name, out=tmp_path / name) for name in (first, second, "2026-11-20")]
+
+    assert [one.result.digest for one in found] == [one.digest_then for one in found]
+    assert len({one.digest_then for one in found}) == 3
+    assert len(found[0].result.breaks) > 0
+    assert (tmp_path / first / "breaks.csv").read_bytes().count(b"\n") > 1
+    assert found[0].rules.tolerance == {}
+
+
+def test_what_is_gone_is_named(merchant: Any) -> None:
+    """A night is never rebuilt from half of what it compared."""
+    merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
+    merchant.night()
+    run_id = newest(merchant)
+
+    for gone, said in GONE:
+        merchant.as_owner(gone)
+        with pytest.raises(InputsGoneError, match=said):
+            again(merchant, run_id)
+
+
+def test_a_result_that_was_changed_is_found(merchant: Any) -> None:
+    """A night whose stored digest is another one is told from one that rebuilds."""
+    merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        run = run_named(connection, "2026-11-20")
+        runs.note_result(connection, run.run_id, values={"result_digest": "0" * 64})
+
+    with merchant.environment() as environment:
+        assert not rebuilt(run, environment=environment).same

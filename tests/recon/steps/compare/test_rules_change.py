@@ -1,0 +1,173 @@
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import reconcile
+from recon.model.words import Verdict
+from recon.sandbox.planted import planted
+from recon.steps.care.verify import Reading, verify
+from recon.steps.compare.difference import difference
+from recon.steps.compare.inputs import frozen_inputs
+from recon.steps.compare.reconcile import with_known_rules
+from recon.steps.compare.rules_change import changed_rules
+from recon.steps.ground.identity import identify
+from recon.steps.people.sign_off import sign
+from recon.store.nights import input_rows, runs
+
+pytestmark = pytest.mark.xdist_group("changed rules")
+"""They share what takes longer to make than to look at."""
+
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""The workbooks of these nights are no workbooks."""
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+MOVED = (
+    r"The change of the rules moved 1 item with [\d,.]+ EUR: 1 AMOUNT_UNDER -> MISSING_IN_LEDGER\."
+)
+"""One cent is rounding now, and what is left is that no ledger has the payment."""
+TOLERANT = "\n[tolerance.EUR]\nabsolute_minor_units = 100\n"
+
+
+def newest(merchant: Any) -> str:
+    """The run that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1].run_id
+
+
+def signed_by(merchant: Any, **names: str) -> None:
+    """The newest night with these names under it, by role."""
+    for role, name in names.items():
+        with merchant.environment() as environment:
+            person = identify(name, code=None, environment=environment)
+            sign(newest(merchant), role=role, person=person, environment=environment)
+
+
+def told_on_page_one(merchant: Any) -> tuple[str, ...]:
+    """What the newest night says of its rules."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        kept = input_rows.load(connection, newest(merchant))
+    assert kept is not None
+    return kept.moved_by_rules
+
+
+def tie(merchant: Any) -> None:
+    """A night that a reviewer signed, with an order one cent off and nothing else wrong."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    cent_off = f"{float(one.amount) + 0.01:.2f}"
+    merchant.drop("orders.csv", merchant.order(one, amount=cent_off))
+    merchant.night()
+    signed_by(merchant, reviewer="dan")
+
+
+@pytest.fixture
+def tied(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(tie)
+
+
+def next_night(merchant: Any, date: str = "2026-11-21") -> Verdict:
+    """The night after, under whatever the rules say by then."""
+    merchant.wait(hours=24)
+    verdict: Verdict = merchant.night(date=date)
+    return verdict
+
+
+def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied: Any) -> None:
+    """Rule, items and money stand there until an approver signs a night under the new rules."""
+    signed_by(tied, approver="anna")
+    path = tied.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + TOLERANT)
+    next_night(tied)
+    first = told_on_page_one(tied)
+    signed_by(tied, reviewer="dan", approver="anna")
+    next_night(tied, "2026-11-22")
+
+    assert first[0] == (
+        "Rules changed since the last signed night (2026-11-20): "
+        "tolerance.EUR.absolute_minor_units not set -> 100."
+    )
+    assert re.match(MOVED, first[1])
+    assert told_on_page_one(tied) == ()
+
+
+def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any) -> None:
+    """A reviewer alone has not signed the night."""
+    path = tied.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + TOLERANT)
+    next_night(tied)
+
+    assert told_on_page_one(tied) == ()
+
+
+def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) -> None:
+    """`recon diff` names the rules and holds the second night against those of the first."""
+    path = tied.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + TOLERANT)
+    next_night(tied)
+
+    with tied.environment() as environment:
+        found = difference("2026-11-20", "2026-11-21", environment=environment)
+
+    assert [str(one) for one in found.rules] == [
+        "tolerance.EUR.absolute_minor_units not set -> 100"
+    ]
+    assert re.fullmatch(MOVED, found.moved_by_rules)
+
+
+def test_a_digest_that_was_changed_does_not_verify(tied: Any) -> None:
+    """The history binds the rules and the result of each night."""
+    with tied.environment() as environment, environment.store.writing() as connection:
+        runs.note_result(connection, newest(tied), values={"rules_digest": "0" * 64})
+    with tied.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert [one for one in problems if "rules digest is not the one of that night" in one]
+
+
+def test_what_a_later_version_added_is_no_change() -> None:
+    """Rules are compared by what they say, not by how a version writes them down."""
+    before = Rules.of({"grace": {"hard_limit": "10bd"}}, source="before")
+    after = Rules.of({"grace": {"refund_visible": "6bd"}}, source="after")
+
+    assert changed_rules(before, before) == ()
+    assert [str(one) for one in changed_rules(before, after)] == ["grace.refund_visible 5bd -> 6bd"]
+
+
+def test_an_instruction_is_kept_again_only_when_it_changed(tied: Any) -> None:
+    """Nights without news add no version."""
+    with tied.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, newest(tied))
+        once, twice = (frozen_inputs(run, environment=environment) for _ in range(2))
+
+    assert once.last_instruction_version == twice.last_instruction_version
+    assert tied.now > run.started_at + timedelta(seconds=1)
+
+
+def test_a_night_under_new_rules_is_never_reconciled() -> None:
+    """Nothing else spoils a night that is; a worse verdict stays what it is."""
+    result = judged_as(Verdict.RECONCILED)
+
+    assert with_known_rules(result, moved=()).verdict is Verdict.RECONCILED
+    assert with_known_rules(result, moved=("changed",)).verdict is Verdict.BREAKS_OPEN
+    worse = judged_as(Verdict.INCOMPLETE)
+    assert with_known_rules(worse, moved=("changed",)).verdict is Verdict.INCOMPLETE
+
+
+def judged_as(verdict: Verdict) -> Reconciliation:
+    """A result of nothing with this verdict."""
+    nothing = planted(size=1, broken=0, seed=1, settled=False).sources
+    as_of = datetime(2026, 11, 21, tzinfo=UTC)
+    return replace(reconcile(nothing, rules=Rules.of({}, source="x"), as_of=as_of), verdict=verdict)

@@ -1,0 +1,78 @@
+from typing import Any
+
+from recon.store.nights import results, runs
+
+OTHER = "100042002"
+
+
+def _second_account(merchant: Any) -> None:
+    config = merchant.folder / "config" / "merchants.toml"
+    config.write_text(config.read_text() + config.read_text().replace("100042001", OTHER))
+
+
+def _payment_of_other(merchant: Any) -> dict[str, str]:
+    """A captured euro payment of the other account, from the sandbox's truth."""
+    rows = [row for row in merchant.effects(origin="seed") if row["account_id"] == OTHER]
+    refunded = {row["transaction_id"] for row in rows if row["operation"] not in _PAID}
+    return next(
+        row
+        for row in rows
+        if row["operation"] == "capture"
+        and row["currency"] != "JPY"
+        and row["transaction_id"] not in refunded
+    )
+
+
+_PAID = {"authorise", "capture"}
+
+
+def _filed_here(paid: dict[str, str]) -> dict[str, str]:
+    """The payment's order as this account's file has it."""
+    return {
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "order_no": paid["order_no"],
+        "currency": paid["currency"],
+        "amount": paid["amount"],
+        "status": "paid",
+        "ordered_at": paid["committed_at"],
+    }
+
+
+def _breaks(merchant: Any) -> list[tuple[str, str, str]]:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run,) = runs.newest_of_accounts(connection)
+        result = results.load(connection, run.run_id)
+    assert result is not None
+    columns = ("account_id", "order_no", "code")
+    return list(result.breaks[list(columns)].itertuples(index=False, name=None))
+
+
+def test_an_order_paid_in_another_account_is_one_break(merchant: Any) -> None:
+    """An order that was paid in the merchant's other account is WRONG_ACCOUNT, once."""
+    paid = _payment_of_other(merchant)
+    _second_account(merchant)
+    merchant.drop("orders.csv", _filed_here(paid))
+    merchant.night()
+
+    assert _breaks(merchant) == [("100042001", paid["order_no"], "WRONG_ACCOUNT")]
+
+
+def test_without_a_second_account_the_payment_is_missing(merchant: Any) -> None:
+    """Where no other account is declared nobody is asked, and the order has no payment."""
+    paid = _payment_of_other(merchant)
+    merchant.drop("orders.csv", _filed_here(paid))
+    merchant.night()
+
+    assert _breaks(merchant) == [("100042001", paid["order_no"], "MISSING_AT_GATEWAY")]
+
+
+def test_the_same_number_in_both_accounts_is_two_orders(merchant: Any) -> None:
+    """An order number that the other account uses for its own order and payment stays its own."""
+    paid = _payment_of_other(merchant)
+    _second_account(merchant)
+    here = _filed_here(paid)
+    merchant.drop("orders.csv", here, here | {"account_id": OTHER})
+    merchant.night()
+
+    assert _breaks(merchant) == [("100042001", paid["order_no"], "MISSING_AT_GATEWAY")]

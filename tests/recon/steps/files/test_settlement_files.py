@@ -1,0 +1,247 @@
+import csv
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS
+from recon.model.errors import ConfigurationError, SourceMissingError
+from recon.model.words import Mode, NightRequest, Verdict
+from recon.steps.compare.rebuild import rebuild_night
+from recon.steps.files.ingest import ingest
+from recon.store.nights import order_rows, results, runs
+
+HEADER = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
+SETTLEMENT = """
+[accounts."100042/100042001".settlement]
+inbox = "{folder}"
+{more}
+"""
+EXPECTED = """
+[[accounts."100042/100042001".settlement.expected]]
+file = "S{yyyymmdd}.csv"
+sender = "the gateway"
+expected_by = "01:00"
+"""
+LATER = "2026-11-26"
+
+
+@pytest.fixture
+def settling(merchant: Any) -> Any:
+    """A merchant whose gateway sends settlement files."""
+    place(merchant).mkdir()
+    declare(merchant)
+    return merchant
+
+
+def place(merchant: Any) -> Path:
+    """The folder of the settlement files."""
+    found: Path = merchant.folder / "settlement"
+    return found
+
+
+def declare(merchant: Any, *, more: str = "") -> None:
+    """Name the folder in the merchant's file."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + SETTLEMENT.format(folder=place(merchant), more="") + more)
+
+
+def line(payment: Any, **changed: str) -> dict[str, str]:
+    """A payment as it was settled, without a fee."""
+    return {
+        "batch_id": "S1",
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "settled_on": "2026-11-20",
+        "entry_type": "capture",
+        "order_no": payment.order_no,
+        "transaction_id": payment.transaction_id,
+        "currency": payment.currency,
+        "gross": payment.amount,
+        "fee": "0" if payment.currency == "JPY" else "0.00",
+        "net": changed.get("gross", payment.amount),
+    } | changed
+
+
+def send(merchant: Any, name: str, *lines: Mapping[str, str]) -> Path:
+    """Put a settlement file where a night looks for it."""
+    path = place(merchant) / name
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=HEADER, restval="")
+        writer.writeheader()
+        writer.writerows(lines)
+    return path
+
+
+def stored(merchant: Any) -> Any:
+    """The newest result."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return results.load(connection, runs.finished(connection)[-1].run_id)
+
+
+def broken(merchant: Any) -> dict[str, str]:
+    """Order number -> code of every break of the newest run."""
+    frame = stored(merchant).breaks
+    return dict(zip(frame["order_no"], frame["code"], strict=True))
+
+
+def passed(merchant: Any, number: str) -> list[bool]:
+    """How the control totals of one number ended."""
+    return [total.passed for total in stored(merchant).control_totals if total.id == number]
+
+
+def booked(merchant: Any, count: int) -> list[Any]:
+    """Captured payments of the last days in one currency, in the order file and in the books."""
+    recent = [one for one in merchant.payments("captured") if one.ordered_at >= "2026-11-17"]
+    captured = [one for one in recent if one.currency == "EUR"][:count]
+    merchant.drop("orders.csv", *map(merchant.order, captured))
+    book(merchant, *captured)
+    return captured
+
+
+def book(merchant: Any, *payments: Any) -> None:
+    """Put payments into the ledger."""
+    with (merchant.folder / "ledger.csv").open("a") as ledger:
+        for one in payments:
+            key = f"100042,100042001,{one.order_no}"
+            ledger.write(f"L-{one.order_no},{key},capture,EUR,{one.amount},{one.ordered_at}\n")
+
+
+def paid_out(*lines: Mapping[str, str]) -> dict[str, str]:
+    """The row that says what the lines come to."""
+    total = sum((Decimal(one["net"]) for one in lines), Decimal())
+    blank = dict.fromkeys(("order_no", "transaction_id"), "")
+    sums = {"gross": str(total), "net": str(total)}
+    return {**lines[0], **blank, **sums, "entry_type": "payout"}
+
+
+def ingested(merchant: Any, run_id: str) -> str:
+    """What the first step of a night says of settlement files, after those of orders."""
+    with merchant.environment() as environment:
+        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        now = merchant.clock()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=run_id, as_of=now, now=now)
+        said = ingest(run_id, environment=environment).sentence
+        with environment.store.writing() as connection:
+            runs.finish(connection, run_id, status="stopped", problem="", now=merchant.clock())
+    return said.removeprefix("The inbox is empty: no order file has arrived. ")
+
+
+def files(merchant: Any) -> dict[str, tuple[int, ...]]:
+    """Settlement files of the night: rows read, new, repeated and rejected of each."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, "second")
+        found = order_rows.files_of_night(connection, run)
+    return {
+        source.name: (source.rows_read, counts.new, counts.repeat, source.rows_rejected)
+        for source, counts in found
+    }
+
+
+def test_a_night_compares_what_was_settled(settling: Any) -> None:
+    """Each line is held against its payment and each batch against its pay-out, once a version.
+
+    Order numbers that only the file names are asked about; the night is rebuilt from its tables.
+    """
+    first, second, unordered = booked(settling, 3)
+    settling.drop("orders.csv", settling.order(first), settling.order(second))
+    nobody = {"order_no": "NOBODY-1", "transaction_id": "1"}
+    lines = [line(first), line(second, gross="1.00"), line(unordered), line(first, **nobody)]
+    send(settling, "S1.csv", *lines, paid_out(*lines))
+    settling.night()
+    wanted = {
+        second.order_no: "SETTLEMENT_AMOUNT_MISMATCH",
+        unordered.order_no: "MISSING_IN_ORDERS",
+        "NOBODY-1": "UNEXPECTED_RECEIPT",
+    }
+    assert broken(settling) == wanted
+    assert passed(settling, "T11") == [True]
+    assert "1 new settlement files with 5 lines accepted" in settling.told[0].sentence
+    send(settling, "S1.csv", *lines, paid_out(*lines[1:]))
+    assert settling.night() is Verdict.NOT_PROVEN
+    assert passed(settling, "T11") == [False]
+    with settling.environment() as environment:
+        assert rebuild_night("2026-11-20", out=None, environment=environment).same
+
+
+def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -> None:
+    """A file that does not come makes its night INCOMPLETE; what is due after it waits for it.
+
+    Later files do not end that wait, and the missing one does, though it tells of nothing.
+    """
+    path = settling.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + EXPECTED)
+    first, second = booked(settling, 2)
+    send(settling, "S0.csv", line(first, settled_on="2026-11-10"))
+    assert settling.night() is Verdict.INCOMPLETE
+    assert "S20261120.csv of the gateway is not there" in settling.told[0].sentence
+    settling.wait(hours=6 * 24)
+    fee = {"entry_type": "fee", "order_no": "", "transaction_id": "", "gross": "0.00"}
+    send(settling, "S20261126.csv", line(first, **fee, settled_on=LATER, batch_id="S9"))
+    settling.night(date=LATER, skip="the nights between are not looked at")
+    assert broken(settling) == {}
+    assert list(stored(settling).pending["order_no"]) == [second.order_no]
+    waits = "settlement due after 2026-11-19: settlement/S20261120.csv is missing"
+    assert waits in stored(settling).not_covered
+    send(settling, "S20261120.csv")
+    settling.night(date=LATER)
+    assert broken(settling) == {second.order_no: "SETTLEMENT_MISSING"}
+    assert waits not in stored(settling).not_covered
+
+
+def test_a_bad_file_and_a_bad_line_are_told_as_sources(settling: Any) -> None:
+    """A refused file makes the night INCOMPLETE; the payment of a refused line is UNVERIFIED."""
+    first, second = booked(settling, 2)
+    send(settling, "S1.csv", line(first), line(second, net="0.01"))
+    (place(settling) / "S2.csv").write_text("nothing,of,this\n1,2,3\n")
+    assert settling.night() is Verdict.INCOMPLETE
+    assert "settlement file settlement/S2.csv could not be read" in str(
+        stored(settling).not_covered
+    )
+    assert list(stored(settling).unverified["order_no"]) == [second.order_no]
+    assert broken(settling) == {}
+
+
+def test_files_are_known_by_name_and_content_and_lines_by_all_they_say(settling: Any) -> None:
+    """The same again is nothing; other content is a new version; equal lines elsewhere repeat."""
+    first, second = booked(settling, 2)
+    send(settling, "S1.csv", line(first), line(second))
+    send(settling, "S2.csv", line(first), line(first), line(second, settled_on="2026-11-21"))
+    send(settling, "empty-1.csv")
+    send(settling, "empty-2.csv")
+    assert "4 new settlement files with 5 lines accepted" in ingested(settling, "first")
+    send(settling, "S1.csv", line(first), line(second, net="0.01"))
+    assert "1 new settlement files with 1 lines accepted; 3 known" in ingested(settling, "second")
+    assert files(settling) == {
+        "orders.csv": (2, 2, 0, 0),
+        "settlement/S1.csv": (2, 0, 1, 1),
+        "settlement/S2.csv": (3, 2, 1, 0),
+        "settlement/empty-1.csv": (0, 0, 0, 0),
+        "settlement/empty-2.csv": (0, 0, 0, 0),
+    }
+
+
+def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
+    """A folder that is not there stops the night; that of the order files is refused."""
+    declare(merchant)
+    with pytest.raises(SourceMissingError, match=r"settlement\.inbox .* does not exist"):
+        ingested(merchant, "first")
+    path = merchant.folder / "config" / "merchants.toml"
+    text = path.read_text().replace(str(place(merchant)), str(merchant.inbox))
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="give settlement files their own"):
+        ingested(merchant, "second")
+
+
+def test_a_layout_that_names_no_column_of_settlement_is_refused(settling: Any) -> None:
+    """Layouts of settlement files know the columns of settlement lines, and no others."""
+    path = settling.folder / "config" / "merchants.toml"
+    layout = '\n[[accounts."100042/100042001".settlement.layouts]]\ncolumns = { amount = "x" }\n'
+    path.write_text(path.read_text() + layout)
+    with pytest.raises(
+        ConfigurationError, match=r"columns\.amount is none of the columns batch_id"
+    ):
+        ingested(settling, "first")

@@ -1,0 +1,86 @@
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from recon.config.file_layouts import FileLayout
+from recon.model.words import Mode, NightRequest
+from recon.steps.files.ingest import ingest
+from recon.steps.files.settling import still_written
+from recon.store.nights import order_rows, runs
+
+WRITER_ROWS = 3
+
+
+def settling(merchant: Any) -> None:
+    """The account waits until nobody has touched a file for five seconds."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text().replace("settle_seconds = 0", "settle_seconds = 5"))
+
+
+def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
+    """What the first step says, and the sources that it read."""
+    with merchant.environment() as environment:
+        request = NightRequest("100042", "100042001", "2026-11-20", Mode.LIVE)
+        now = merchant.clock()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=run_id, as_of=now, now=now)
+        told = ingest(run_id, environment=replace(environment, pause=pause)).sentence
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+            return told, [source for source, _ in order_rows.files_of_night(connection, run)]
+
+
+def test_an_order_file_is_read_when_its_writer_has_ended(merchant: Any) -> None:
+    """Rows that come while the night looks are read with the others, none is missing."""
+    settling(merchant)
+    paid = [merchant.order(payment) for payment in merchant.payments("captured")[: WRITER_ROWS + 1]]
+    path, pauses = merchant.drop("orders.csv", paid[0]), []
+    whole = merchant.drop("whole.tmp", *paid).read_bytes().splitlines(keepends=True)
+
+    def pause(much: timedelta) -> None:
+        pauses.append(much)
+        if len(pauses) <= WRITER_ROWS:
+            path.write_bytes(b"".join(whole[: 2 + len(pauses)]))
+
+    told, sources = read(merchant, run_id="r1", pause=pause)
+    assert "with 4 rows accepted" in told
+    assert [source.rows_accepted for source in sources] == [4]
+
+
+def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant: Any) -> None:
+    """Nothing of it is taken, it stands among the sources as unread; the next start takes it."""
+    settling(merchant)
+    path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+
+    def keep_writing(_: timedelta) -> None:
+        path.write_bytes(path.read_bytes() + b"\n")
+
+    told, (source,) = read(merchant, run_id="r1", pause=keep_writing)
+    assert "orders.csv is still being written: it was waited for over 60 seconds" in told
+    assert (source.rows_accepted, source.rows_rejected) == (0, 1)
+    told, (source,) = read(merchant, run_id="r2", pause=lambda _: None)
+    assert (source.rows_accepted, source.rows_rejected) == (1, 0)
+
+
+def test_a_file_that_goes_while_it_is_waited_for_is_told(merchant: Any) -> None:
+    """The night goes on, and says which file it had seen."""
+    settling(merchant)
+    path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    told, sources = read(merchant, run_id="r1", pause=lambda _: path.unlink(missing_ok=True))
+    assert "orders.csv: was gone when it was to be read" in told
+    assert sources == []
+
+
+def test_a_file_with_a_partner_is_not_waited_for(merchant: Any, tmp_path: Path) -> None:
+    """Its `.done` says that it is complete."""
+    settling(merchant)
+    path = tmp_path / "orders.csv"
+    path.write_text("x")
+    with merchant.environment() as environment:
+        account = environment.settings.account("100042", account_id="100042001")
+        pauses: list[timedelta] = []
+        watched = replace(environment, pause=pauses.append)
+        for layouts, waits in (((FileLayout(done_file=".done"),), 0), ((), 1)):
+            assert not still_written([path], account=account, layouts=layouts, environment=watched)
+            assert len(pauses) == waits

@@ -1,0 +1,72 @@
+"""A file cut in half that reads as a whole one is told with its figures."""
+
+from typing import Any
+
+import pytest
+
+from recon.model.words import SourceFile, SourceKind
+from recon.steps.files.short_files import short_of
+
+USUAL = [
+    ("orders-2026-11-19.csv", 40),
+    ("orders-2026-11-18.csv", 44),
+    ("orders-2026-11-17.csv", 42),
+]
+
+
+def _file(rows: int, name: str = "orders-2026-11-20.csv") -> SourceFile:
+    return SourceFile(SourceKind.ORDERS, name, "0" * 64, 1, rows, rows, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "earlier", "told"),
+    [
+        (20, USUAL, True),
+        (21, USUAL, False),  # half of the usual
+        (20, USUAL[:2], False),  # nobody knows what is usual
+        (20, [*USUAL[:2], ("other-3.csv", 42)], False),  # another sender
+        (5, [(f"orders-2026-10-{n}.csv", 4000 if n == 10 else 6) for n in range(10, 20)], False),
+        (0, USUAL, True),
+    ],
+)
+def test_half_of_the_usual_rows_is_told(
+    rows: int, earlier: list[tuple[str, int]], *, told: bool
+) -> None:
+    """Fewer than half of the median of the sender's last files, by names without their digits."""
+    assert (short_of(_file(rows), earlier=earlier) is not None) is told
+
+
+def _nights(merchant: Any, *, last: int) -> str:
+    """Three nights with eight orders, and one with fewer; what its ingest said."""
+    paid = merchant.payments("captured")
+    days = ("2026-11-20", "2026-11-23", "2026-11-24", "2026-11-25")
+    for day, rows in zip(days, (8, 8, 8, last), strict=True):
+        merchant.drop(
+            f"orders-{day}.csv",
+            *(merchant.order(one, updated_at=f"{day}T12:00:00Z") for one in paid[:rows]),
+        )
+        merchant.wait(hours=72 if day == days[0] else 24)
+        merchant.night(date=day)
+    return str(merchant.told[0].sentence)
+
+
+def test_a_cut_file_is_told_by_its_night(merchant: Any) -> None:
+    """Its rows, the sender's usual ones, and what nobody says; its rows are taken."""
+    told = _nights(merchant, last=3)
+
+    assert "1 new order files with 3 rows accepted" in told
+    assert (
+        "orders-2026-11-25.csv has 3 rows; its sender's last 3 files had 8 to 8, and neither a "
+        "trailer nor a control or done file says that it is whole" in told
+    )
+    assert merchant.told[0].figures["short_files"] == 1
+
+
+def test_a_done_file_settles_it(merchant: Any) -> None:
+    """Who says that the file is whole is believed."""
+    declared = merchant.folder / "config" / "merchants.toml"
+    layout = '[[accounts."100042/100042001".layouts]]\nfiles = "orders-2026-11-25.csv"\n'
+    declared.write_text(f'{declared.read_text()}\n{layout}done_file = ".done"\n')
+    (merchant.inbox / "orders-2026-11-25.csv.done").touch()
+
+    assert "says that it is whole" not in _nights(merchant, last=3)

@@ -1,0 +1,406 @@
+"""Nobody's yes can be made with the database alone: what the desk did not sign moves nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from recon.desk.endorsement import Kind, Signed, opened, row_problem
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
+from recon.desk.key_files import make_keys
+from recon.model.errors import ConfigurationError, GateClosedError, UsageError
+from recon.model.words import InstructionState
+from recon.settlement.planning import RULE_APPROVER
+from recon.settlement.terms import terms_of
+from recon.steps.care.verify import Reading, verify
+from recon.steps.ground.agreement import waiting_words
+from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import approve, reject, waiting
+from recon.steps.money.gate import gate_of
+from recon.steps.money.sending import sending_stopped, stop_sending
+from recon.steps.night import whole_night as night
+from recon.store.database.history import append
+from recon.store.money import endorsement_rows, instruction_rows, sending_rows
+from recon.store.money.bound_rows import TERMS
+from recon.store.money.journal import move
+from recon.store.nights import runs
+from recon.store.people import approval_rows
+from recon.store.people.approval_rows import Word
+from recon.store.schema import endorsement, instruction
+
+BOTH = "Jo Ahn, Kim Bell"
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+PEOPLE = """
+[approvers.jo]
+name = "Jo Ahn"
+limit = { EUR = 1000000 }
+[approvers.kim]
+name = "Kim Bell"
+limit = { EUR = 1000000 }
+"""
+
+
+def wait_for_two(merchant: Any) -> None:
+    """A refund of 1.00 that nobody has approved."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    merchant.drop("orders.csv", merchant.order(one, action="refund", **asked))
+    merchant.night()
+
+
+def yes(environment: Environment, *names: str) -> None:
+    """The yes of some people to all that waits."""
+    for name in names:
+        person = identify(name, code=None, environment=environment)
+        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+
+
+def settled(merchant: Any) -> str:
+    """Why the last night sent nothing."""
+    return str(next(one for one in merchant.told[::-1] if one.step == "settle").figures["stopped"])
+
+
+@pytest.fixture
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables of the desk; without the last one those of a night."""
+    folder = tmp_path_factory.mktemp("desk")
+    make_keys(folder / "desk.key", public=folder / "desk.pub")
+    return {
+        "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
+        "RECON_DESK_KEY_FILE": str(folder / "desk.key"),
+    }
+
+
+def as_night(merchant: Any, keyed: dict[str, str]) -> None:
+    """From now on this process has the public key alone."""
+    merchant.variables |= keyed | {"RECON_DESK_KEY_FILE": ""}
+
+
+def forge(environment: Environment, *, by: str = BOTH) -> None:
+    """Approve all that waits with the database's login alone: state, approval and history."""
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        waiting_now = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
+        values = {"approved_by": by, "approved_at": now, "hold": ""}
+        moved = [
+            (item, move(connection, item, to=InstructionState.APPROVED, values=values))
+            for item in waiting_now
+        ]
+        events = [replace(one, data={**one.data, TERMS: terms_of(item)}) for item, one in moved]
+        append(connection, events, at=now)
+
+
+def problems_of(merchant: Any) -> str:
+    """What `recon verify` finds."""
+    with merchant.environment() as environment:
+        return "; ".join(verify(environment, reading=UNREAD).problems)
+
+
+@pytest.mark.parametrize("by", [BOTH, RULE_APPROVER, ""])
+def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -> None:
+    """Whoever writes two names, or the rule's, into every table is found before money moves."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        forge(environment, by=by)
+    told = problems_of(merchant)
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "counts as approved" in settled(merchant)
+    assert "counts as approved" in told
+
+
+def test_the_approval_rows_are_no_endorsement(begun: Callable[[Any], Any]) -> None:
+    """Also the tables of people's words, as far as the login may write them, prove nothing."""
+    merchant = begun(wait_for_two)
+    merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not even write them
+    with merchant.environment() as environment:
+        wanted = waiting(environment).wanted
+        now = environment.clock()
+        with environment.store.writing() as connection:
+            approval_rows.save_first(
+                connection,
+                wanted.digest,
+                instruction_ids=approval_rows.ids_of(wanted.items),
+                word=Word("Jo Ahn", authenticated=True, at=now),
+                valid_until=now + timedelta(days=9),
+            )
+            first = approval_rows.open_approval(connection, wanted.digest)
+            assert first is not None
+            second = Word("Kim Bell", authenticated=True, at=now)
+            approval_rows.save_second(connection, first, word=second)
+        forge(environment)
+    merchant.night()
+
+    assert merchant.effects() == []
+
+
+def test_what_the_desk_endorsed_goes(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
+    """Two words with the desk's key, and a night that has the public one alone sends."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    as_night(merchant, keyed)
+    merchant.night()
+
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    assert problems_of(merchant) == ""
+
+
+def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> None:
+    """Terms and words as a signing process gets them cover the row, by the public key alone."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.reading() as connection:
+            (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+        words = words_for_signer(environment)([item.instruction_id])
+    assert SANDBOX_KEYS.public is not None
+    found = [opened(Signed(**one), key=SANDBOX_KEYS.public) for one in words.endorsements]
+    terms = words.seen[item.instruction_id]
+    assert [one.person for one in found] == ["jo", "kim"]
+    check = partial(row_problem, item.instruction_id, endorsements=found, must_be_proven=False)
+    assert check(terms=terms) == ""
+    assert "for nobody" in check(terms={**terms, "amount": 200})
+
+
+def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
+    """A process without the private key takes nobody's word."""
+    merchant = begun(wait_for_two)
+    as_night(merchant, keyed)
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="is not the desk"),
+    ):
+        yes(environment, "jo")
+    assert merchant.instruction_states() == {"planned": 1}
+
+
+def test_an_endorsement_of_another_key_counts_for_nothing(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Two words under the sandbox's key are none where a desk is set up."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    as_night(merchant, keyed)
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "counts as approved" in settled(merchant)
+    assert "endorsement 1" in problems_of(merchant)
+
+
+def test_one_endorsement_copied_is_one(begun: Callable[[Any], Any]) -> None:
+    """A row that is a copy of another word is no second person."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo")
+        with environment.store.writing() as connection:
+            row = dict(connection.execute(endorsement.select()).mappings().one())
+            connection.execute(insert(endorsement).values(**row | {"sequence": 2}))
+        forge(environment)
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "Jo Ahn alone" in settled(merchant)
+    assert "is a copy of endorsement 1" in problems_of(merchant)
+
+
+def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any]) -> None:
+    """Who changes the table and binds the change in the history still lacks two people."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.writing() as connection:
+            connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
+            (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+            told = {"approved_by": BOTH, TERMS: terms_of(item)}
+            event = approval_rows.Event("instruction", item.instruction_id, "approved", told)
+            append(connection, [event], at=environment.clock())
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "counts as approved" in settled(merchant)
+
+
+def test_an_approval_that_ran_out_is_not_used_again(begun: Callable[[Any], Any]) -> None:
+    """The words hold until the day that they say, whatever the tables say later."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        merchant.now += timedelta(days=5)
+        # The night takes back what ran out; somebody writes it in again.
+        from recon.steps.money.approve import lapse
+
+        lapse(environment)
+        forge(environment)
+        with environment.store.writing() as connection:
+            connection.execute(
+                update(approval_rows.approval).values(valid_until=merchant.now + timedelta(days=9))
+            )
+    merchant.night()
+
+    assert merchant.effects() == []
+
+
+def test_what_a_person_rejected_stays_rejected(begun: Callable[[Any], Any]) -> None:
+    """A rejection is signed, too: bringing the row back needs two new words."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo")
+        ids = [one.instruction_id for one in waiting(environment).wanted.items]
+        kim = identify("kim", code=None, environment=environment)
+        digest = waiting(environment).wanted.digest
+        approve(digest, person=kim, environment=environment)
+        with environment.store.writing() as connection:
+            connection.execute(update(instruction).values(state="planned"))
+        reject(ids, person=kim, reason="not meant", environment=environment)
+        with environment.store.writing() as connection:
+            connection.execute(update(instruction).values(state="planned"))
+        forge(environment)
+        with environment.store.reading() as connection:
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert "for nobody" in next(words.row_problems(connection))
+
+
+def test_a_forged_release_holds_on(merchant: Any) -> None:
+    """Refunds wait until two people released the night, not until a table says so."""
+    with merchant.environment() as environment:
+        word = Word("Jo Ahn", authenticated=True, at=environment.clock())
+        with environment.store.writing() as connection:
+            for name in ("Jo Ahn", "Kim Bell"):
+                who = replace(word, by=name)
+                approval_rows.save_release(connection, "r1", reason="for me", word=who)
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert approval_rows.released(connection) == {"r1"}
+            assert "for nobody" in words.release_problem(connection, "r1")
+    assert "run r1 counts as released" in problems_of(merchant)
+
+
+def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
+    """A turn of the switch without two words closes the gate and stops a night at work."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        with environment.store.writing() as connection:
+            sending_rows.turn_switch(
+                connection, stop=False, by=BOTH, reason="fine", at=environment.clock()
+            )
+        assert sending_stopped(environment) is None
+        assert waiting_words(environment) == []
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "sending was allowed again, but the desk" in settled(merchant)
+    assert "sending was allowed again" in problems_of(merchant)
+
+
+def test_the_claim_looks_again(begun: Callable[[Any], Any]) -> None:
+    """What is forged between the gate and the claim ends the night before a byte leaves."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+
+    def mark(at: str) -> None:
+        if at == "before claim":
+            with merchant.environment() as other, other.store.writing() as connection:
+                connection.execute(update(endorsement).values(signature="00" * 64))
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(GateClosedError, match="counts as approved"),
+    ):
+        night.run(
+            merchant.request,
+            environment=replace(environment, mark=mark),
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+    assert merchant.effects() == []
+
+
+@pytest.fixture
+def live(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+    """An environment whose gateway is not on this machine."""
+    people = '[approvers.jo]\nname = "Jo Ahn"\n'
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    merchant.variables |= keyed | {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
+    with merchant.environment() as opened:
+        yield opened
+
+
+def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) -> None:
+    """Even words that the desk signed count there only when a code proved who spoke."""
+    jo = identify("jo", code=None, environment=live)
+    kim = replace(jo, short="kim")
+    with live.store.writing() as connection:
+        for person in (jo, kim):
+            note_endorsed(connection, Said(Kind.RELEASE, "r1"), person=person, environment=live)
+        words = endorsement_rows.Endorsed(live.desk)
+        assert "for nobody" in words.release_problem(connection, "r1")
+        at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))
+        assert at_sandbox.release_problem(connection, "r1") == ""
+
+
+def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
+    begun: Callable[[Any], Any],
+) -> None:
+    """What one person may at the sandbox closes the gate anywhere else."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        forge(environment, by="by hand: jo")
+        with environment.store.reading() as connection:
+            at_sandbox = endorsement_rows.Endorsed(SANDBOX_KEYS)
+            elsewhere = endorsement_rows.Endorsed(replace(SANDBOX_KEYS, must_be_proven=True))
+            assert list(at_sandbox.row_problems(connection)) == []
+            assert len(list(elsewhere.row_problems(connection))) == 1
+            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        assert run is not None
+        desk = replace(SANDBOX_KEYS, must_be_proven=True)
+        gate = gate_of(run, environment=replace(environment, desk=desk))
+    assert "counts as approved" in gate.closed_because
+
+
+def test_without_a_key_nothing_that_people_approved_goes(begun: Callable[[Any], Any]) -> None:
+    """Towards a live gateway without a desk the gate is closed and says what is missing."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.reading() as connection:
+            (problem,) = endorsement_rows.Endorsed(NO_KEYS).row_problems(connection)
+    assert "RECON_DESK_PUBLIC_KEY_FILE" in problem
+
+
+def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
+    """Everybody knows it: towards another gateway it is refused by name, and never the default."""
+    from recon.desk.key_files import private_text, public_text
+
+    assert SANDBOX_KEYS.private is not None
+    known = merchant.folder / "known.key"
+    known.write_text(private_text(SANDBOX_KEYS.private))
+    known.chmod(0o600)
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = "https://gateway.example"
+    with merchant.environment() as environment:
+        assert environment.desk == NO_KEYS
+    for name, text in (
+        ("RECON_DESK_KEY_FILE", private_text(SANDBOX_KEYS.private)),
+        ("RECON_DESK_PUBLIC_KEY_FILE", public_text(SANDBOX_KEYS.private.public_key())),
+    ):
+        known.write_text(text)
+        with (
+            pytest.raises(ConfigurationError, match="which everybody knows"),
+            merchant.environment(**{name: str(known)}),
+        ):
+            pass

@@ -1,0 +1,138 @@
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyotp
+import pytest
+from pydantic import SecretStr
+
+from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.ground.identity import (
+    WAIT_MAX,
+    WRONG_CODES_MAX,
+    identify,
+    plays_on_this_machine,
+    waits_until,
+)
+
+SECRET = pyotp.random_base32()
+
+
+def declare(merchant: Any, *, mode: int = 0o600, secret: str = SECRET) -> None:
+    """One person whose secret lies in a file."""
+    path = merchant.folder / "anna.secret"
+    path.write_text(secret)
+    path.chmod(mode)
+    (merchant.folder / "config" / "approvers.toml").write_text(
+        f'[approvers.anna]\nname = "Anna Berg"\ncode_secret_file = "{path}"\n'
+    )
+
+
+def code_of(merchant: Any, *, seconds: int = 0) -> SecretStr:
+    """The code of now, or of some seconds from now."""
+    return SecretStr(pyotp.TOTP(SECRET).at(int(merchant.now.timestamp()) + seconds))
+
+
+@pytest.mark.parametrize("seconds", [0, -30, 30])
+def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
+    """A code of the step before or after counts."""
+    declare(merchant)
+    merchant.now = merchant.now.replace(second=10)
+    with merchant.environment() as environment:
+        code = code_of(merchant, seconds=seconds)
+        person = identify("anna", code=code, environment=environment)
+
+    assert person.word.authenticated
+
+
+def test_an_old_code_proves_nobody(merchant: Any) -> None:
+    """Two minutes later a code is worth nothing."""
+    declare(merchant)
+    with merchant.environment() as environment, pytest.raises(UsageError, match="not right"):
+        identify("anna", code=code_of(merchant, seconds=-120), environment=environment)
+
+
+def test_a_secret_that_others_can_read_authenticates_nobody(merchant: Any) -> None:
+    """A file that is not private is no secret."""
+    declare(merchant, mode=0o644)
+    with merchant.environment() as environment, pytest.raises(ConfigurationError, match="0644"):
+        identify("anna", code=code_of(merchant), environment=environment)
+
+
+def test_a_secret_that_is_none_is_named_as_such(merchant: Any) -> None:
+    """Text that is not base32 never authenticates."""
+    declare(merchant, secret="not base32 !")
+    with (
+        merchant.environment() as environment,
+        pytest.raises(ConfigurationError, match="enrol again"),
+    ):
+        identify("anna", code=SecretStr("123456"), environment=environment)
+
+
+def test_the_sandbox_is_on_this_machine(merchant: Any) -> None:
+    """Payouts without codes are for the sandbox only."""
+    declare(merchant)
+    assert stat.S_ISREG((merchant.folder / "anna.secret").stat().st_mode)
+    with merchant.environment() as environment:
+        assert plays_on_this_machine(environment)
+
+
+def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
+    """In a file of one and a variable of the other, written differently: one person is not two."""
+    declare(merchant)
+    people = merchant.folder / "config" / "approvers.toml"
+    other = '\n[approvers.ben]\nname = "Ben Roth"\ncode_secret_env = "BENS"\n'
+    people.write_text(people.read_text() + other)
+    merchant.variables["BENS"] = f" {SECRET[:16].lower()} {SECRET[16:]}="
+    with merchant.environment() as environment:
+        for name in ("anna", "ben"):
+            with pytest.raises(ConfigurationError, match="have the same secret"):
+                identify(name, code=code_of(merchant), environment=environment)
+    merchant.variables["BENS"] = pyotp.random_base32()
+    with merchant.environment() as environment:
+        person = identify("anna", code=code_of(merchant), environment=environment)
+
+    assert person.word.authenticated
+
+
+def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
+    """Sixty guesses at once are five: each is counted in the transaction that judges it."""
+    declare(merchant)
+    with merchant.environment() as environment:
+
+        def guess(number: int) -> str:
+            try:
+                identify("anna", code=SecretStr(f"{number:06}"), environment=environment)
+            except UsageError as error:
+                return str(error)
+            return "right"
+
+        with ThreadPoolExecutor(60) as pool:
+            told = list(pool.map(guess, range(60)))
+
+    assert sum("is not right" in one for one in told) == WRONG_CODES_MAX
+    assert sum("wait, then try again" in one for one in told) == 60 - WRONG_CODES_MAX
+
+
+def test_wrong_codes_of_somebody_lock_nobody_else_out(merchant: Any) -> None:
+    """The wait is that of the login that guessed; the person speaks from theirs and hears of it."""
+    declare(merchant)
+    with merchant.environment() as environment:
+        for _ in range(WRONG_CODES_MAX):
+            with pytest.raises(UsageError, match="not right"):
+                identify("anna", code=SecretStr("1"), environment=environment, origin="login 7")
+        with pytest.raises(UsageError, match=r"came from here \(login 7\)"):
+            identify("anna", code=code_of(merchant), environment=environment, origin="login 7")
+        person = identify("anna", code=code_of(merchant), environment=environment, origin="login 8")
+
+    assert person.before == "5 wrong codes were given in your name (login 7)"
+
+
+def test_each_further_wrong_code_waits_longer() -> None:
+    """One minute, then twice as long each time, never more than the longest."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    waits = [waits_until([at] * count) - at for count in range(1, 12)]
+
+    assert waits[:8] == [timedelta(minutes=m) for m in (0, 0, 0, 0, 1, 2, 4, 8)]
+    assert set(waits[8:]) == {WAIT_MAX}

@@ -1,0 +1,227 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.model.errors import UsageError
+from recon.model.words import Mode
+from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
+from recon.steps.compare.page_notes import skipped_nights
+from recon.steps.ground.window import ledger_start, looked_back, window_start
+from recon.store.nights import results, runs
+from recon.store.nights.runs import Run
+from recon.store.schema import order_row
+
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+GRACE = '\n[grace]\ngateway_to_ledger = "30bd"\nhard_limit = "30bd"\n'
+LONG_AGO = AS_OF - timedelta(days=40)
+HEADER = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
+
+
+def run_of(as_of: datetime) -> Run:
+    """A run that closes at an instant."""
+    names = dict.fromkeys(Run.__dataclass_fields__, "")
+    return Run(**{**names, "mode": Mode.LIVE, "started_at": as_of, "as_of": as_of})  # type: ignore[arg-type]
+
+
+def newest(merchant: Any) -> Reconciliation:
+    """The result of the run that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        found = results.load(connection, runs.finished(connection)[-1].run_id)
+    assert found is not None
+    return found
+
+
+def told(merchant: Any) -> list[str]:
+    """What page one of the newest night says of nights that never ran."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, runs.finished(connection)[-1].run_id)
+        return skipped_nights(run, environment=environment)
+
+
+def judged(merchant: Any, order_no: str) -> str:
+    """What the newest night says of one order: a code or a state, "" when it has none."""
+    result = newest(merchant)
+    frames = {"matched": result.matches, "pending": result.pending, "unverified": result.unverified}
+    for code in result.breaks.loc[result.breaks["order_no"].eq(order_no), "code"]:
+        return str(code)
+    return next((word for word, f in frames.items() if f["order_no"].eq(order_no).any()), "")
+
+
+def test_an_order_that_left_the_window_with_its_break_is_still_compared(merchant: Any) -> None:
+    """What is asked about is compared with its order, however old that is."""
+    one = merchant.payments("captured")[0]
+    merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
+    merchant.night()
+    before = judged(merchant, one.order_no)
+    merchant.as_owner(update(order_row).values(ordered_at=LONG_AGO))
+    merchant.wait(hours=96)
+    with pytest.raises(UsageError, match="no finished night of 2026-11-23"):
+        merchant.night(date="2026-11-24")
+    merchant.night(date="2026-11-24", skip="the machine was away")
+
+    (note,) = told(merchant)
+    assert note.startswith(
+        "No night ran for 2026-11-23 (the machine was away): what came in on this"
+    )
+    assert before != ""
+    assert judged(merchant, one.order_no) == before
+
+
+def test_old_entries_are_opening_balance_unless_somebody_asks(merchant: Any) -> None:
+    """An entry before the window is told, never a break; that of an open order is compared."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one))
+    rows = [
+        f"E{number},100042,100042001,{order},capture,EUR,{amount},{LONG_AGO.isoformat()}"
+        for number, (order, amount) in enumerate([(one.order_no, one.amount), ("OLD-1", "5.00")])
+    ]
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    merchant.night()
+
+    assert judged(merchant, one.order_no) == "matched"
+    assert judged(merchant, "OLD-1") == ""
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+    scope = [line for line in newest(merchant).scope_of_assurance if "opening" in line["statement"]]
+    assert [(line["currency"], line["count"], line["amount"]) for line in scope] == [
+        ("EUR", 1, 500)
+    ]
+    with merchant.environment() as environment:
+        found = opening_of("2026-11-20", environment=environment)
+        path = write_opening(found, folder=merchant.folder / "opening")
+    day = f"{LONG_AGO:%Y-%m-%dT%H:%M:%SZ}"
+    assert found.lines == (OpeningLine("ledger entries", "EUR", 1, 500, day, day),)
+    assert found.run.predecessor == "opening"
+    assert path.read_text().splitlines()[1:] == [f"ledger entries,E1,OLD-1,EUR,5.00,{day}"]
+
+
+@pytest.mark.parametrize(("opening", "said"), [("2026-11-20", ""), ("2026-11-01", "LEDGER_ONLY")])
+def test_payments_before_the_opening_date_are_opening_balance(
+    merchant: Any, opening: str, said: str
+) -> None:
+    """Without an order of ours nobody can judge them; from the opening date on they are breaks."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text().replace("2026-01-01", opening))
+    row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{AS_OF.isoformat()}"
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
+    merchant.night()
+
+    found = judged(merchant, one.order_no)
+    assert (found == "") == (said == "")
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+
+
+def test_orders_are_asked_about_again_as_they_grow_old(merchant: Any) -> None:
+    """A matched order is looked at once more at 90 and 180 days, between them left in peace.
+
+    What the gateway shows otherwise by then opens a break.
+    """
+    one, other, changed = [p for p in merchant.payments("captured") if p.currency == "EUR"][:3]
+    merchant.drop("orders.csv", *(merchant.order(p) for p in (one, other, changed)))
+    rows = [
+        f"E{p.order_no},100042,100042001,{p.order_no},capture,EUR,{p.amount},{LONG_AGO.isoformat()}"
+        for p in (one, other, changed)
+    ]
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    merchant.night()
+    first = [judged(merchant, p.order_no) for p in (one, other, changed)]
+    merchant.post("/_sandbox/portal", {"action": "refund", "key": changed.transaction_id})
+    ages = {one.order_no: 90, other.order_no: 91, changed.order_no: 180}
+    for number, days in ages.items():
+        at = AS_OF + timedelta(hours=12) - timedelta(days=days)
+        aged = update(order_row).where(order_row.c.order_no == number)
+        merchant.as_owner(aged.values(ordered_at=at))
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert first == ["matched"] * 3
+    again = [judged(merchant, p.order_no) for p in (one, other, changed)]
+    assert again == ["matched", "", "REFUND_UNEXPECTED"]
+
+
+def test_rows_that_come_late_are_compared_however_old_their_orders_are(merchant: Any) -> None:
+    """A forgotten order and a new word on an old one are asked about and judged, each once."""
+    one, late, gone, early = [p for p in merchant.payments("captured") if p.currency == "EUR"][:4]
+    old = {"ordered_at": LONG_AGO.isoformat()}
+    changed = merchant.order(one) | old
+    merchant.drop("orders.csv", changed, merchant.order(gone) | old)
+    merchant.night()
+    assert judged(merchant, one.order_no) == ""
+    too_old = {"ordered_at": "2020-01-01T00:00:00+00:00"}
+    merchant.drop("orders.csv", changed | {"status": "cancelled"}, merchant.order(gone) | old)
+    merchant.drop("late.csv", merchant.order(late, amount="900000.00") | old)
+    merchant.drop("early.csv", merchant.order(early) | too_old)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    told = [judged(merchant, p.order_no) for p in (one, late, gone, early)]
+    assert told == ["STATUS_CONFLICT", "AMOUNT_UNDER", "", ""]
+    assert [t for t in newest(merchant).control_totals if not t.passed] == []
+
+
+def test_an_old_order_without_an_answer_is_asked_about_the_next_night(merchant: Any) -> None:
+    """An outage on the one night that looks at it again heals like any other."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one))
+    row = f"E1,100042,100042001,{one.order_no},capture,EUR,{one.amount},{LONG_AGO.isoformat()}"
+    Path(merchant.folder / "ledger.csv").write_text(HEADER + row + "\n")
+    merchant.night()
+    of_age = AS_OF + timedelta(hours=12) - timedelta(days=90)
+    merchant.as_owner(update(order_row).values(ordered_at=of_age))
+    merchant.fault({"operation": "retrievalTrans", "kind": "html"})
+    told = []
+    for date in ("2026-11-21", "2026-11-22"):
+        merchant.wait(hours=24)
+        merchant.night(date=date)
+        told.append(judged(merchant, one.order_no))
+        merchant.fault()
+
+    assert told == ["unverified", "matched"]
+
+
+def test_what_waits_is_asked_about_until_it_is_late(merchant: Any) -> None:
+    """Also when its order left a window that is shorter than the grace."""
+    path = merchant.folder / "config" / "rules.toml"
+    text = path.read_text()
+    assert "[window]" in text
+    path.write_text(text.replace("[window]", "[window]\norders_days = 1") + GRACE)
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    recent = {"ordered_at": (AS_OF - timedelta(hours=12)).isoformat()}
+    merchant.drop("orders.csv", merchant.order(one) | recent)
+    Path(merchant.folder / "ledger.csv").write_text(HEADER)
+    told = []
+    for date in ("2026-11-20", "2026-11-21", "2026-11-22"):
+        merchant.night(date=date)
+        told.append(judged(merchant, one.order_no))
+        merchant.wait(hours=24)
+
+    assert told == ["pending"] * 3
+
+
+def test_nights_that_were_skipped_are_caught_up() -> None:
+    """The spans of a night begin where the night before ended."""
+    spans = list(looked_back(run_of(AS_OF), before=run_of(AS_OF - timedelta(days=3))))
+
+    assert spans[0] == (AS_OF - timedelta(days=4), AS_OF - timedelta(days=1))
+    assert spans[-1] == (AS_OF - timedelta(days=183), AS_OF - timedelta(days=180))
+    first = list(looked_back(run_of(AS_OF), before=None))
+    assert first[0] == (AS_OF - timedelta(days=2), AS_OF - timedelta(days=1))
+
+
+def test_each_window_has_its_days_and_none_begins_before_the_opening() -> None:
+    """Midnight of the opening date is local."""
+    rules = Rules.of({"window": {"orders_days": 5, "ledger_days": 9}}, source="x")
+    opened = Rules.of(
+        {"window": {"opening_date": "2026-11-15"}, "calendar": {"timezone": "Asia/Tokyo"}},
+        source="x",
+    )
+
+    assert window_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=5)
+    assert ledger_start(run_of(AS_OF), rules=rules) == AS_OF - timedelta(days=9)
+    assert window_start(run_of(AS_OF), rules=opened) == datetime(2026, 11, 14, 15, tzinfo=UTC)

@@ -1,0 +1,252 @@
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pyotp
+import pytest
+from pydantic import SecretStr
+
+from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
+from recon.store.database import history
+
+pytestmark = pytest.mark.xdist_group("approvals")
+"""They share what takes longer to make than to look at."""
+
+ANNA, BEN, CARA = (pyotp.random_base32() for _ in range(3))
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
+code_secret_env = "CODE_ANNA"
+[approvers.ben]
+name = "Ben Roy"
+limit = { EUR = 100000, USD = 100000, GBP = 100000, JPY = 10000000, KWD = 100000 }
+code_secret_env = "CODE_BEN"
+[approvers.cara]
+name = "Cara Lim"
+limit = { EUR = 1 }
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+
+
+def ask(merchant: Any) -> None:
+    """Three captures that wait for people."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    merchant.variables |= {"CODE_ANNA": ANNA, "CODE_BEN": BEN}
+    wanted = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
+    rows = [merchant.order(one, status="paid", action="capture") for one in wanted]
+    merchant.drop("orders.csv", *rows)
+    merchant.night()
+
+
+@pytest.fixture
+def asked(begun: Any) -> Any:
+    """A merchant whose three captures wait for people."""
+    return begun(ask)
+
+
+@pytest.fixture
+def environment(asked: Any) -> Iterator[Environment]:
+    """The open environment of that merchant."""
+    with asked.environment() as opened:
+        yield opened
+
+
+def code_of(secret: str, asked: Any) -> SecretStr:
+    """The code that a phone shows now."""
+    return SecretStr(pyotp.TOTP(secret).at(int(asked.now.timestamp()) + 1))
+
+
+def person(name: str, environment: Environment, asked: Any) -> Any:
+    """Somebody who just gave the current code."""
+    secrets = {"anna": ANNA, "ben": BEN}
+    code = code_of(secrets[name], asked) if name in secrets else None
+    return identify(name, code=code, environment=environment)
+
+
+def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any) -> None:
+    """After two different people the next night sends it, once, with both names."""
+    found = waiting(environment)
+    first = approve(
+        found.wanted.digest, person=person("anna", environment, asked), environment=environment
+    )
+    second = approve(
+        found.wanted.digest, person=person("ben", environment, asked), environment=environment
+    )
+    with environment.store.reading() as connection:
+        chain = history.verify(connection)[1]
+        strayed = history.strayed_instruction(connection)
+    asked.night()
+
+    assert (first[1], second[1]) == (False, True)
+    assert len(asked.effects()) == 3
+    assert asked.instruction_states() == {"confirmed": 3}
+    assert (chain, strayed) == ("", "")
+
+
+def test_without_the_second_person_nothing_goes(environment: Environment, asked: Any) -> None:
+    """One yes is no approval."""
+    found = waiting(environment)
+    approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
+    asked.night()
+
+    assert asked.effects() == []
+    assert waiting(environment).first_by == "Anna Berg"
+
+
+def test_the_same_person_cannot_be_the_second(environment: Environment, asked: Any) -> None:
+    """Requester and approver are different people."""
+    digest = waiting(environment).wanted.digest
+    approve(digest, person=person("anna", environment, asked), environment=environment)
+    asked.wait(hours=1)
+
+    with pytest.raises(UsageError, match="somebody else"):
+        approve(digest, person=person("anna", environment, asked), environment=environment)
+
+
+def test_a_changed_list_voids_the_first_word(environment: Environment, asked: Any) -> None:
+    """What was approved is the exact list; one rejected row makes it another one."""
+    found = waiting(environment)
+    approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
+    gone = found.wanted.items[0].instruction_id
+    reject(
+        [gone],
+        person=person("dan", environment, asked),
+        reason="not meant",
+        environment=environment,
+    )
+
+    with pytest.raises(UsageError, match="changed since Anna Berg approved it"):
+        approve(
+            found.wanted.digest, person=person("ben", environment, asked), environment=environment
+        )
+    asked.night()
+    assert asked.effects() == []
+
+
+def test_another_digest_is_refused(environment: Environment, asked: Any) -> None:
+    """A list that nobody looked at cannot be approved."""
+    with pytest.raises(UsageError, match="something changed since you looked"):
+        approve("0" * 16, person=person("anna", environment, asked), environment=environment)
+
+
+def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any) -> None:
+    """The second person's limit covers the whole list, or part of it is approved."""
+    digest = waiting(environment).wanted.digest
+    approve(digest, person=person("anna", environment, asked), environment=environment)
+
+    with pytest.raises(UsageError, match="limit of Cara Lim"):
+        approve(digest, person=person("cara", environment, asked), environment=environment)
+
+
+def test_a_reviewer_cannot_be_the_second(environment: Environment, asked: Any) -> None:
+    """Money is let go by an approver."""
+    digest = waiting(environment).wanted.digest
+    approve(digest, person=person("anna", environment, asked), environment=environment)
+
+    with pytest.raises(UsageError, match="must be an approver"):
+        approve(digest, person=person("dan", environment, asked), environment=environment)
+
+
+def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> None:
+    """Who approves one instruction approves that one and no other."""
+    one = waiting(environment).wanted.items[0].instruction_id
+    only = Narrowing(instruction_ids=(one,))
+    digest = waiting(environment, only=only).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment, only=only)
+    asked.night()
+
+    assert asked.instruction_states() == {"confirmed": 1, "planned": 2}
+
+
+def test_an_approval_that_ran_out_counts_no_more(environment: Environment, asked: Any) -> None:
+    """What two people approved must go by the end of the next business day."""
+    digest = waiting(environment).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    asked.now += timedelta(days=5)
+
+    assert lapse(environment) == 3
+    assert asked.instruction_states() == {"planned": 3}
+
+
+def test_a_night_sends_nothing_on_an_approval_that_ran_out(
+    environment: Environment, asked: Any
+) -> None:
+    """Yes of last week is not yes of today."""
+    digest = waiting(environment).wanted.digest
+    for name in ("anna", "ben"):
+        approve(digest, person=person(name, environment, asked), environment=environment)
+    asked.now += timedelta(days=5)
+    asked.night()
+
+    assert asked.effects() == []
+    assert asked.instruction_states() == {"planned": 3}
+
+
+def test_a_first_word_that_ran_out_is_given_again(environment: Environment, asked: Any) -> None:
+    """Late in the week nobody completes what was begun on Monday."""
+    digest = waiting(environment).wanted.digest
+    approve(digest, person=person("anna", environment, asked), environment=environment)
+    asked.now += timedelta(days=5)
+
+    _, complete = approve(digest, person=person("ben", environment, asked), environment=environment)
+
+    assert not complete
+    assert waiting(environment).first_by == "Ben Roy"
+
+
+def test_a_code_counts_once(environment: Environment, asked: Any) -> None:
+    """A code that somebody saw over a shoulder is worth nothing."""
+    code = code_of(ANNA, asked)
+    identify("anna", code=code, environment=environment)
+
+    with pytest.raises(UsageError, match="used before"):
+        identify("anna", code=code, environment=environment)
+
+
+def test_after_five_wrong_codes_even_the_right_one_waits(
+    environment: Environment, asked: Any
+) -> None:
+    """Guessing ends after five."""
+    for _ in range(5):
+        with pytest.raises(UsageError, match="not right"):
+            identify("anna", code=SecretStr("000000"), environment=environment)
+
+    with pytest.raises(UsageError, match="wait, then try again"):
+        identify("anna", code=code_of(ANNA, asked), environment=environment)
+
+
+@pytest.mark.parametrize("code", [None, SecretStr(""), SecretStr("12345a"), SecretStr("1" * 500)])
+def test_no_code_or_a_strange_one_proves_nobody(
+    environment: Environment, code: SecretStr | None
+) -> None:
+    """Where a secret is declared, a code is needed."""
+    with pytest.raises(UsageError):
+        identify("anna", code=code, environment=environment)
+
+
+def test_nobody_unknown_may_speak(environment: Environment) -> None:
+    """Only declared people decide."""
+    with pytest.raises(UsageError, match="declares no 'eve'"):
+        identify("eve", code=None, environment=environment)
+
+
+def test_a_secret_that_is_not_there_authenticates_nobody(asked: Any) -> None:
+    """A missing secret is a mistake of the set-up, never a free pass."""
+    del asked.variables["CODE_ANNA"]
+    with asked.environment() as environment, pytest.raises(ConfigurationError, match="CODE_ANNA"):
+        identify("anna", code=SecretStr("123456"), environment=environment)
+
+
+def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
+    """A name that no code proved is told as such."""
+    assert person("cara", environment, asked).word.told == "Cara Lim (identity not authenticated)"

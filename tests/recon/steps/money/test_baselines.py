@@ -1,0 +1,81 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import insert, literal, select
+
+from recon.model.words import GatewayState, StepSummary
+from recon.settlement.eligibility import Payment
+from recon.steps.money.baselines import payments_by_order
+from recon.steps.night import whole_night as night
+from recon.steps.people import people
+from recon.store.schema import observation
+
+ROW = {
+    "order_no": "A-1",
+    "transaction_id": "T1",
+    "payment_status": "3000",
+    "currency": "EUR",
+    "amount": 10_000,
+    "transaction_date": datetime(2026, 11, 20, tzinfo=UTC),
+}
+
+
+def _payment_of(row: Any) -> Payment:
+    return Payment(
+        *(row["transaction_id"], GatewayState.PAID),
+        *(row["payment_status"], row["currency"], row["amount"], row["transaction_date"]),
+    )
+
+
+def _closed(*rows: dict[str, Any]) -> dict[str, list[str]]:
+    found = payments_by_order(rows, payment_of=_payment_of)
+    return {order: [one.closed_because for one in payments] for order, payments in found.items()}
+
+
+def test_answers_about_two_orders_that_contradict_each_other_close_the_payment() -> None:
+    """One transaction in two orders' answers, paid in one and refunded in the other: both wait."""
+    other = ROW | {"order_no": "A-2", "payment_status": "4100"}
+    told = _closed(ROW, other, ROW | {"order_no": "A-3", "transaction_id": "T3"})
+
+    assert all("shows transaction T1 in two ways" in told[order][0] for order in ("A-1", "A-2"))
+    assert told["A-3"] == [""]
+
+
+def test_the_same_answer_about_two_orders_closes_nothing() -> None:
+    """A payment that is shown twice alike is one payment; a case of it still closes it."""
+    assert _closed(ROW, ROW | {"order_no": "A-2"}) == {"A-1": [""], "A-2": [""]}
+    found = payments_by_order(
+        [ROW], payment_of=lambda row: replace(_payment_of(row), closed_because="a case")
+    )
+    assert [one.closed_because for one in found["A-1"]] == ["a case"]
+
+
+def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant: Any) -> None:
+    """Another order's answer shows the payment as refunded: the capture waits and says why."""
+    payment = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))
+    names = [one.name for one in observation.columns if one.name != "observation_id"]
+    told = {"order_no": "O-2", "payment_status": "4100"}
+    columns = [
+        literal(told[name]).label(name) if name in told else observation.c[name] for name in names
+    ]
+
+    def contradict(step: StepSummary) -> None:
+        if step.step == "query":
+            merchant.as_owner(insert(observation).from_select(names, select(*columns)))
+
+    with merchant.environment() as environment:
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=contradict,
+        )
+        ((_, waiting),) = people.status(environment)
+
+    assert merchant.effects() == []
+    assert [
+        f"shows transaction {payment.transaction_id} in two ways" in one.next_step
+        for one in waiting
+    ] == [True]

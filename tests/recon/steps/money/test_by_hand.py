@@ -1,0 +1,384 @@
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recon.model.errors import FolderError, NightHeldError, UsageError
+from recon.model.words import InstructionKind, InstructionState
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money import by_hand
+from recon.steps.money.approve import approve, lapse, waiting
+from recon.steps.money.by_hand import HandRequest, HandResult, carry_out
+from recon.steps.people import people
+from recon.store.database.history import of_entity, verify
+from recon.store.database.migrate import upgrade
+from recon.store.database.night_lock import account_lock
+from recon.store.money.instruction_sheet import batch_frame
+from recon.store.nights import runs
+
+PLACE = {"merchant_id": "100042", "account_id": "100042001"}
+
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+limit = { EUR = 100000 }
+[approvers.kim]
+name = "Kim Day"
+limit = { EUR = 100000 }
+[approvers.jo]
+name = "Jo Hill"
+limit = { EUR = 100000 }
+"""
+
+
+def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
+    request = HandRequest(
+        InstructionKind(kind),
+        "100042",
+        "100042001",
+        order_no=payment.order_no,
+        by=options.pop("by", "anna"),
+        **options,
+    )
+    with merchant.environment() as environment:
+        return carry_out(request, environment=environment)
+
+
+def test_a_capture_by_hand_is_journalled_and_sent_once(merchant: Any) -> None:
+    """One row, one effect, and a history that names who asked for it."""
+    payment = merchant.payments("authorised")[0]
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.CONFIRMED
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        events = list(of_entity(connection, result.instruction_id))
+        assert verify(connection)[1] == ""
+    assert [event["event"] for event in events] == ["approved", "in_flight", "confirmed"]
+    assert "by hand: anna" in str(events[0]["data"])
+
+
+def _ids_unique(merchant: Any) -> None:
+    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
+        merchants.write('instructions = { ids = "unique" }\n')
+
+
+def test_the_like_of_an_earlier_movement_waits_for_a_person(merchant: Any) -> None:
+    """The same refund twice is held, also under a request id, unless ids are declared unique."""
+    payment = merchant.payments("captured")[0]
+    amount = _part(payment)
+    _ask(merchant, "refund", payment, amount=amount, request_id="first")
+    again = _ask(merchant, "refund", payment, amount=amount, request_id="second")
+
+    assert again.state is InstructionState.PLANNED
+    assert again.message.startswith("asked for by hand by anna: looks like a repeat")
+    assert len(merchant.effects()) == 1
+
+
+def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> None:
+    """The same refund without an id is held; with one of its own it goes."""
+    _ids_unique(merchant)
+    payment = merchant.payments("captured")[0]
+    first = _ask(merchant, "refund", payment, amount=_part(payment), request_id="first")
+    meant = _ask(merchant, "refund", payment, amount=_part(payment), request_id="second")
+    again = _ask(merchant, "refund", payment, amount=_part(payment))
+
+    assert first.state is InstructionState.CONFIRMED
+    assert first.refund_reference_id == f"{payment.transaction_id}-01"
+    assert again.state is InstructionState.PLANNED
+    assert "repeat" in again.message
+    assert meant.state is InstructionState.CONFIRMED
+    assert len(merchant.effects()) == 2
+    assert merchant.invariants()["over_refunded"] == 0
+
+
+def test_a_movement_of_the_same_payment_under_another_order_counts(merchant: Any) -> None:
+    """A refund that is in doubt holds its payment, whichever order it was filed under."""
+    _ids_unique(merchant)
+    payment = merchant.payments("captured")[0]
+    _ask(merchant, "refund", payment, amount=_part(payment))
+    merchant.as_owner("UPDATE instruction SET order_no = 'O-2', state = 'in_doubt'")
+
+    with pytest.raises(UsageError, match="of the same payment is not settled yet"):
+        _ask(merchant, "refund", payment, amount=_part(payment), request_id="second")
+    assert len(merchant.effects()) == 1
+
+
+def _part(payment: Any) -> str:
+    """A tenth and less of a payment, as files write it."""
+    return "1" if payment.currency == "JPY" else "1.000" if payment.currency == "KWD" else "1.00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "options", "words"),
+    [
+        ("refund", "authorised", {"amount": "1.00"}, "a refund needs a captured payment"),
+        ("capture", "captured", {}, "not authorised"),
+        ("capture", "authorised", {"transaction_id": "T-other"}, "--transaction"),
+        ("capture", "authorised", {"by": " "}, "--as"),
+        ("capture", "authorised", {"request_id": "a|b"}, "--request-id"),
+    ],
+)
+def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
+    merchant: Any, kind: str, state: str, options: dict[str, str], words: str
+) -> None:
+    """The judgement of a night holds for one call too."""
+    payments = [item for item in merchant.payments(state) if item.currency == "EUR"]
+
+    with pytest.raises(UsageError, match=words):
+        _ask(merchant, kind, payments[0], **options)
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {}
+
+
+def test_an_unknown_order_is_named(merchant: Any) -> None:
+    """An order that the gateway does not know moves nothing."""
+    payment = replace(merchant.payments("authorised")[0], order_no="nobodys-order")
+
+    with pytest.raises(UsageError, match="does not know it; nothing was stored"):
+        _ask(merchant, "capture", payment)
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT interrupts, also where these tests were begun in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
+    """Told to end while it is on its way: the answer is kept first, then the signal comes."""
+    payment = merchant.payments("authorised")[0]
+
+    def told_to_end(point: str) -> None:
+        if point == "after claim":
+            signal.raise_signal(signal.SIGINT)
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
+        carry_out(request, environment=replace(environment, mark=told_to_end))
+
+    assert merchant.instruction_states() == {"confirmed": 1}
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+
+
+def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
+    """A reply lost after the effect is in doubt, and asking again sends nothing."""
+    payment = merchant.payments("authorised")[0]
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.IN_DOUBT
+    assert len(merchant.effects()) == 1
+    with pytest.raises(UsageError, match="nothing was stored or sent"):
+        _ask(merchant, "capture", payment)
+    assert len(merchant.effects()) == 1
+
+
+def test_a_gateway_elsewhere_is_only_asked_through_a_night(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside this machine the instruction waits for another person and nothing is sent."""
+    payment = merchant.payments("authorised")[0]
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+
+    result = _ask(merchant, "capture", payment)
+
+    assert result.state is InstructionState.PLANNED
+    assert "asked for by hand by Anna Berg: another person approves it" in result.message
+    assert merchant.effects() == []
+
+
+def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A free name would let one person ask and approve."""
+    payment = merchant.payments("authorised")[0]
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+
+    with pytest.raises(UsageError, match=r"declares no 'bernd' .*nothing was stored or sent"):
+        _ask(merchant, "capture", payment, by="bernd")
+
+
+@pytest.mark.parametrize("lapsed", [False, True])
+@pytest.mark.parametrize("by", ["anna", "Anna Berg", " ANNA  berg"])
+def test_whoever_asked_by_hand_approves_it_under_no_name(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch, by: str, *, lapsed: bool
+) -> None:
+    """Also when the hold that named them has given way to another reason to wait."""
+    payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    monkeypatch.setattr(by_hand, "is_on_this_machine", lambda _settings: False)
+    asked = _ask(merchant, "capture", payment, by=by)
+    with merchant.environment() as environment:
+        if lapsed:
+            _approve(environment, "kim", "jo")
+            merchant.now += timedelta(days=9)
+            assert lapse(environment) == 1
+        _approve(environment, "kim")
+        with pytest.raises(UsageError, match="Anna Berg asked for it or approved it first"):
+            _approve(environment, "anna")
+        _approve(environment, "jo")
+
+    assert asked.state is InstructionState.PLANNED
+    assert merchant.instruction_states() == {"approved": 1}
+
+
+def _approve(environment: Environment, *names: str) -> None:
+    for name in names:
+        person = identify(name, code=None, environment=environment)
+        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+
+
+def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
+    """While a night holds the account, a call by hand stores and sends nothing."""
+    payment = merchant.payments("authorised")[0]
+    with merchant.environment() as environment, _held(environment), pytest.raises(NightHeldError):
+        _ask(merchant, "capture", payment)
+
+    assert merchant.effects() == []
+
+
+def _held(environment: Environment) -> Any:
+    return account_lock(environment.store, merchant_id="100042", account_id="100042001")
+
+
+def test_the_next_night_takes_a_movement_by_hand_as_its_own(merchant: Any) -> None:
+    """What was done by hand is an instruction of the account: no break, and not done again."""
+    payment = merchant.payments("authorised")[0]
+    _ask(merchant, "capture", payment)
+    merchant.drop("orders.csv", merchant.order(payment, status="authorised", action="capture"))
+
+    merchant.night()
+
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+    assert merchant.instruction_states()["confirmed"] == 1
+
+
+def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
+    """The second refund of a day that would go above the day's limit is not sent."""
+    (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 1.50\n")
+    first, second = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    _ask(merchant, "refund", first, amount="1.00")
+
+    with pytest.raises(UsageError, match=r"this day would have sent .*more than its limit"):
+        _ask(merchant, "refund", second, amount="1.00")
+    assert len(merchant.effects()) == 1
+
+
+def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
+    """A backup from before it is noticed; nothing goes by hand from it."""
+    first, second = merchant.payments("authorised")[:2]
+    _ask(merchant, "capture", first)
+    other = f"sqlite:///{merchant.folder / 'other.sqlite'}"
+    upgrade(other)
+    merchant.variables["RECON_DATABASE_URL"] = other
+
+    with pytest.raises(UsageError, match="a backup that was restored"):
+        _ask(merchant, "capture", second)
+    assert len(merchant.effects()) == 1
+
+
+def test_a_reports_folder_that_is_not_there_yet_is_made_first(merchant: Any) -> None:
+    """The first movement of an account may come before its first night."""
+    (merchant.folder / "reports").rmdir()
+
+    result = _ask(merchant, "capture", merchant.payments("authorised")[0])
+
+    assert result.state is InstructionState.CONFIRMED
+    assert (merchant.folder / "reports").is_dir()
+
+
+def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant: Any) -> None:
+    """Where the folder cannot be made the call is refused before there is an instruction."""
+    (merchant.folder / "reports").rmdir()
+    (merchant.folder / "reports").write_text("a file")
+
+    with pytest.raises(FolderError, match=r"cannot be made .* nothing was stored or sent"):
+        _ask(merchant, "capture", merchant.payments("authorised")[0])
+    assert merchant.instruction_states() == {}
+    assert merchant.effects() == []
+
+
+def _status(merchant: Any) -> list[str]:
+    with merchant.environment() as environment:
+        return [one.next_step for _, told in people.status(environment) for one in told]
+
+
+def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
+    """A gateway that cannot be reached: answer and `recon status` say so, the night sends it."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+    merchant.fault({"operation": "retrievalTrans", "kind": "refuse", "seconds": 3})
+    result = _ask(merchant, "capture", payment)
+    told = _status(merchant)
+    time.sleep(3)
+    merchant.fault()
+    merchant.wait(hours=24)
+    merchant.drop("orders.csv", merchant.order(payment))
+    merchant.night(date="2026-11-21")
+
+    assert result.state is InstructionState.APPROVED
+    assert "By hand: anna, and it was not sent: the gateway could not be reached" in told[0]
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+
+
+def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
+    """Killed between plan and claim: `recon status` shows what the next night would send."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+
+    def killed(point: str) -> None:
+        if point == "before claim":
+            raise KeyboardInterrupt
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
+        carry_out(request, environment=replace(environment, mark=killed))
+
+    assert merchant.instruction_states() == {"approved": 1}
+    assert [one.startswith("It waits for the next night") for one in _status(merchant)] == [True]
+
+
+def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
+    """Another run that took the account over meanwhile: the sentence does not deny the sending."""
+    payment = merchant.payments("authorised")[0]
+
+    def taken_over(point: str) -> None:
+        if point == "after send":
+            raise NightHeldError(point)
+
+    request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
+    with merchant.environment() as environment, pytest.raises(NightHeldError) as error:
+        carry_out(request, environment=replace(environment, mark=taken_over))
+
+    assert "nothing was stored or sent" not in str(error.value)
+    assert len(merchant.effects()) == 1
+
+
+def test_the_next_night_lists_the_batch_that_went_by_hand(merchant: Any) -> None:
+    """Between two nights: the second one's sheet has it, the first one's does not."""
+    payment = merchant.payments("authorised")[0]
+    merchant.night()
+    result = _ask(merchant, "capture", payment)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        nights = runs.last_finished(connection, **PLACE).values()
+        listed = [[*batch_frame(connection, run)["kind"]] for run in nights]
+
+    assert result.state is InstructionState.CONFIRMED
+    assert listed == [[], ["capture"]]

@@ -1,0 +1,156 @@
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from recon.model.errors import UsageError
+from recon.model.words import InstructionKind, Mode
+from recon.steps.ground.identity import identify
+from recon.steps.money.by_hand import HandRequest, carry_out
+from recon.steps.people.people import status
+from recon.steps.people.verdicts import resolve
+from recon.store.schema import instruction
+from tests.recon.notifications.told import REFUND
+from tests.recon.steps.money.test_told_messages import receive
+
+PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
+
+
+def _attention(merchant: Any) -> list[Any]:
+    with merchant.environment() as environment:
+        return [one for _, found in status(environment) for one in found]
+
+
+def _ended_without_effect(merchant: Any) -> Any:
+    """A capture whose request never arrived and whose doubt has ended as not applied."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    for day in ("2026-11-21", "2026-11-22"):
+        merchant.wait(hours=24)
+        merchant.night(date=day)
+    assert merchant.instruction_states() == {"resolved_not_applied": 1}
+    return paid
+
+
+def _two_people(merchant: Any, *, said: str) -> None:
+    wanted = next(one.instruction_id for one in _attention(merchant))
+    for name in ("anna", "ben"):
+        with merchant.environment() as environment:
+            person = identify(name, code=None, environment=environment)
+            resolve(
+                wanted,
+                said=said,
+                evidence="seen in the portal, screenshot 7",
+                person=person,
+                environment=environment,
+            )
+
+
+def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
+    """A night of its own for one refund."""
+    merchant.drop(
+        f"refund-{date}.csv",
+        merchant.order(payment, status="partially_refunded", refund_amount=amount, action="refund")
+        | {"action_amount": amount},
+    )
+    merchant.night(date=date)
+    merchant.wait(hours=24)
+
+
+def _refunds(merchant: Any) -> list[str]:
+    return [one["amount"] for one in merchant.effects() if one["operation"] == "refund"]
+
+
+@pytest.mark.parametrize("shown", ["skipped", "repeated"])
+@pytest.mark.parametrize(("said", "sent"), [("applied", 3), ("not_applied", 2)])
+def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
+    merchant: Any, shown: str, said: str, sent: int
+) -> None:
+    """-01 then -03, or -01 twice: a case before the next refund, which waits until it is closed."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
+    _refund(merchant, payment, "1.00", date="2026-11-20")
+    if shown == "skipped":
+        merchant.post(
+            "/_sandbox/portal", {"action": "refund", "key": payment.order_no, "amount": "4.00"}
+        )
+    _refund(merchant, payment, "2.00", date="2026-11-21")
+    at_once = [one.what for one in _attention(merchant)].count("refund contradicted")
+    about = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+    receive(merchant, REFUND | about | {"currency": "EUR", "amount": payment.amount})
+    first = f"{payment.transaction_id}-01"
+    if shown == "repeated":
+        merchant.as_owner(update(instruction).values(refund_reference_id=first))
+    _refund(merchant, payment, "3.00", date="2026-11-22")
+    (told,) = (one.next_step for one in _attention(merchant) if one.what == "refund contradicted")
+
+    assert at_once == (1 if shown == "skipped" else 0)
+    assert "The gateway told by itself: refund result 1 of 2.50 EUR" in told
+    words = {"skipped": "numbered it -03 after -01", "repeated": f"gave it the id {first}"}
+    assert words[shown] in told
+    assert _refunds(merchant) == ["1.00", "2.00"]
+
+    _two_people(merchant, said=said)
+    merchant.night(date="2026-11-23")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-24")
+
+    assert len(_refunds(merchant)) == sent
+    assert not [one for one in _attention(merchant) if one.what == "refund contradicted"]
+
+
+def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant: Any) -> None:
+    """The same holds for calls by hand, from the very next one on."""
+    payment = next(one for one in merchant.payments("captured") if one.currency == "EUR")
+
+    def ask(amount: str) -> Any:
+        request = HandRequest(
+            *(InstructionKind.REFUND, "100042", "100042001", payment.order_no),
+            by="anna",
+            amount=amount,
+        )
+        with merchant.environment() as environment:
+            return carry_out(request, environment=environment)
+
+    ask("1.00")
+    merchant.post(
+        "/_sandbox/portal", {"action": "refund", "key": payment.order_no, "amount": "4.00"}
+    )
+    ask("2.00")
+
+    with pytest.raises(UsageError, match="has an open case"):
+        ask("3.00")
+    assert _refunds(merchant) == ["1.00", "2.00"]
+
+
+def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any) -> None:
+    """The state stays, page one names it, nothing more goes out; two people close the case."""
+    paid = _ended_without_effect(merchant)
+    merchant.post("/_sandbox/portal", {"action": "capture", "key": paid.order_no})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-23")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-24", mode=Mode.DRY_RUN)
+    merchant.drop(
+        "refunds.csv",
+        merchant.order(paid, status="refunded", refund_amount=paid.amount, action="refund"),
+    )
+    dry = [one.what for one in _attention(merchant)]
+    merchant.night(date="2026-11-24")
+    told = _attention(merchant)
+
+    assert "capture contradicted" not in dry
+    assert told[0].what == "capture contradicted"
+    assert "the gateway shows paid" in told[0].next_step
+    assert merchant.instruction_states() == {"resolved_not_applied": 1, "approved": 1}
+    assert any("has an open case" in one.next_step for one in told[1:])
+    assert merchant.effects() == []
+
+    _two_people(merchant, said="applied")
+
+    assert "capture contradicted" not in [one.what for one in _attention(merchant)]
+    assert merchant.instruction_states() == {"resolved_not_applied": 1, "approved": 1}

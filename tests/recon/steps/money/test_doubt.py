@@ -1,0 +1,125 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from recon.model.words import Mode
+from recon.notifications.receiver import Receiver
+from recon.steps.people.people import status
+from recon.store.money.journal import StoredJournal
+from tests.recon.notifications.told import PAYMENT, REFUND, form
+
+
+def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
+    """Evidence that would end a doubt changes nothing in a dry run; the next live night ends it."""
+    paid = merchant.payments("authorised")[:2]
+    rows = [merchant.order(one, status="paid", action="capture") for one in paid]
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-22", mode=Mode.DRY_RUN)
+    dry = merchant.instruction_states()
+    merchant.night(date="2026-11-22")
+
+    assert dry == {"in_doubt": 2}
+    assert merchant.instruction_states() == {"resolved_applied": 2}
+
+
+def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply kept before a crash stays unjudged in a dry run, whatever it would let pass."""
+    paid = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredJournal, "record", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            merchant.night()
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write('reply_signatures = "warn"\n')
+    merchant.night(mode=Mode.DRY_RUN)
+    dry = merchant.instruction_states()
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write("allow_unverified_replies = true\n")
+    merchant.night()
+
+    assert dry == {"in_flight": 1}
+    assert merchant.instruction_states() == {"confirmed": 1}
+
+
+def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(merchant: Any) -> None:
+    """In a later run, as a new instruction, and only while its file still asks for it."""
+    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
+        gateway.write("capture_replan = true\n")
+    wanted, dropped = merchant.payments("authorised")[:2]
+    for name, paid in (("a.csv", wanted), ("b.csv", dropped)):
+        merchant.drop(name, merchant.order(paid, status="paid", action="capture"))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    for day in ("2026-11-21", "2026-11-22"):
+        merchant.wait(hours=24)
+        merchant.night(date=day)
+    ended = merchant.instruction_states()
+    merchant.drop("b.csv", merchant.order(dropped))
+    for _ in range(2):
+        merchant.night(date="2026-11-22")
+
+    assert ended == {"resolved_not_applied": 2}
+    assert [row["transaction_id"] for row in merchant.effects()] == [wanted.transaction_id]
+    assert merchant.instruction_states() == {"resolved_not_applied": 2, "confirmed": 1}
+
+
+def _crash(*_: object, **__: object) -> None:
+    """Killed between keeping a reply and judging it."""
+    raise KeyboardInterrupt
+
+
+def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: Any) -> None:
+    """Only of exactly this payment, and only where the signature covers what it says."""
+    told, other_amount, not_signed = merchant.payments("authorised")[:3]
+    rows = [
+        merchant.order(one, status="paid", action="capture")
+        for one in (told, other_amount, not_signed)
+    ]
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    _tell(merchant, told, amount=told.amount, order_status="3000")
+    _tell(merchant, other_amount, amount="0.01", order_status="3000")
+    _tell(merchant, not_signed, amount=not_signed.amount, payment_status="3000")
+    merchant.night()
+
+    assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
+
+
+def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> None:
+    """The gateway told of -02 and nobody of -01: one that we do not know took effect."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(paid, status="refunded", action="refund"))
+    merchant.fault({"operation": "refund", "kind": "fin", "when": "before", "nth": 1})
+    merchant.night()
+    merchant.fault()
+    second = {"refund_reference_id": f"{paid.transaction_id}-02", "refund_reference": "by-hand"}
+    _tell(merchant, paid, form_of=REFUND, **second)
+    merchant.wait(hours=1)
+    merchant.night()
+
+    with merchant.environment() as environment:
+        ((_, (doubt,)),) = status(environment)
+    assert "told of refund -02 of this payment, and nobody of -01" in doubt.next_step
+    assert merchant.instruction_states() == {"needs_human": 1}
+
+
+def _tell(
+    merchant: Any, payment: Any, *, form_of: Mapping[str, str] = PAYMENT, **fields: str
+) -> None:
+    ids = {"order_no": payment.order_no, "transaction_id": payment.transaction_id}
+    message = {**form_of, "currency": payment.currency, **ids, **fields}
+    with merchant.environment() as environment:
+        receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
+        place = {"merchant_id": "100042", "account_id": "100042001"}
+        assert receiver.receive(form(message), **place).text == "success"

@@ -1,0 +1,382 @@
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.errors import HistoryBrokenError, UsageError
+from recon.model.words import Mode
+from recon.steps.care import doctor
+from recon.steps.care.verify import Reading, verify
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.money import restore
+from recon.steps.money.approve import approve, reject, waiting
+from recon.steps.money.restore import accept_restore
+from recon.steps.money.sending import stop_sending
+from recon.steps.people import people
+from recon.store.database.history import Event, append
+from recon.store.schema import doubt_clock, instruction
+
+pytestmark = pytest.mark.xdist_group("restored databases")
+"""They share what takes longer to make than to look at."""
+
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""The workbooks of these nights are no workbooks."""
+
+REASON = "the disk of the database server died"
+PEOPLE = """
+[approvers.jo]
+name = "Jo Ahn"
+limit = { EUR = 1000000 }
+[approvers.kim]
+name = "Kim Bell"
+limit = { EUR = 1000000 }
+"""
+
+
+def accept(environment: Environment, *names: str, reason: str = REASON) -> list[int | None]:
+    """What the restore's acceptance says to each person in turn."""
+    said = [identify(name, code=None, environment=environment) for name in names]
+    return [accept_restore(person=one, reason=reason, environment=environment) for one in said]
+
+
+def database(merchant: Any) -> Path:
+    """The merchant's SQLite file, everything in it."""
+    path = merchant.sqlite_path
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def restored_over(merchant: Any, backup: Path) -> None:
+    """Put yesterday's backup in place of the database."""
+    path = database(merchant)
+    for beside in (path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        beside.unlink(missing_ok=True)
+    shutil.copy(backup, path)
+
+
+def lose(merchant: Any) -> None:
+    """A backup made before a night that refunded three payments; then restored."""
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    merchant.drop("orders.csv", *[merchant.order(one) for one in paid])
+    merchant.night()
+    kept = merchant.folder / "backup.sqlite"
+    shutil.copy(database(merchant), kept)
+    refunds = [merchant.order(one, status="refunded", action="refund") for one in paid]
+    merchant.drop("refunds.csv", *refunds)
+    merchant.night()
+    assert len(merchant.effects()) == 3
+    restored_over(merchant, kept)
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+
+
+@pytest.fixture
+def restored(begun: Any) -> Any:
+    """A merchant who lost that night's database."""
+    return begun(lose)
+
+
+def test_a_restored_database_sends_nothing(restored: Any) -> None:
+    """Files that were settled after the backup are not settled again."""
+    restored.night()
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
+
+    assert len(restored.effects()) == 3
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+
+
+def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
+    """Before a night does."""
+    looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
+    (history,) = [check for check in looked if check.name.startswith("history")]
+
+    assert not history.ok
+    assert "recon db accept-restore" in history.sentence
+
+
+def test_a_restored_database_sends_nothing_in_the_nights_after_either(restored: Any) -> None:
+    """A night on it does not vouch for it: only two people do."""
+    restored.night()
+    restored.night()
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
+
+    assert len(restored.effects()) == 3
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+
+
+def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
+    merchant: Any, tmp_path: Path
+) -> None:
+    """What an older database did meanwhile does not make the newest one look restored."""
+    older, newest = tmp_path / "older.sqlite", tmp_path / "newest.sqlite"
+    shutil.copy(database(merchant), older)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    shutil.copy(database(merchant), newest)
+    restored_over(merchant, older)
+    merchant.night()
+    restored_over(merchant, newest)
+    with merchant.environment() as environment:
+        assert verify(environment, reading=UNREAD).problems == ()
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert told.figures["stopped"] == ""
+
+
+@pytest.fixture
+def alone(restored: Any) -> Any:
+    """The same merchant, whose head file is gone as well."""
+    (restored.folder / "reports" / "history-head.jsonl").unlink()
+    return restored
+
+
+def test_a_database_without_its_head_file_sends_nothing(alone: Any) -> None:
+    """That money was sent and nothing beside the database says up to where is reason to stop."""
+    for _ in range(2):
+        alone.night()
+        told = next(one for one in alone.told[::-1] if one.step == "settle")
+
+        assert len(alone.effects()) == 3
+        assert "history-head.jsonl is not there or empty" in str(told.figures["stopped"])
+
+
+def test_doctor_and_verify_miss_the_head_file(alone: Any) -> None:
+    """Before a night does, and with what to do."""
+    looked = doctor.checks(alone.variables, clock=alone.clock, randomness=Random(1))
+    (history,) = [check for check in looked if check.name.startswith("history")]
+    with alone.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert not history.ok
+    assert "recon db accept-restore" in history.sentence
+    assert any("history-head.jsonl is not there or empty" in one for one in problems)
+
+
+def test_nothing_a_person_does_makes_a_head_file_for_it(alone: Any) -> None:
+    """Its own link would vouch for it."""
+    with alone.environment() as environment:
+        stop_sending(by="Jo Ahn", reason="looking for the newest database", environment=environment)
+    notes = alone.folder / "reports" / "history-head.jsonl"
+
+    assert not notes.exists() or notes.read_bytes() == b""
+
+
+def test_two_people_go_on_without_the_head_file(alone: Any) -> None:
+    """Deliberately and on record; then what the files ask for again waits for people."""
+    with alone.environment() as environment:
+        accept(environment, "jo", "kim")
+    alone.night()
+    told = next(one for one in alone.told[::-1] if one.step == "settle")
+
+    assert not told.figures["stopped"]
+    assert alone.instruction_states() == {"planned": 3}
+    assert len(alone.effects()) == 3
+
+
+def wait_for_people(merchant: Any) -> None:
+    """A night whose three refunds nobody has approved, and a backup of it."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    refunds = [merchant.order(one, status="refunded", action="refund") for one in paid]
+    merchant.drop("refunds.csv", *refunds)
+    merchant.night()
+    shutil.copy(database(merchant), merchant.folder / "backup.sqlite")
+
+
+def withdraw_one(environment: Environment, wanted: str) -> None:
+    """One person's word."""
+    people.withdraw(wanted, by="Jo Ahn", reason="not meant", environment=environment)
+
+
+def reject_one(environment: Environment, wanted: str) -> None:
+    """One person's no."""
+    person = identify("jo", code=None, environment=environment)
+    reject([wanted], person=person, reason="not meant", environment=environment)
+
+
+def stop_all(environment: Environment, _: str) -> None:
+    """One person's hand on the switch."""
+    stop_sending(by="Jo Ahn", reason="the gateway misbehaves", environment=environment)
+
+
+@pytest.mark.parametrize("restriction", [withdraw_one, reject_one, stop_all])
+def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
+    begun: Any, restriction: Any
+) -> None:
+    """Made before the word, restored after it: no night went on in between, and it is noticed."""
+    merchant = begun(wait_for_people)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            wanted = connection.execute(select(instruction.c.instruction_id)).scalars().first()
+        restriction(environment, wanted)
+    restored_over(merchant, merchant.folder / "backup.sqlite")
+    with merchant.environment() as environment:
+        for name in ("jo", "kim"):
+            person = identify(name, code=None, environment=environment)
+            digest = waiting(environment).wanted.digest
+            approve(digest, person=person, environment=environment)
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "recon db accept-restore" in str(told.figures["stopped"])
+    assert merchant.effects() == []
+
+
+def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
+    """One word changes nothing; after two what the files ask for again waits and is not sent."""
+    with restored.environment() as environment:
+        first = accept(environment, "jo")
+        with pytest.raises(UsageError, match="second person"):
+            accept(environment, "jo")
+    restored.night()
+    with restored.environment() as environment:
+        second = accept(environment, "kim")
+        with environment.store.reading() as connection:
+            clocks = connection.execute(select(doubt_clock.c.noted_at)).scalars().all()
+    restored.night()
+
+    told = next(one for one in restored.told[::-1] if one.step == "settle")
+    assert not told.figures["stopped"]
+    assert first + second == [None, 3]
+    assert len(clocks) == 3
+    assert restored.instruction_states() == {"needs_human": 3}
+    assert len(restored.effects()) == 3
+
+
+def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(restored: Any) -> None:
+    """Nights that nobody started meanwhile: the files of the lost days still lie there."""
+    with restored.environment() as environment:
+        accept(environment, "jo", "kim")
+    restored.now += timedelta(days=3)
+    restored.night(date="2026-11-23")
+
+    assert restored.instruction_states() == {"planned": 3}
+    assert len(restored.effects()) == 3
+
+
+@pytest.mark.parametrize(
+    ("zone", "date", "expected"),
+    [
+        ("Asia/Tokyo", "2026-11-21", True),
+        ("Asia/Tokyo", "2026-11-22", True),
+        ("Asia/Tokyo", "2026-11-23", False),
+        ("America/New_York", "2026-11-21", True),
+        ("America/New_York", "2026-11-22", False),
+    ],
+)
+def test_the_days_for_people_end_with_the_one_that_was_open(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch, zone: str, date: str, *, expected: bool
+) -> None:
+    """Accepted at 20:00 UTC, it is the next day in Tokyo already, and not yet in New York."""
+    at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+    run = SimpleNamespace(business_date=date, merchant_id="100042", account_id="100042001")
+    monkeypatch.setattr(restore.runs, "any_finished_since", lambda *_, **__: True)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        event = Event(restore.ENTITY, restore.ENTITY, restore.ACCEPTED, {})
+        append(connection, [event], at=at)
+        calendar = BusinessCalendar.of(timezone=zone)
+        found = restore.by_people_only(connection, run, calendar=calendar)
+
+    assert found is expected
+
+
+def test_a_history_that_does_not_close_is_not_accepted(restored: Any) -> None:
+    """Two people cannot make whole what was changed by hand besides being restored."""
+    with closing(sqlite3.connect(database(restored))) as connection:
+        connection.executescript(
+            "DROP TRIGGER history_no_update; UPDATE history SET data = '{}' WHERE sequence = 2"
+        )
+    with (
+        restored.environment() as environment,
+        pytest.raises(HistoryBrokenError, match=r"history 2 .*nothing was accepted"),
+    ):
+        accept(environment, "jo")
+
+
+def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule(
+    restored: Any,
+) -> None:
+    """A night before its files were read again: the plan waits for people, too."""
+    with restored.environment() as environment:
+        accept(environment, "jo", "kim")
+    restored.night()
+
+    assert restored.instruction_states() == {"planned": 3}
+    assert len(restored.effects()) == 3
+
+
+def test_verify_names_the_cut_tail(restored: Any) -> None:
+    """Links that were noted outside the database and are gone are found."""
+    with restored.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert any("links were cut off, or a backup was restored" in one for one in problems)
+
+
+def test_the_newest_database_passes(merchant: Any) -> None:
+    """Night after night the note and the database agree."""
+    merchant.drop("orders.csv", *[merchant.order(one) for one in merchant.payments("captured")[:2]])
+    merchant.night()
+    merchant.night()
+    with merchant.environment() as environment:
+        assert verify(environment, reading=UNREAD).problems == ()
+
+
+def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) -> None:
+    """A state that its last event does not have is found, named, and nothing is sent."""
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.night()
+    with closing(sqlite3.connect(database(merchant))) as connection:
+        connection.execute("UPDATE instruction SET state = 'approved'")
+        connection.commit()
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "changed past the journal" in str(told.figures["stopped"])
+    assert len(merchant.effects()) == 1
+
+
+def test_an_instruction_removed_past_the_journal_closes_the_gate(merchant: Any) -> None:
+    """What was approved is never forgotten: its events are there without it, so nothing is sent."""
+    one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    merchant.drop("first.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.night(mode=Mode.DRY_RUN)
+    with closing(sqlite3.connect(database(merchant))) as connection:
+        connection.execute("DELETE FROM instruction")
+        connection.commit()
+    merchant.drop("second.csv", merchant.order(other, status="refunded", action="refund"))
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+
+    assert "it was removed past the journal" in str(told.figures["stopped"])
+    assert merchant.effects() == []
+
+
+def test_files_that_claim_a_link_without_a_hash_hide_nothing(merchant: Any) -> None:
+    """Neither beside file vouches for a chain by a number that the chain does not have."""
+    merchant.night()
+    reports = next(merchant.folder.rglob("history-verified.json")).parent
+    forged = {"sequence": 10**9, "hash": ""}
+    (reports / "history-verified.json").write_text(json.dumps(forged))
+    with (reports / "history-head.jsonl").open("a") as file:
+        file.write(json.dumps(forged | {"run": "x", "at": "y"}) + "\n")
+    merchant.night()
+    told = next(one for one in merchant.told[::-1] if one.step == "settle")
+    kept = json.loads((reports / "history-verified.json").read_text())
+
+    assert "is a backup that was restored" in str(told.figures["stopped"])
+    assert 0 < kept["sequence"] < forged["sequence"]

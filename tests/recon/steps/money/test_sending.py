@@ -1,0 +1,257 @@
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from recon.model.errors import UsageError
+from recon.model.words import Mode
+from recon.steps.ground.identity import identify
+from recon.steps.money.sending import allow_sending, sending_stopped, stop_sending
+from recon.steps.people import people
+from recon.store.database.night_lock import account_lock
+from recon.store.money import sending_rows
+from recon.store.money.journal import StoredJournal
+
+NO_CODE = "(identity not authenticated)"
+PEOPLE = """
+[approvers.bob]
+name = "Bob Lee"
+[approvers.cleo]
+name = "Cleo Ott"
+"""
+
+
+def _drop_captures(merchant: Any, count: int = 3) -> list[Any]:
+    payments = [p for p in merchant.payments("authorised") if p.currency == "EUR"][:count]
+    merchant.drop(
+        "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
+    )
+    return payments
+
+
+def _limits(merchant: Any, **keys: str) -> None:
+    lines = ["[limits.EUR]", *(f"{name} = {text}" for name, text in keys.items())]
+    (merchant.folder / "config" / "limits.toml").write_text("\n".join(lines))
+
+
+def _cents(text: str) -> int:
+    return int(text.replace(".", ""))
+
+
+def _sql(merchant: Any, query: str) -> list[Any]:
+    path = merchant.sqlite_path
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def _allow(merchant: Any, *names: str) -> list[bool]:
+    """What the switch says to each person in turn."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    with merchant.environment() as environment:
+        people = [identify(name, code=None, environment=environment) for name in names]
+        return [
+            allow_sending(person=one, reason="looked at the orders", environment=environment)
+            for one in people
+        ]
+
+
+def _stop(merchant: Any) -> None:
+    with merchant.environment() as environment:
+        stop_sending(by="Ann", reason="odd orders", environment=environment)
+
+
+def _settled(merchant: Any) -> Any:
+    return next(step for step in merchant.told if step.step == "settle")
+
+
+def test_above_the_rules_bound_an_instruction_waits_for_two_people(merchant: Any) -> None:
+    """What a rule may not approve is planned, held in words, and never sent by the night."""
+    payments = _drop_captures(merchant)
+    smallest = min(payments, key=lambda p: _cents(p.amount))
+    _limits(merchant, approved_by_rule=smallest.amount)
+    merchant.night()
+    held = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
+
+    assert [row["order_no"] for row in merchant.effects()] == [smallest.order_no]
+    assert [hold.startswith("needs approval by two people") for (hold,) in held] == [True, True]
+
+
+def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
+    """What was sent counts: the same night again does not send the rest."""
+    payments = _drop_captures(merchant)
+    _limits(merchant, night=payments[0].amount)
+    merchant.night()
+    first = len(merchant.effects())
+    merchant.night()
+
+    assert sum(_cents(row["amount"]) for row in merchant.effects()) <= _cents(payments[0].amount)
+    assert len(merchant.effects()) == first < 3
+
+
+def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
+    """Runs of one calendar day share a sum; the next day begins at nothing."""
+    payments = _drop_captures(merchant, 2)
+    _limits(merchant, day=max((p.amount for p in payments), key=_cents))
+    merchant.night()
+    (held,) = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'approved'")
+    first = len(merchant.effects())
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert (first, len(merchant.effects())) == (1, 2)
+    assert "this day would have sent" in held[0]
+
+
+def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) -> None:
+    """While sending is stopped nights go on, send nothing, and name who stopped it and why."""
+    _drop_captures(merchant)
+    _stop(merchant)
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert "stopped by Ann" in _settled(merchant).sentence
+    assert "odd orders" in _settled(merchant).sentence
+    # The reason stands once, above the list; three captures say the same in few words.
+    with merchant.environment() as environment:
+        ((_, waiting),) = people.status(environment)
+    told = "Sending is stopped. It waits for the next night; withdraw it if it is not meant."
+    assert [one.next_step for one in waiting] == [told] * 3
+
+
+def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> None:
+    """One word allows nothing; after the second everything that waited goes."""
+    _drop_captures(merchant)
+    _stop(merchant)
+    assert _allow(merchant, "bob") == [False]
+    merchant.night()
+    assert merchant.effects() == []
+    assert _allow(merchant, "cleo") == [True]
+    merchant.night()
+
+    assert len(merchant.effects()) == 3
+
+
+def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
+    """Each stop needs its own two words."""
+    _stop(merchant)
+    _allow(merchant, "bob", "cleo")
+    _stop(merchant)
+
+    assert _allow(merchant, "cleo") == [False]
+
+
+def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
+    """The switch is read anew before each batch, by nights and by calls made by hand alike."""
+    with (
+        merchant.environment() as environment,
+        account_lock(environment.store, merchant_id="100042", account_id="100042001"),
+    ):
+        journal = StoredJournal(
+            environment.store, run_id="r", merchant_id="100042", account_id="100042001"
+        )
+        before = journal.halted()
+        stop_sending(by="Ann", reason="odd", environment=environment)
+        assert (before, "stopped by Ann" in journal.halted()) == ("", True)
+
+
+def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
+    """Who stopped and who allowed sending can be read for ever."""
+    _stop(merchant)
+    _allow(merchant, "bob", "cleo")
+    with merchant.environment() as environment:
+        assert sending_stopped(environment) is None
+    events = _sql(
+        merchant, "SELECT event, data FROM history WHERE entity = 'sending' ORDER BY sequence"
+    )
+
+    assert [(event, json.loads(data)["by"]) for event, data in events] == [
+        ("stopped", "Ann"),
+        ("allowed", f"Bob Lee {NO_CODE} and Cleo Ott {NO_CODE}"),
+    ]
+
+
+@pytest.mark.parametrize(("by", "reason"), [(" ", "why"), ("Ann", ""), ("A" * 101, "why")])
+def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
+    """Nobody stops money namelessly."""
+    with merchant.environment() as environment, pytest.raises(UsageError, match="nothing was"):
+        stop_sending(by=by, reason=reason, environment=environment)
+
+
+def test_stopping_twice_names_who_was_first(merchant: Any) -> None:
+    """A second stop changes nothing and says who holds it."""
+    _stop(merchant)
+    with merchant.environment() as environment, pytest.raises(UsageError, match="by Ann"):
+        stop_sending(by="Bob", reason="me too", environment=environment)
+
+
+def _account(merchant: Any, line: str) -> None:
+    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
+        merchants.write(line)
+
+
+@pytest.mark.parametrize("tightened", ["approved_by_rule", "approved_by_rule_night", "no rule"])
+def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
+    """What a rule approved in a dry run goes only as far as the rule goes in the live night."""
+    payments = _drop_captures(merchant)
+    amounts = sorted(_cents(p.amount) for p in payments)
+    merchant.night(mode=Mode.DRY_RUN)
+    assert merchant.instruction_states() == {"approved": 3}
+    if tightened == "no rule":
+        _account(merchant, "auto_approve = false\n")
+        may = 0
+    else:
+        _limits(merchant, **{tightened: f"{amounts[0] // 100}.{amounts[0] % 100:02}"})
+        may = 1
+    merchant.night()
+    holds = _sql(merchant, "SELECT hold, approved_by FROM instruction WHERE state = 'planned'")
+
+    assert len(merchant.effects()) <= may
+    assert sum(_cents(one["amount"]) for one in merchant.effects()) <= amounts[0]
+    assert len(holds) == 3 - len(merchant.effects())
+    assert all(hold.startswith("needs approval by two people") for hold, _ in holds)
+    assert {by for _, by in holds} == {""}
+
+
+def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
+    """The night's sum is counted again over what it sent, not begun anew by the next night."""
+    payments = _drop_captures(merchant)
+    by_size = sorted((_cents(p.amount) for p in payments), reverse=True)
+    _limits(merchant, night=f"{by_size[0] // 100}.{by_size[0] % 100:02}")
+    merchant.night()
+    sent = sum(_cents(one["amount"]) for one in merchant.effects())
+    _limits(merchant, approved_by_rule_night=f"{sent // 100}.{sent % 100:02}")
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert sum(_cents(one["amount"]) for one in merchant.effects()) == sent
+    assert "approved" not in merchant.instruction_states()
+
+
+def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> None:
+    """The list of a dry run is the list of batches that the live night then sends."""
+    payments = _drop_captures(merchant)
+    paid = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    merchant.drop(
+        "more.csv", *(merchant.order(p, status="refunded", action="refund") for p in paid)
+    )
+    merchant.night(mode=Mode.DRY_RUN)
+    sentence = _settled(merchant).sentence
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run_id,) = connection.exec_driver_sql("SELECT run_id FROM run").one()
+        listed = [
+            (plan.kind.value, plan.sums["EUR"])
+            for plan in sending_rows.dry_batches(connection, run_id)
+        ]
+    assert merchant.effects() == []
+    merchant.night()
+    sent = _sql(
+        merchant,
+        "SELECT b.kind, count(*), sum(i.amount) FROM batch b JOIN attempt a USING (batch_id) "
+        "JOIN instruction i USING (instruction_id) GROUP BY b.batch_id ORDER BY min(b.claimed_at)",
+    )
+
+    assert [(kind, (rows, amount)) for kind, rows, amount in sent] == listed
+    assert [kind for kind, _ in listed] == ["capture", "refund"]
+    assert f"batch 1: capture {len(payments)} of " in sentence

@@ -1,0 +1,75 @@
+"""Which entries of the books stand against the payouts of a window."""
+
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from recon.matching.frames.sources import (
+    INSTRUCTION_COLUMNS,
+    LEDGER_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    frame_of,
+)
+from recon.steps.ground.window import in_window, with_payouts
+
+SINCE = datetime(2026, 10, 21, tzinfo=UTC)
+
+
+def entry(name: str, day: str, **cells: object) -> dict[str, object]:
+    """A payout in the books."""
+    plain = {"entry_id": name, "entry_type": "payout", "currency": "EUR", "amount": 1, "line": 2}
+    return {**plain, "booked_at": f"2026-{day}T12:00:00Z", **cells}
+
+
+ENTRIES = (
+    entry("batch of before the window", "10-22", reference_no="B0"),
+    entry("batch of the window", "10-22", reference_no="B1"),
+    entry("names nothing, later", "11-05", reference_no="B9"),
+    entry("of ours, long ago", "06-01", reference_no="P1"),
+    entry(
+        "reversal of it",
+        "06-02",
+        entry_type="payout_reversal",
+        reverses_entry_id="of ours, long ago",
+    ),
+    entry("capture long ago", "06-01", entry_type="capture", reference_no="P1"),
+    entry("capture", "10-22", entry_type="capture"),
+)
+
+
+def kept(settlement: pd.DataFrame | None) -> list[str]:
+    """The entries that a night compares."""
+    entries = frame_of(ENTRIES, columns=LEDGER_COLUMNS)
+    ours = [{"kind": "payout", "request_id": "P1", "amount": 1, "line": 0}]
+    found = with_payouts(
+        in_window(entries, since=SINCE, asked=set()),
+        entries=entries,
+        settlement=settlement,
+        instructions=frame_of(ours, columns=INSTRUCTION_COLUMNS),
+        since=SINCE,
+    )
+    return list(found["entry_id"])
+
+
+def test_a_payout_is_held_against_its_entry_however_old_that_is() -> None:
+    """Without settlement files: the window's entries, and those that name a payout of ours."""
+    assert kept(None) == [
+        "batch of before the window",
+        "batch of the window",
+        "names nothing, later",
+        "capture",
+        "of ours, long ago",
+        "reversal of it",
+    ]
+
+
+def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it() -> None:
+    """Where files tell of pay-outs: only later entries that name none are somebody's error."""
+    paid = [{"batch_id": "B1", "entry_type": "payout", "gross": 1, "fee": 0, "net": 1, "line": 2}]
+    assert kept(frame_of(paid, columns=SETTLEMENT_COLUMNS)) == [
+        "batch of the window",
+        "names nothing, later",
+        "capture",
+        "of ours, long ago",
+        "reversal of it",
+    ]

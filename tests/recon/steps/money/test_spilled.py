@@ -1,0 +1,214 @@
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import SpillError, StoreError, UsageError
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.night import whole_night as night
+from recon.steps.people.set_aside import set_file_aside
+from recon.store.database import engine, history
+from recon.store.database.head_file import HeadFile
+from recon.store.database.migrate import upgrade
+
+Fault = Callable[[Environment], None]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A locked database is given up after a moment."""
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setitem(engine.SQLITE_PRAGMAS, "busy_timeout", 100)
+
+
+def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
+    """A night in which something happens to the database at a mark; it must say so and stop."""
+    happened: list[str] = []
+
+    def mark(point: str) -> None:
+        if point == at and not happened:
+            happened.append(point)
+            fault(environment)
+
+    with merchant.environment() as opened:
+        environment = replace(opened, mark=mark, pause=lambda _: None)
+        with pytest.raises(StoreError):
+            night.run(
+                merchant.request,
+                environment=environment,
+                workbooks=merchant.workbooks(),
+                progress=merchant.told.append,
+            )
+    assert happened == [at]
+
+
+def _refunds(merchant: Any) -> int:
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"]
+    merchant.drop(
+        "refunds.csv", *(merchant.order(one, status="refunded", action="refund") for one in paid)
+    )
+    return len(paid)
+
+
+def _files(merchant: Any) -> list[Path]:
+    return sorted((merchant.folder / "reports" / "spill").glob("*"))
+
+
+def _full(environment: Environment) -> None:
+    """From now on the database cannot grow."""
+    for flushed in (True, False):
+        with environment.store.writing(flushed=flushed) as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")
+
+
+class Locker:
+    """Another process's writer."""
+
+    def __init__(self, path: str) -> None:
+        self.other = sqlite3.connect(path, isolation_level=None)
+
+    def __call__(self, _: Environment) -> None:
+        self.other.execute("BEGIN IMMEDIATE")
+
+    def end(self) -> None:
+        self.other.execute("ROLLBACK")
+
+
+@pytest.fixture
+def locked(merchant: Any) -> Iterator[Locker]:
+    """Somebody's writer holds the database until the test ends it."""
+    locker = Locker(str(merchant.sqlite_path))
+    with closing(locker.other):
+        yield locker
+
+
+def test_a_reply_that_a_locked_database_did_not_take_is_not_lost(
+    merchant: Any, locked: Locker
+) -> None:
+    """It waits in a file that only its owner reads; the next night knows every outcome."""
+    count = _refunds(merchant)
+    _faulty_night(merchant, at="after send", fault=locked)
+    kept = [path.stat().st_mode & 0o777 for path in _files(merchant)]
+    locked.end()
+    merchant.night()
+
+    assert kept == [0o600]
+    assert (_files(merchant), merchant.instruction_states()) == ([], {"confirmed": count})
+    assert len(merchant.effects()) == count
+
+
+def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(merchant: Any) -> None:
+    """The room for it was taken before; the next night, with space again, goes on."""
+    assert merchant.sqlite_path.is_file()
+    count = _refunds(merchant)
+    _faulty_night(merchant, at="after send", fault=_full)
+    kept = _files(merchant)
+    merchant.night()
+
+    assert len(kept) == 1
+    assert merchant.instruction_states() == {"confirmed": count}
+    assert len(merchant.effects()) == count
+
+
+@pytest.mark.parametrize("fault", ["locked", "full"])
+def test_a_database_that_takes_no_claim_sends_nothing(
+    merchant: Any, locked: Locker, fault: str
+) -> None:
+    """Before the first byte: nothing left, and the next night sends all of it once."""
+    count = _refunds(merchant)
+    _faulty_night(merchant, at="before claim", fault=locked if fault == "locked" else _full)
+    sent = len(merchant.effects())
+    if fault == "locked":
+        locked.end()
+    merchant.night()
+
+    assert sent == 0
+    assert merchant.instruction_states() == {"confirmed": count}
+    assert (len(merchant.effects()), _files(merchant)) == (count, [])
+
+
+def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locker) -> None:
+    """The database was changed for another one: nothing is sent, the file stays for people."""
+    _refunds(merchant)
+    _faulty_night(merchant, at="after send", fault=locked)
+    locked.end()
+    other = f"sqlite:///{merchant.folder / 'other.sqlite'}"
+    upgrade(other)
+    merchant.variables["RECON_DATABASE_URL"] = other
+    before = len(merchant.effects())
+
+    with pytest.raises(SpillError, match="does not know the batch"):
+        merchant.night()
+    assert (len(merchant.effects()), len(_files(merchant))) == (before, 1)
+    _set_aside_by_two(merchant)
+    merchant.night()
+    assert [path.suffix for path in _files(merchant)] == [".set-aside"]
+
+
+def _set_aside_by_two(merchant: Any) -> None:
+    """One word is not enough; the second keeps the file and tells the history."""
+    people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("anna", "ben"))
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    (path,) = _files(merchant)
+    with merchant.environment() as environment:
+        kept = []
+        for name in ("anna", "ben"):
+            person = identify(name, code=None, environment=environment)
+            why = "that database is lost"
+            kept.append(set_file_aside(path, person=person, reason=why, environment=environment))
+        with environment.store.reading() as connection:
+            told = history.of_entity(connection, hashlib.sha256(kept[1].read_bytes()).hexdigest())
+
+    assert kept == [None, path.with_name(f"{path.name}.set-aside")]
+    assert [one["event"] for one in told] == ["first", "complete", "set aside"]
+
+
+def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:
+    """It is the only answer there is: the next night reads it, nobody throws it away."""
+    count = _refunds(merchant)
+    _faulty_night(merchant, at="after send", fault=locked)
+    locked.end()
+    (path,) = _files(merchant)
+    (merchant.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "A"\n')
+    elsewhere = merchant.folder / path.name
+    elsewhere.write_bytes(path.read_bytes())
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        for wrong, why in ((path, "fits this database"), (elsewhere, "no spill file")):
+            with pytest.raises(UsageError, match=why):
+                set_file_aside(
+                    wrong, person=person, reason="in the way here", environment=environment
+                )
+    merchant.night()
+
+    assert merchant.instruction_states() == {"confirmed": count}
+
+
+def test_the_pass_ends_on_the_disk_before_its_head_is_noted(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A noted head that the database lost with the machine would look like a restored backup."""
+    _refunds(merchant)
+    done: list[str] = []
+    flush, note = engine.Store.flush, HeadFile.note
+
+    def told_flush(store: engine.Store) -> None:
+        done.append("flushed")
+        flush(store)
+
+    def told_note(side: HeadFile, head: Any, *, of: str, **told: Any) -> str:
+        done.append("noted" if of.startswith("run 20261120-") else of)
+        return note(side, head, of=of, **told)
+
+    monkeypatch.setattr(engine.Store, "flush", told_flush)
+    monkeypatch.setattr(HeadFile, "note", told_note)
+    merchant.night()
+
+    assert done[:4] == ["noted", "noted", "flushed", "noted"]
+    assert "noted" not in done[4:]

@@ -1,0 +1,142 @@
+import re
+from datetime import timedelta
+from typing import Any
+
+import pyotp
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import text
+
+from recon.model.errors import UsageError
+from recon.notifications.receiver import Receiver
+from recon.settlement.instruction import Instruction
+from recon.steps.ground.identity import identify
+from recon.steps.people import people
+from recon.steps.people.verdicts import resolve
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
+from tests.recon.notifications.told import PAYMENT, form
+from tests.recon.steps.test_instruction_files import PAYOUT, SECRETS, drop_instructions, two_approve
+
+PAYOUT_MESSAGE = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "webhooks_type": "PAYOUT",
+    "status": "FAILED",
+    "failure_type": "BANK",
+    "payment_amount": "250.00",
+    "payment_currency": "EUR",
+}
+
+
+def receive(merchant: Any, fields: dict[str, str]) -> None:
+    """A message of the gateway, rightly signed, that the receiver keeps."""
+    with merchant.environment() as environment:
+        receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
+        answer = receiver.receive(form(fields), merchant_id="100042", account_id="100042001")
+    assert answer.status == 200
+
+
+def attention(merchant: Any) -> Any:
+    """What needs a person after the newest night."""
+    with merchant.environment() as environment:
+        ((_, found),) = people.status(environment)
+    return found
+
+
+def rows(merchant: Any, wanted: str) -> Any:
+    """Whole journal rows of the account."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        ((run, _),) = people.status(environment)
+        found = instruction_rows.unfinished_rows(connection, runs.get(connection, run.run_id))
+    return [row[wanted] for row in found]
+
+
+@pytest.fixture
+def doubtful_payout(paying_merchant: Any) -> Any:
+    """A merchant whose payout got no reply."""
+    drop_instructions(paying_merchant, PAYOUT)
+    paying_merchant.night()
+    two_approve(paying_merchant)
+    paying_merchant.fault({"operation": "payout", "kind": "fin", "when": "after", "nth": 1})
+    paying_merchant.night()
+    return paying_merchant
+
+
+def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payout: Any) -> None:
+    """Its kind, status, money, time and digest; no sentence promises that a night will ask."""
+    (request_id,) = rows(doubtful_payout, "gateway_request_id")
+    (before,) = [one for one in attention(doubtful_payout) if one.what.startswith("payout")]
+    receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": "of-another"})
+    receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": request_id})
+    (after,) = [one for one in attention(doubtful_payout) if one.what.startswith("payout")]
+    shown = after.next_step
+
+    assert "The gateway told" not in before.next_step
+    assert "asks the gateway" not in before.next_step + shown
+    assert "No question to the gateway shows it" in shown
+    assert "The gateway told by itself: payout FAILED of 250.00 EUR at 2026-11-" in shown
+    assert shown.count("(message ") == 1
+    assert "name the message as evidence" in shown
+
+
+def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant: Any) -> None:
+    """Only those of the same transaction and kind, the newest three."""
+    payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    merchant.drop("o.csv", merchant.order(payment, status="paid", action="capture"))
+    merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
+    merchant.night()
+    for number in range(5):
+        merchant.now += timedelta(minutes=1)
+        told = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+        receive(merchant, PAYMENT | told | {"amount": "10.00", "order_status": str(number)})
+    receive(merchant, PAYMENT | {"transaction_id": "T-other"})
+    found = [one for one in attention(merchant) if one.transaction_id == payment.transaction_id]
+    told = [one.next_step for one in found if one.what.startswith("capture")]
+
+    assert len(told) == 1
+    assert told[0].count("(message ") == 3
+    assert "; and 2 earlier" in told[0]
+    assert "payment 4 of 10.00 EUR" in told[0]
+
+
+def shown_message(merchant: Any) -> str:
+    """The digest of the one message that stands beside the payout's doubt."""
+    (doubt,) = [one for one in attention(merchant) if one.what.startswith("payout")]
+    (digest,) = re.findall(r"\(message ([0-9a-f]{12})\)", doubt.next_step)
+    return str(digest)
+
+
+def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
+    """What it says is kept with the verdict of each; one about something else is refused."""
+    (request_id,), (wanted,) = (
+        rows(doubtful_payout, name) for name in ("gateway_request_id", "instruction_id")
+    )
+    receive(doubtful_payout, PAYOUT_MESSAGE | {"request_id": request_id})
+    digest = shown_message(doubtful_payout)
+    doubtful_payout.wait(hours=1)
+    with doubtful_payout.environment() as environment:
+
+        def say(by: str, message: str) -> tuple[Instruction, bool]:
+            doubtful_payout.now += timedelta(seconds=31)
+            code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
+            return resolve(
+                wanted,
+                said="not_applied",
+                evidence="the portal says the same",
+                message=message,
+                person=identify(by, code=SecretStr(code), environment=environment),
+                environment=environment,
+            )
+
+        for other in ("0" * 12, digest[:5]):
+            with pytest.raises(UsageError, match=rf"known: {digest}\); nothing was noted"):
+                say("anna", other)
+        _, first = say("anna", digest)
+        _, second = say("ben", digest)
+        with environment.store.reading() as connection:
+            kept = str(connection.execute(text("SELECT message FROM instruction")).scalar_one())
+
+    assert (first, second) == (False, True)
+    assert kept.count("payout FAILED of 250.00 EUR at 2026-11-2") == 2
+    assert kept.count(f"(message {digest})") == 2

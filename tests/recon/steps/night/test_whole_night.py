@@ -1,0 +1,437 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from recon.model.errors import (
+    ConfigurationError,
+    NightHeldError,
+    OutputError,
+    SourceMissingError,
+    UsageError,
+)
+from recon.model.words import Mode, Verdict
+from recon.steps.night import whole_night as night
+from recon.steps.night.report import Workbooks
+from recon.store.schema import run
+
+
+def _capture_three(merchant: Any) -> list[str]:
+    """An order file that captures three authorised payments; their order numbers."""
+    payments = merchant.payments("authorised")[:3]
+    merchant.drop(
+        "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
+    )
+    return sorted(payment.order_no for payment in payments)
+
+
+def _captured(merchant: Any) -> list[str]:
+    return sorted(row["order_no"] for row in merchant.effects() if row["operation"] == "capture")
+
+
+def _workbook(merchant: Any) -> dict[str, Any]:
+    (path,) = (merchant.folder / "reports").glob("*.xlsx")
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+def test_a_night_captures_what_was_instructed_once(merchant: Any) -> None:
+    """Every instructed capture takes effect once, and the same night again sends nothing."""
+    wanted = _capture_three(merchant)
+    merchant.night()
+    first = _captured(merchant)
+    merchant.night()
+
+    assert first == wanted
+    assert _captured(merchant) == wanted
+    assert merchant.invariants()["double_effects"] == 0
+
+
+def test_refunds_and_cancels_move_what_the_file_says(merchant: Any) -> None:
+    """A partial refund, a full refund and a cancel take effect with the file's amounts."""
+    partly, whole = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
+    cancelled = merchant.payments("authorised")[0]
+    merchant.drop(
+        "orders.csv",
+        merchant.order(
+            partly,
+            status="partially_refunded",
+            action="refund",
+            action_amount="1.00",
+            action_reason="late",
+        )
+        | {"refund_amount": "1.00"},
+        merchant.order(whole, status="refunded", action="refund"),
+        merchant.order(cancelled, status="cancelled", action="cancel"),
+    )
+    merchant.night()
+    moved = {row["order_no"]: (row["operation"], row["amount"]) for row in merchant.effects()}
+
+    assert moved == {
+        partly.order_no: ("refund", "1.00"),
+        whole.order_no: ("refund", whole.amount),
+        cancelled.order_no: ("cancel", cancelled.amount),
+    }
+
+
+def test_a_dry_run_moves_nothing_and_tells_what_it_would_send(merchant: Any) -> None:
+    """Dry run sends no byte of money and names kind, count and sum."""
+    _capture_three(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    (settled,) = [step for step in merchant.told if step.step == "settle"]
+
+    assert merchant.effects() == []
+    assert "would send" in settled.sentence
+    assert settled.figures["cleared"] == 3
+
+
+def test_a_silent_gateway_leaves_doubt_on_page_one_and_is_not_sent_again(merchant: Any) -> None:
+    """A capture that took effect without a reply is in doubt, on page one, and never resent."""
+    wanted = _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
+    merchant.night()
+    page_one = _workbook(merchant)["attention"]
+    merchant.fault()
+    merchant.night()
+
+    assert page_one == ["capture in doubt"] * 3
+    assert _captured(merchant) == wanted
+
+
+def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: Any) -> None:
+    """A high break stands after money in doubt and before an instruction that only waits."""
+    captures, paid = merchant.payments("authorised"), merchant.payments("captured")
+    euro = next(p for p in paid if p.currency == "EUR")
+    merchant.drop(
+        "orders.csv",
+        merchant.order(captures[0], status="paid", action="capture"),
+        merchant.order(euro, amount="1000000.00"),
+        merchant.order(next(p for p in paid if p != euro), status="cancelled", action="cancel"),
+    )
+    merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
+    merchant.night()
+    what = [one.split(":")[0] for one in _workbook(merchant)["attention"]]
+
+    assert what[0] == "capture in doubt"
+    assert what[-1] == "cancel not sent"
+    assert "critical break" in what[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("when", "state"), [("after", "resolved_applied"), ("before", "resolved_not_applied")]
+)
+def test_doubt_ends_by_a_later_query(merchant: Any, when: str, state: str) -> None:
+    """Two later nights that agree end the doubt, whichever way it went, without a resend."""
+    _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "fin", "when": when, "nth": 1})
+    merchant.night()
+    merchant.fault()
+    captured = _captured(merchant)
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+    waiting = merchant.instruction_states()
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-22")
+
+    assert waiting == {"in_doubt": 3}
+    assert merchant.instruction_states() == {state: 3}
+    assert _captured(merchant) == captured
+
+
+def test_a_missing_row_is_in_doubt_and_its_neighbours_are_confirmed(merchant: Any) -> None:
+    """A row absent from the reply is in doubt, never failed; the rest of the batch is settled."""
+    _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": "drop_row", "row": 1, "nth": 1})
+    merchant.night()
+
+    assert merchant.instruction_states() == {"confirmed": 2, "in_doubt": 1}
+
+
+def test_a_gateway_that_is_down_makes_no_breaks(merchant: Any) -> None:
+    """Without the gateway the night is INCOMPLETE, everything is unverified, nothing is sent."""
+    _capture_three(merchant)
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = "http://127.0.0.1:9"
+    verdict = merchant.night()
+    report = _workbook(merchant)
+
+    assert verdict is Verdict.INCOMPLETE
+    assert (report["break"]["rows"], report["unverified"]["rows"]) == (0, 3)
+    assert merchant.effects() == []
+
+
+def test_a_wrong_key_stops_before_money(merchant: Any) -> None:
+    """A refused signature ends the night with what to do; nothing is sent."""
+    _capture_three(merchant)
+    merchant.variables["RECON_SIGN_KEY"] = "wrong"
+
+    with pytest.raises(ConfigurationError, match="sign key"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_an_address_that_is_not_registered_stops_before_money(merchant: Any) -> None:
+    """A refused address ends the night with what to do; nothing is sent."""
+    _capture_three(merchant)
+    with merchant.unregistered(), pytest.raises(ConfigurationError, match="registered"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_an_empty_inbox_is_incomplete_and_said(merchant: Any) -> None:
+    """A night without an order file is INCOMPLETE and says that none has arrived."""
+    verdict = merchant.night()
+
+    assert verdict is Verdict.INCOMPLETE
+    assert "no order file has arrived" in merchant.told[0].sentence
+
+
+def test_a_file_that_is_not_what_its_name_says_stays_and_is_reported(merchant: Any) -> None:
+    """An unreadable order file makes the night INCOMPLETE; the other files are settled."""
+    wanted = _capture_three(merchant)
+    (merchant.inbox / "broken.xlsx").write_text("not a workbook")
+    verdict = merchant.night()
+
+    assert verdict is Verdict.INCOMPLETE
+    assert _captured(merchant) == wanted
+    assert (merchant.inbox / "broken.xlsx").exists()
+
+
+def test_a_missing_inbox_is_named(merchant: Any) -> None:
+    """An inbox folder that does not exist is an error that names it."""
+    merchant.inbox.rmdir()
+
+    with pytest.raises(SourceMissingError, match="inbox"):
+        merchant.night()
+
+
+def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: Any) -> None:
+    """A night whose workbook could not be written is refused before anything is sent."""
+    _capture_three(merchant)
+    (merchant.folder / "reports").rmdir()
+    (merchant.folder / "reports").write_text("a file, not a folder")
+
+    with pytest.raises(OutputError, match="nothing was sent"):
+        merchant.night()
+    assert merchant.effects() == []
+
+
+def test_a_night_on_postgresql_is_the_same_night(
+    merchant: Any, migrated_postgresql_url: str
+) -> None:
+    """The same instructions take effect once on PostgreSQL, and the verdict is the same."""
+    wanted = _capture_three(merchant)
+    merchant.variables["RECON_DATABASE_URL"] = migrated_postgresql_url
+    verdicts = {merchant.night(), merchant.night()}
+
+    assert _captured(merchant) == wanted
+    assert verdicts <= {Verdict.BREAKS_OPEN, Verdict.RECONCILED}
+
+
+def _digests(merchant: Any) -> list[str]:
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        found = connection.execute(select(run.c.result_digest).order_by(run.c.started_at))
+        return list(found.scalars())
+
+
+def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql_url: str) -> None:
+    """A night again, and the same night on another database, come to the same result (T14)."""
+    assert merchant.sqlite_path.is_file()
+    _capture_three(merchant)
+    merchant.drop("more.csv", *(merchant.order(p) for p in merchant.payments("captured")[:20]))
+    begins = merchant.now
+    for _ in range(2):
+        merchant.night(mode=Mode.DRY_RUN)
+    sqlite = _digests(merchant)
+    merchant.variables["RECON_DATABASE_URL"] = migrated_postgresql_url
+    merchant.now = begins  # instructions are approved at the same instant: their grace is an input
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert len({*sqlite, _digests(merchant)[-1]}) == 1
+
+
+def test_a_refund_waits_for_its_capture_and_goes_the_next_night(merchant: Any) -> None:
+    """Capture and refund of one order in one file: each takes effect once, in order."""
+    payment = next(p for p in merchant.payments("authorised") if p.currency == "EUR")
+    row = merchant.order(payment, status="paid", action="capture")
+    merchant.drop("orders.csv", row, row | {"action": "refund", "action_amount": "0.50"})
+    merchant.night()
+    first = [effect["operation"] for effect in merchant.effects()]
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert first == ["capture"]
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture", "refund"]
+
+
+def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
+    """A payment_status that is not in the rules is a finding, and its capture waits."""
+    _capture_three(merchant)
+    rules = merchant.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text().replace('2000 = "authorised"\n', ""))
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": 3}
+
+
+def test_a_dry_run_then_a_live_night_sends_once(merchant: Any) -> None:
+    """What a dry run planned is what the live night sends, once."""
+    wanted = _capture_three(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.night()
+
+    assert _captured(merchant) == wanted
+
+
+def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
+    """When the query lags behind a confirmed capture, the next night moves nothing."""
+    payments = merchant.payments("authorised")[:1]
+    merchant.drop("a.csv", *(merchant.order(p, status="paid", action="capture") for p in payments))
+    merchant.night()
+    merchant.drop(
+        "b.csv", *(merchant.order(p, status="cancelled", action="cancel") for p in payments)
+    )
+    merchant.fault({"operation": "retrievalTrans", "kind": "lag", "calls": 10})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
+
+
+def test_a_corrected_amount_is_not_sent_on_top(merchant: Any) -> None:
+    """A file replaced by a version with another refund amount moves nothing more by itself."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    refund = merchant.order(paid, status="paid", action="refund", action_amount="1.00")
+    merchant.drop("orders.csv", refund)
+    merchant.night()
+    merchant.drop("orders.csv", refund | {"action_amount": "2.00"})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21")
+
+    assert [effect["amount"] for effect in merchant.effects()] == ["1.00"]
+    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
+
+
+def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
+    """An instruction that was planned but not sent waits when its file no longer asks for it."""
+    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    refund = merchant.order(paid, status="paid", action="refund", action_amount="9.00")
+    merchant.drop("orders.csv", refund)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.drop("orders.csv", refund | {"action_amount": "0.90"})
+    merchant.night()
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": 1, "planned": 1}
+
+
+@pytest.mark.parametrize("text", ["20261120", "2026-W47-5", "tomorrow"])
+def test_a_date_is_written_in_one_way_only(merchant: Any, text: str) -> None:
+    """Another spelling of a day would be another night, so it is refused."""
+    with pytest.raises(UsageError, match="2026-11-20"):
+        merchant.night(date=text)
+
+
+@pytest.mark.parametrize("kind", ["wrong_amount", "foreign_row", "unknown_code", "wrong_signature"])
+def test_a_reply_that_lies_is_never_believed(merchant: Any, kind: str) -> None:
+    """An altered reply confirms nothing it does not prove, and nothing is sent again."""
+    wanted = _capture_three(merchant)
+    merchant.fault({"operation": "capture", "kind": kind, "nth": 1})
+    merchant.night()
+    merchant.fault()
+    merchant.night()
+    states = merchant.instruction_states()
+
+    assert _captured(merchant) == wanted
+    assert states.get("rejected", 0) == 0
+    assert states.get("in_doubt", 0) >= (0 if kind == "foreign_row" else 1)
+
+
+def test_a_held_account_names_its_holder(merchant: Any) -> None:
+    """A second start while a run holds the account ends with a sentence that names the run."""
+    with (
+        merchant.environment() as first,
+        night.hold(merchant.request, environment=first) as run_id,
+        merchant.environment(seed=2) as second,
+        pytest.raises(NightHeldError) as held,
+        night.hold(merchant.request, environment=second),
+    ):
+        pytest.fail("two runs held the account")
+
+    assert run_id in str(held.value)
+    assert "process" in str(held.value)
+
+
+def test_a_day_that_has_not_closed_is_refused(merchant: Any) -> None:
+    """A business date that is still open or in the future moves nothing."""
+    _capture_three(merchant)
+
+    with pytest.raises(UsageError, match="closes at"):
+        merchant.night(date="2026-11-21")
+    assert merchant.effects() == []
+
+
+def test_an_undeclared_account_is_named(merchant: Any) -> None:
+    """A request for an account that is not declared says which are."""
+    request = replace(merchant.request, account_id="999")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(ConfigurationError, match="100042/100042001"),
+        night.hold(request, environment=environment),
+    ):
+        pytest.fail("an undeclared account ran")
+
+
+def test_a_business_date_that_is_none_is_refused(merchant: Any) -> None:
+    """A business date that is not a date is a usage error."""
+    request = replace(merchant.request, business_date="tomorrow")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="tomorrow"),
+        night.hold(request, environment=environment),
+    ):
+        pytest.fail("a night without a date ran")
+
+
+def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> None:
+    """A workbook that reads back differently makes the night NOT PROVEN (T13)."""
+    _capture_three(merchant)
+    honest = merchant.workbooks()
+    lying = Workbooks(
+        write=honest.write,
+        totals=lambda path: {**honest.totals(path), "match": (10_000, {})},
+    )
+
+    assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN
+    assert _workbook(merchant)["verdict"] == "NOT PROVEN"
+
+
+def test_a_file_put_back_after_a_newer_one_is_asked_again(merchant: Any) -> None:
+    """A, then B without the capture, then A again: the capture goes out, and goes out once."""
+    first, second = merchant.payments("authorised")[:2]
+    asked = merchant.order(first, status="paid", action="capture")
+    merchant.drop("orders.csv", asked)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.drop("orders.csv", merchant.order(first), merchant.order(second))
+    merchant.night()
+    between = merchant.effects()
+    merchant.drop("orders.csv", asked)
+    merchant.night()
+    merchant.night()
+
+    assert between == []
+    assert [row["transaction_id"] for row in merchant.effects()] == [first.transaction_id]
+    assert merchant.instruction_states() == {"confirmed": 1}
+
+
+def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path: Path) -> None:
+    """With the figures and what to do; a database on a server is not looked at."""
+    with pytest.raises(OutputError, match=r"MiB free, and a night needs .* nothing was sent"):
+        night.refuse_full_disk(tmp_path / "recon.sqlite", needed=10**18)
+    night.refuse_full_disk(tmp_path / "recon.sqlite", needed=1)
+    night.refuse_full_disk(None, needed=10**18)

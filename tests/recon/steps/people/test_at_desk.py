@@ -1,0 +1,139 @@
+"""Words of people through the desk's own process: its secrets and key are nowhere else."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+from pydantic import SecretStr
+
+from recon.desk.key_files import make_keys
+from recon.model.errors import UsageError
+from recon.steps.ground.environment import system_clock
+from recon.steps.ground.identity import identify
+from recon.steps.money.approve import waiting
+from recon.steps.people.at_desk import ACTS, hear, say
+
+SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}
+PEOPLE = "".join(
+    f'[approvers.{short}]\nname = "{name}"\nlimit = {{ EUR = 1000000 }}\n'
+    f'code_secret_env = "CODE_{short.upper()}"\n'
+    for short, name in (("jo", "Jo Ahn"), ("kim", "Kim Bell"))
+)
+
+
+def wait_for_two(merchant: Any) -> None:
+    """A refund of 1.00 that nobody has approved, and two people with codes."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "merchants.toml"
+    path.write_text(path.read_text() + "auto_approve = false\n")
+    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    merchant.drop("orders.csv", merchant.order(one, action="refund", **asked))
+    merchant.night()
+
+
+@contextmanager
+def served(merchant: Any, folder: Path) -> Iterator[None]:
+    """`recon desk serve` as a process; afterwards the merchant has the public key alone."""
+    make_keys(folder / "desk.key", public=folder / "desk.pub")
+    path = folder / "desk.sock"
+    secret = {f"CODE_{short.upper()}": key for short, key in SECRETS.items()}
+    own = {k: v for k, v in merchant.variables.items() if k != "RECON_SIGN_KEY"}
+    variables = own | secret | {"RECON_DESK_KEY_FILE": str(folder / "desk.key")}
+    with subprocess.Popen(
+        [str(Path(sys.executable).with_name("recon")), "desk", "serve", str(path)],
+        stdout=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], **variables},
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "hears people" in process.stdout.readline()
+        merchant.variables |= {
+            "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
+            "RECON_DESK_SOCKET": str(path),
+        }
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+
+def code(short: str) -> SecretStr:
+    """The code of now: the desk's clock is the machine's."""
+    return SecretStr(pyotp.TOTP(SECRETS[short]).at(int(system_clock().timestamp())))
+
+
+def test_two_people_speak_through_the_desk(
+    begun: Callable[[Any], Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The night's process has neither secrets nor key, and what they agreed to goes."""
+    merchant = begun(wait_for_two)
+    with served(merchant, tmp_path_factory.mktemp("desk")), merchant.environment() as environment:
+        assert environment.desk.private is None
+        body = {"list": waiting(environment).wanted.digest}
+        with pytest.raises(UsageError, match="is not right"):
+            say("approve", body, who=("jo", SecretStr("0")), environment=environment)
+
+        done = [
+            say("approve", body, who=(short, code(short)), environment=environment)
+            for short in SECRETS
+        ]
+    merchant.night()
+
+    assert [one["complete"] for one in done] == [False, True]
+    assert "1 wrong codes were given in your name" in done[0]["before"]
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+
+
+def test_the_list_must_be_the_one_that_was_seen(
+    begun: Callable[[Any], Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The desk builds the list itself: another digest than its own is refused."""
+    merchant = begun(wait_for_two)
+    with (
+        served(merchant, tmp_path_factory.mktemp("desk")),
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="something changed since you looked"),
+    ):
+        say("approve", {"list": "0" * 16}, who=("jo", code("jo")), environment=environment)
+
+
+@pytest.mark.parametrize("act", sorted(ACTS))
+def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) -> None:
+    """Every act proves who speaks before anything else."""
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="declares no 'eve'"),
+    ):
+        hear(act, {"person": "eve"}, origin="", environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("act", "body"),
+    [
+        ("approve", {"list": 1}),
+        ("approve", {"list": "x" * 5_000}),
+        ("approve", {"instruction_ids": "abc"}),
+        ("approve", {"instruction_ids": [1]}),
+        ("agree-write-off", {"answer_id": "one"}),
+        ("dismiss", {"row": "one"}),
+        ("import", {"name": "a.xlsx", "content": "?"}),
+        ("everything", {}),
+    ],
+)
+def test_what_is_no_word_is_refused(merchant: Any, act: str, body: dict[str, Any]) -> None:
+    """With a sentence, whatever came over the socket."""
+    people = '[approvers.jo]\nname = "Jo Ahn"\n'
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    with merchant.environment() as environment:
+        assert identify("jo", code=None, environment=environment).short == "jo"
+        with pytest.raises(UsageError):
+            hear(act, {"person": "jo", **body}, origin="", environment=environment)

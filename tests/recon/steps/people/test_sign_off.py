@@ -1,0 +1,206 @@
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from recon.cli.workbooks import reading, workbooks
+from recon.model.errors import UsageError
+from recon.steps.care.verify import verify
+from recon.steps.ground.identity import identify
+from recon.steps.money.sending import stop_sending
+from recon.steps.night.report import rebuild
+from recon.steps.people.sign_off import Night, nights, sign
+from recon.store.database.history import of_entity
+from recon.store.nights import input_rows, runs
+
+pytestmark = pytest.mark.xdist_group("signatures")
+"""They share what takes longer to make than to look at."""
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.ben]
+name = "Ben Roy"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+DAY = date(2026, 11, 20)
+
+
+def prove(merchant: Any) -> None:
+    """One night whose breaks are all small."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + "\n[authorisation]\nvalid_days = 365\n")
+    merchant.night(workbooks=workbooks())
+
+
+@pytest.fixture
+def proven(begun: Any) -> Any:
+    """A merchant with one night whose breaks are all small."""
+    return begun(prove)
+
+
+def newest(merchant: Any) -> str:
+    """The newest finished run."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1].run_id
+
+
+def signed(merchant: Any, run_id: str, *, role: str, name: str) -> Night:
+    """One signature."""
+    with merchant.environment() as environment:
+        person = identify(name, code=None, environment=environment)
+        return sign(run_id, role=role, person=person, environment=environment)
+
+
+def listed(merchant: Any, *, days: int = 1) -> list[Night]:
+    """The nights up to the one that ran."""
+    with merchant.environment() as environment:
+        return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
+
+
+def page_one_words(merchant: Any) -> str:
+    """The Summary of the newest workbook, as one text."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        path = runs.finished(connection)[-1].workbook
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
+    return "\n".join(str(cell) for row in rows for cell in row)
+
+
+def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
+    """Two different people, in this order; a workbook written later takes no name over."""
+    run_id = newest(proven)
+    signed(proven, run_id, role="reviewer", name="dan")
+    night = signed(proven, run_id, role="approver", name="anna")
+    with proven.environment() as environment, environment.store.reading() as connection:
+        events = [row["event"] for row in of_entity(connection, run_id)]
+
+    assert [(one.role, one.by) for one in night.signed] == [
+        ("reviewer", "Dan Orr"),
+        ("approver", "Anna Berg"),
+    ]
+    assert night.unsigned_days == 0
+    assert events.count("signed") == 2
+    with proven.environment() as environment:
+        stop_sending(by="Anna", reason="a note for page one", environment=environment)
+        later = rebuild(run_id, environment=environment, workbooks=workbooks())
+    (after,) = listed(proven)
+    assert later.name.endswith("-v2.xlsx")
+    assert (after.workbook, len(after.signed)) == (night.workbook, 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([("approver", "anna")], "reviewer signs first"),
+        ([("reviewer", "anna"), ("approver", "anna")], "somebody else"),
+        ([("reviewer", "anna"), ("approver", "dan")], "an approver signs last"),
+        ([("reviewer", "anna"), ("reviewer", "ben")], "already"),
+        ([("preparer", "anna")], "a role is one of"),
+    ],
+)
+def test_who_may_not_sign_is_told_why(proven: Any, steps: list[tuple[str, str]], said: str) -> None:
+    """The order, the role and the second pair of eyes are kept."""
+    run_id = newest(proven)
+    *before, (role, name) = steps
+    for earlier, who in before:
+        signed(proven, run_id, role=earlier, name=who)
+
+    with pytest.raises(UsageError, match=said):
+        signed(proven, run_id, role=role, name=name)
+
+
+def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
+    """What is signed is the file that the run wrote."""
+    (path,) = proven.folder.joinpath("reports").glob("reconciliation-*.xlsx")
+    path.write_bytes(path.read_bytes() + b" ")
+
+    with pytest.raises(UsageError, match="is not the file that run"):
+        signed(proven, newest(proven), role="reviewer", name="dan")
+
+
+def test_a_night_that_is_not_proven_cannot_be_signed(proven: Any) -> None:
+    """Nobody signs what does not tie."""
+    run_id = newest(proven)
+    with proven.environment() as environment, environment.store.writing() as connection:
+        runs.note_result(connection, run_id, values={"verdict": "NOT PROVEN"})
+
+    with pytest.raises(UsageError, match="NOT PROVEN"):
+        signed(proven, run_id, role="reviewer", name="dan")
+
+
+def test_a_run_again_voids_the_signatures(proven: Any) -> None:
+    """The list of nights says which run replaced the signed one, and so does the new page one."""
+    first = newest(proven)
+    signed(proven, first, role="reviewer", name="dan")
+    signed(proven, first, role="approver", name="anna")
+    proven.now += timedelta(hours=1)
+    proven.night(workbooks=workbooks())
+
+    with pytest.raises(UsageError, match=f"replaced by run {newest(proven)}"):
+        signed(proven, first, role="reviewer", name="ben")
+    (night,) = listed(proven)
+    assert (night.run_id, night.signed) == (newest(proven), ())
+    who = "Dan Orr (reviewer) and Anna Berg (approver)"
+    assert (
+        night.void_because == f"run {newest(proven)} replaced run {first}, which {who} had signed"
+    )
+    told = f"Run {first} of this night was signed by Dan Orr (reviewer) and Anna Berg (approver)"
+    assert told in page_one_words(proven)
+
+    with proven.environment() as environment:
+        (new, old) = sorted(proven.folder.joinpath("reports").glob("reconciliation-*.xlsx"))
+        found = {path: verify(environment, reading=reading(), workbook=path) for path in (old, new)}
+    assert [one.problems for one in found.values()] == [(), ()]
+    assert f"of run {first}, which run {newest(proven)} replaced" in found[old].replaced
+    assert found[new].replaced == ""
+
+
+def test_a_back_dated_night_voids_what_was_signed_after_it(proven: Any) -> None:
+    """A night of an earlier date counts from then on; the later one, run again, carries it on."""
+    first = newest(proven)
+    signed(proven, first, role="reviewer", name="dan")
+    proven.now += timedelta(hours=1)
+    proven.night(date="2026-11-19")
+    back = newest(proven)
+
+    (night,) = listed(proven)
+    assert (night.run_id, night.signed) == (first, ())
+    assert night.void_because == f"run {back} replaced it"
+    with pytest.raises(UsageError, match=f"replaced by run {back}"):
+        signed(proven, first, role="approver", name="anna")
+    proven.now += timedelta(hours=1)
+    proven.night()
+    with proven.environment() as environment, environment.store.reading() as connection:
+        kept = input_rows.load(connection, newest(proven))
+    assert kept is not None
+    assert kept.previous_run_id == back
+
+
+def test_a_grave_break_without_owner_and_comment_stops_the_signature(merchant: Any) -> None:
+    """Somebody looks after every high break before anybody signs."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    one = merchant.payments("captured")[0]
+    merchant.drop("orders.csv", merchant.order(one, amount="900000.00", currency="EUR"))
+    merchant.night(workbooks=workbooks())
+
+    with pytest.raises(UsageError, match="no owner or no comment"):
+        signed(merchant, newest(merchant), role="reviewer", name="dan")
+
+
+def test_every_expected_night_is_listed(proven: Any) -> None:
+    """A night that never ran is missing, not absent."""
+    found = listed(proven, days=3)
+
+    assert [one.standing for one in found[:2]] == ["missing", "missing"]
+    assert found[2].run_id == newest(proven)
+    assert found[0].unsigned_days == found[2].unsigned_days + 2
+
+
+def test_a_range_that_is_none_is_refused(proven: Any) -> None:
+    """From after to is a mistake of the caller."""
+    with proven.environment() as environment, pytest.raises(UsageError, match="range"):
+        nights(DAY, last=DAY - timedelta(days=1), environment=environment)

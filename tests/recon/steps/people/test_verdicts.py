@@ -1,0 +1,200 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import delete
+
+from recon.model.errors import UsageError
+from recon.model.words import InstructionState, Mode
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.people.verdicts import agree_write_off, release, resolve
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
+from recon.store.people import approval_rows
+from recon.store.schema import doubt_clock
+
+pytestmark = pytest.mark.xdist_group("verdicts")
+"""They share what takes longer to make than to look at."""
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.ben]
+name = "Ben Roy"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+SEEN = "seen in the portal under T-4711"
+
+
+def doubt(merchant: Any) -> None:
+    """One refund whose answer never came."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
+    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.fault({"operation": "refund", "kind": "reset", "when": "after"})
+    merchant.night()
+    assert merchant.instruction_states() == {"in_doubt": 1}
+
+
+@pytest.fixture
+def doubtful(begun: Any) -> Any:
+    """A merchant with one refund whose answer never came."""
+    return begun(doubt)
+
+
+@pytest.fixture
+def environment(doubtful: Any) -> Iterator[Environment]:
+    """The open environment of that merchant."""
+    with doubtful.environment() as opened:
+        yield opened
+
+
+def the_doubt(environment: Environment) -> str:
+    """The id of the one instruction."""
+    with environment.store.reading() as connection:
+        (found,) = instruction_rows.in_states(connection, states=tuple(InstructionState))
+    return found.instruction_id
+
+
+def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN) -> bool:
+    """One person's verdict on the doubt."""
+    person = identify(name, code=None, environment=environment)
+    wanted = the_doubt(environment)
+    return resolve(wanted, said=said, evidence=evidence, person=person, environment=environment)[1]
+
+
+def test_two_people_who_say_the_same_decide(environment: Environment, doubtful: Any) -> None:
+    """A doubt that evidence cannot decide ends with two names, and nothing is sent."""
+    assert [say(name, "applied", environment) for name in ("anna", "ben")] == [False, True]
+    assert doubtful.instruction_states() == {"resolved_applied": 1}
+    doubtful.fault()
+    doubtful.night()
+    assert len(doubtful.effects()) == 1
+
+
+def test_one_person_cannot_decide_twice(environment: Environment, doubtful: Any) -> None:
+    """The second word is somebody else's."""
+    say("anna", "applied", environment)
+
+    with pytest.raises(UsageError, match="second person"):
+        say("anna", "applied", environment)
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+
+
+def test_people_who_disagree_decide_nothing(environment: Environment, doubtful: Any) -> None:
+    """Another verdict takes the place of the first and waits for its own second."""
+    doubtful.wait(hours=1)
+
+    decided = [say("anna", "applied", environment), say("ben", "not_applied", environment)]
+
+    assert decided == [False, False]
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+    with environment.store.reading() as connection:
+        told = approval_rows.open_verdicts(connection)
+    assert list(told.values()) == ["Ben Roy says not_applied"]
+
+
+@pytest.mark.parametrize(("said", "evidence"), [("maybe", SEEN), ("applied", "yes")])
+def test_a_verdict_needs_a_word_of_the_list_and_evidence(
+    environment: Environment, said: str, evidence: str
+) -> None:
+    """An auditor must be able to follow it."""
+    with pytest.raises(UsageError):
+        say("anna", said, environment, evidence=evidence)
+
+
+def test_nobody_says_not_applied_while_the_effect_may_still_come(
+    environment: Environment, doubtful: Any
+) -> None:
+    """Before the quarantine has ended two people cannot say it either; then they can."""
+    for name in ("anna", "ben"):
+        with pytest.raises(UsageError, match=r"may still be carried out until 2026-.* nothing was"):
+            say(name, "not_applied", environment)
+    assert doubtful.instruction_states() == {"in_doubt": 1}
+
+    doubtful.wait(hours=1)
+    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
+
+
+def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
+    environment: Environment, doubtful: Any
+) -> None:
+    """The wait before `not_applied` is counted by the clock that nobody can set."""
+    running = environment.uptime()
+    doubtful.wait(hours=1)
+
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", replace(environment, uptime=lambda: running))
+
+
+def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
+    environment: Environment, doubtful: Any
+) -> None:
+    """A night that ended at once left only the clock on the wall: the wait begins anew."""
+    doubtful.as_owner(delete(doubt_clock))
+    doubtful.wait(hours=1)
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", environment)
+
+    doubtful.wait(hours=1)
+    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
+
+
+def test_what_is_decided_is_not_decided_again(environment: Environment, doubtful: Any) -> None:
+    """Terminal states are never rewritten."""
+    doubtful.wait(hours=1)
+    for name in ("anna", "ben"):
+        say(name, "not_applied", environment)
+
+    with pytest.raises(UsageError, match="nothing to decide"):
+        say("anna", "applied", environment)
+
+
+def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
+    """The hold on refunds ends when two different people say why, and by no dry run."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (night,) = runs.finished(connection)
+        runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+    merchant.night(mode=Mode.DRY_RUN)
+    with merchant.environment() as environment:
+        place = {"merchant_id": "100042", "account_id": "100042001"}
+        held, lifted = [], []
+        for name in ("anna", "ben"):
+            person = identify(name, code=None, environment=environment)
+            with environment.store.reading() as connection:
+                held.append(bool(runs.not_proven(connection, **place)))
+            reason = "the missing row is explained"
+            lifted.append(
+                release(night.run_id, reason=reason, person=person, environment=environment)
+            )
+        with environment.store.reading() as connection:
+            after = runs.not_proven(connection, **place)
+
+    assert (held, lifted, after) == ([True, True], [False, True], ())
+
+
+def test_a_proven_night_has_nothing_to_release(merchant: Any) -> None:
+    """Only a NOT PROVEN night holds anything."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        with environment.store.reading() as connection:
+            (night,) = runs.finished(connection)
+        with pytest.raises(UsageError, match="holds nothing"):
+            release(night.run_id, reason="because I say so", person=person, environment=environment)
+
+
+def test_no_write_off_waits_where_none_was_given(merchant: Any) -> None:
+    """A number that nobody gave is refused with those that wait."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    with merchant.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        with pytest.raises(UsageError, match="waiting: none"):
+            agree_write_off(7, person=person, environment=environment)

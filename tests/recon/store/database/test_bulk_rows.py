@@ -1,0 +1,66 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
+from recon.model.errors import StoreError
+from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
+from recon.store.database.engine import Store
+from recon.store.database.frames import frame_of_select
+from recon.store.schema import ledger_entry
+
+ENTRY = {
+    "entry_id": "E-1",
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "entry_type": "capture",
+    "currency": "EUR",
+    "amount": 2**62,
+    "booked_at": "2026-11-20T10:00:00.123456+02:00",
+    "line": 2,
+}
+ODD = {"reference_no": 'a "quoted", ref\\N\nand a line', "transaction_amount": 0}
+
+
+def _store(store: Store, *entries: dict[str, Any]) -> Any:
+    frame = frame_of(entries, columns=LEDGER_COLUMNS)
+    rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
+    rows = rows.append_column("position", [list(range(len(entries)))])
+    with store.writing() as connection:
+        insert_rows(connection, ledger_entry, rows)
+    query = select(*(ledger_entry.c[name] for name in LEDGER_COLUMNS)).order_by("position")
+    with store.reading() as connection:
+        return frame, frame_of_select(connection, query, columns=LEDGER_COLUMNS)
+
+
+def test_rows_come_back_as_they_went_in(store: Store) -> None:
+    """Blanks and zeros, quotes and line ends, 64 bits and microseconds of another zone."""
+    sent, found = _store(store, ENTRY, ENTRY | ODD, ENTRY | {"transaction_amount": 7})
+
+    assert found.to_dict("list") == sent.to_dict("list")
+    assert found["booked_at"][0] == datetime(2026, 11, 20, 8, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("wanted", [["E-1", 'E-"2'], ["E-3"], []])
+def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
+    """A row is found by its value among many, whatever characters they have, or by none."""
+    _store(store, ENTRY, ENTRY | {"entry_id": 'E-"2'})
+    with store.reading() as connection:
+        query = select(ledger_entry.c.entry_id)
+        found = connection.execute(query.where(among(connection, ledger_entry.c.entry_id, wanted)))
+
+        assert sorted(found.scalars()) == sorted({"E-1", 'E-"2'} & set(wanted))
+
+
+def test_a_row_that_is_refused_leaves_none(store: Store) -> None:
+    """A second row with the same key is an error of the store, and the first is not kept either."""
+    frame = frame_of([ENTRY, ENTRY], columns=LEDGER_COLUMNS)
+    rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
+    rows = with_constant(rows, name="position", value=1)
+    with pytest.raises(StoreError, match="the database refused a statement"), store.writing() as to:
+        insert_rows(to, ledger_entry, rows)
+
+    with store.reading() as connection:
+        assert connection.execute(select(ledger_entry)).all() == []

@@ -1,0 +1,151 @@
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert
+
+from recon.model.errors import OutputError
+from recon.store.database import history
+from recon.store.database.engine import Store
+from recon.store.database.head_file import HeadFile
+from recon.store.database.history import Event
+from recon.store.database.outside_heads import OutsideHeads, problem_of
+from recon.store.schema import batch
+
+AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
+ACCOUNT = ("100042", "100042001")
+WITHDRAWN = Event("instruction", "i1", "withdrawn", {})
+
+
+@pytest.fixture
+def noted(store: Store, tmp_path: Path) -> HeadFile:
+    """The head file of the one account that a database serves."""
+    file = HeadFile(tmp_path)
+    store.outside = OutsideHeads({ACCOUNT: file})
+    return file
+
+
+def add(store: Store, *events: Event) -> history.Head:
+    """One transaction that adds events to the chain."""
+    with store.writing() as connection:
+        return history.append(connection, events, at=AT)
+
+
+@pytest.mark.parametrize(
+    ("entity", "event"),
+    [
+        ("instruction", "withdrawn"),
+        ("instruction", "needs_human"),
+        ("instruction", "resolved_not_applied"),
+        ("switch", "stopped"),
+        ("release", "released by"),
+        ("verdict", "proposed"),
+        ("approval", "void"),
+        ("agreement", "first"),
+        ("break", "answered"),
+        ("case", "opened"),
+        ("run", "reported"),
+        ("something", "that nobody thought of yet"),
+    ],
+)
+def test_what_restricts_is_noted_pending_and_then_for_good(
+    store: Store, noted: HeadFile, entity: str, event: str
+) -> None:
+    """Whatever is not known to be harmless: the link stands outside once it is committed."""
+    head = add(store, Event(entity, "x", event, {}))
+
+    lines = noted.path.read_text().splitlines()
+    assert ['"pending":true' in line for line in lines] == [True, False]
+    assert [one.head for one in noted.standing().notes] == [head]
+
+
+@pytest.mark.parametrize(
+    ("entity", "event"),
+    [("instruction", "in_flight"), ("batch", "claimed"), ("batch", "closed"), ("run", "started")],
+)
+def test_what_the_sender_notes_itself_is_not_noted_twice(
+    store: Store, noted: HeadFile, entity: str, event: str
+) -> None:
+    """A batch costs the disk what it did: its claim is noted once, before it leaves."""
+    add(store, Event(entity, "x", event, {}))
+
+    assert not noted.path.exists()
+
+
+def test_a_transaction_that_did_not_happen_binds_nobody(store: Store, noted: HeadFile) -> None:
+    """A pending note whose link is not in the history: the commit never happened."""
+    noted.note(lambda: history.Head(1, "ab" * 32), of="instruction withdrawn", at=AT, pending=True)
+
+    assert problem_of(noted, accounts=[ACCOUNT], reading=store.reading) == ""
+    assert noted.standing().unresolved
+
+
+def test_an_error_within_the_transaction_notes_nothing(store: Store, noted: HeadFile) -> None:
+    """Nor does what a connection of the pool did before count for its next transaction."""
+    with suppress(RuntimeError), store.writing() as connection:
+        history.append(connection, [WITHDRAWN], at=AT)
+        raise RuntimeError
+    with store.writing():
+        pass
+
+    assert not noted.path.exists()
+
+
+def test_a_restriction_holds_although_it_cannot_be_noted(store: Store, tmp_path: Path) -> None:
+    """To stop is never refused for want of a file; the person hears what is missing."""
+    (tmp_path / "history-head.jsonl").mkdir()
+    store.outside = OutsideHeads({ACCOUNT: HeadFile(tmp_path)})
+    with pytest.raises(OutputError, match="instruction withdrawn: that stands in the database"):
+        add(store, WITHDRAWN)
+    with store.reading() as connection:
+        assert history.head(connection).sequence == 1
+
+
+def test_every_account_hears_of_it(store: Store, tmp_path: Path) -> None:
+    """A list or a stop spans accounts; a folder that is not there yet has nothing to lose."""
+    files = {("m", name): HeadFile(tmp_path / name) for name in ("a", "b", "new")}
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    store.outside = OutsideHeads(files)
+    head = add(store, WITHDRAWN)
+
+    assert [file.newest() and file.newest().head for file in files.values()] == [head, head, None]
+
+
+def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFile) -> None:
+    """A claim without a single note is no first night; another account's claim is none of ours."""
+    with store.writing() as connection:
+        row = {
+            "batch_id": "b1",
+            "run_id": "r1",
+            "merchant_id": ACCOUNT[0],
+            "account_id": ACCOUNT[1],
+            "kind": "refund",
+            "rows": 1,
+            "state": "closed",
+            "body": b"{}",
+            "claimed_at": AT,
+        }
+        connection.execute(insert(batch), row)
+        history.append(connection, [Event("batch", "b1", history.CLAIMED, {})], at=AT)
+    add(store, WITHDRAWN)
+
+    assert "sent a batch of account 100042/100042001 at 2026-11-21 02:00 UTC" in problem_of(
+        noted, accounts=[ACCOUNT], reading=store.reading
+    )
+    assert problem_of(noted, accounts=[("100042", "2")], reading=store.reading) == ""
+    assert noted.newest() is None
+
+
+def test_each_note_since_the_acceptance_must_be_there(store: Store, noted: HeadFile) -> None:
+    """Not the newest alone: what another database wrote in between is found, too."""
+    add(store, WITHDRAWN)
+    noted.note(lambda: history.Head(1, "cd" * 32), of="run other", at=AT)
+    own = add(store, Event("batch", "b", "claimed", {}))
+    noted.note(lambda: own, of="run own", at=AT)
+    before = problem_of(noted, accounts=[ACCOUNT], reading=store.reading)
+    noted.note(lambda: own, of="restore accepted", at=AT)
+
+    assert "noted history 1 of run other" in before
+    assert problem_of(noted, accounts=[ACCOUNT], reading=store.reading) == ""

@@ -1,0 +1,208 @@
+"""Rights on a real PostgreSQL server: each forbidden statement is tried and refused."""
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
+from sqlalchemy import Table, make_url
+
+from recon.model.errors import ConfigurationError, StoreError
+from recon.store import schema
+from recon.store.database.engine import Store, open_store
+from recon.store.database.migrate import upgrade
+from recon.store.database.roles import (
+    CHANGING,
+    COMPUTED,
+    DECIDED,
+    FOLLOWING,
+    PRIVATE,
+    SAID,
+    Roles,
+    statements,
+)
+from recon.store.nights import runs
+
+pytestmark = pytest.mark.postgresql
+STORE = Path(schema.__file__).parents[1]
+TABLES = [getattr(schema, name) for name in schema.__all__]
+
+
+@pytest.fixture(scope="module")
+def server(postgresql_url: str) -> Iterator[psycopg.Connection]:
+    """A migrated database with the three roles; the connection is its owner's."""
+    with psycopg.connect(postgresql_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        upgrade(postgresql_url)
+        for _again in range(2):
+            for statement in statements(Roles()):
+                connection.execute(statement)
+        yield connection
+
+
+def is_refused(server: psycopg.Connection, role: str, statement: sql.Composable) -> bool:
+    """Whether a role may not say this; what it may is rolled back."""
+    with server.transaction(force_rollback=True):
+        server.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))
+        try:
+            server.execute(statement)
+        except InsufficientPrivilege:
+            return True
+    return False
+
+
+def update_of(table: str, column: str) -> sql.Composed:
+    """A statement that changes one column of no row."""
+    text = "UPDATE {table} SET {column} = {column} WHERE false"
+    return sql.SQL(text).format(table=sql.Identifier(table), column=sql.Identifier(column))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_night_changes_only_the_columns_it_must(server: psycopg.Connection, table: Table) -> None:
+    """Every other column of every table refuses an UPDATE, history and approvals' words first."""
+    may = CHANGING.get(table.name, "").split()
+    refused = {
+        column.name
+        for column in table.columns
+        if is_refused(server, "recon_app", update_of(table.name, column.name))
+    }
+
+    assert refused == {column.name for column in table.columns} - set(may)
+
+
+def adding(table: Table) -> sql.Composed:
+    """A statement that adds no row."""
+    text = "INSERT INTO {table} SELECT * FROM {table} WHERE false"
+    return sql.SQL(text).format(table=sql.Identifier(table.name))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_only_the_desk_writes_what_people_say(server: psycopg.Connection, table: Table) -> None:
+    """The night adds nothing to the tables of words, the desk nothing to those of nights."""
+    by_people = {**SAID, **FOLLOWING}.keys() - DECIDED
+
+    assert is_refused(server, "recon_app", adding(table)) is (table.name in SAID)
+    assert is_refused(server, "recon_people", adding(table)) is (table.name not in by_people)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_desk_changes_only_what_a_word_changes(
+    server: psycopg.Connection, table: Table
+) -> None:
+    """No amount, no outcome of a batch, no row of history; and it removes nothing."""
+    may = {**SAID, **FOLLOWING}.get(table.name, "").split()
+    refused = {
+        column.name
+        for column in table.columns
+        if is_refused(server, "recon_people", update_of(table.name, column.name))
+    }
+    remove = sql.SQL("DELETE FROM {} WHERE false").format(sql.Identifier(table.name))
+
+    assert refused == {column.name for column in table.columns} - set(may)
+    assert is_refused(server, "recon_people", remove)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("verb", ["DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}"])
+def test_a_night_removes_only_what_it_computes(
+    server: psycopg.Connection, table: Table, verb: str
+) -> None:
+    """Nothing that people said, that was sent or that was read can be removed."""
+    statement = sql.SQL(verb).format(sql.Identifier(table.name))
+    may = verb.startswith("DELETE") and table.name in COMPUTED
+
+    assert is_refused(server, "recon_app", statement) is not may
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE mine (a int)",
+        "ALTER TABLE history DISABLE TRIGGER ALL",
+        "DROP TRIGGER history_no_change ON history",
+        "UPDATE alembic_version SET version_num = 'x'",
+        "CREATE ROLE another",
+    ],
+)
+def test_a_night_changes_no_table_and_no_rule(server: psycopg.Connection, text: str) -> None:
+    """Tables, triggers, the version and roles are not the night's to change."""
+    assert is_refused(server, "recon_app", sql.SQL(text))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_reader_reads_and_nothing_else(server: psycopg.Connection, table: Table) -> None:
+    """Readers see every table but what is sealed, and write nothing."""
+    private = PRIVATE.get(table.name, "").split()
+    name = sql.Identifier(table.name)
+    shown = [column.name for column in table.columns if column.name not in private]
+    look = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(map(sql.Identifier, shown)), name)
+
+    assert not is_refused(server, "recon_read", look)
+    assert is_refused(server, "recon_read", sql.SQL("INSERT INTO {} DEFAULT VALUES").format(name))
+    assert is_refused(server, "recon_read", sql.SQL("DELETE FROM {}").format(name))
+    assert is_refused(server, "recon_read", update_of(table.name, shown[0]))
+    for column in private:
+        hidden = sql.SQL("SELECT {} FROM {}").format(sql.Identifier(column), name)
+        assert is_refused(server, "recon_read", hidden)
+
+
+def test_the_owner_of_the_tables_migrates(server: psycopg.Connection) -> None:
+    """The third role may do what a migration does."""
+    statement = sql.SQL("ALTER TABLE run ADD COLUMN later int")
+
+    assert not is_refused(server, "recon_migrate", statement)
+
+
+def test_a_login_without_rights_is_told_what_to_run(
+    server: psycopg.Connection, postgresql_url: str
+) -> None:
+    """The sentence names the table and the command whose SQL gives the rights."""
+    server.execute("CREATE ROLE nobody_yet LOGIN")
+    server.execute("GRANT USAGE ON SCHEMA public TO nobody_yet")
+    url = make_url(postgresql_url).set(username="nobody_yet").render_as_string(hide_password=False)
+    said = r"denied for table run.*recon db grants"
+    with closing(open_store(url)) as store, pytest.raises(StoreError, match=said):
+        read(store)
+
+
+def read(store: Store) -> None:
+    """Look at any table."""
+    with store.reading() as connection:
+        runs.get(connection, "r1")
+
+
+@pytest.mark.parametrize("name", ["a; DROP ROLE postgres", "", "Recon", "x" * 42])
+def test_a_role_has_a_plain_name(name: str) -> None:
+    """What would have to be quoted is refused before it gets into SQL."""
+    with pytest.raises(ConfigurationError, match="cannot be a role"):
+        Roles(app=name)
+
+
+def updates(path: Path) -> Iterator[tuple[str, str]]:
+    """Table and column of every `update(table)….values(column=…)` that a file writes out."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".values")):
+            continue
+        found = re.match(r"update\((\w+)\)|(\w+)\.update\(\)", ast.unparse(node.func))
+        if found:
+            table = found[1] or found[2]
+            yield from ((table, word.arg) for word in node.keywords if word.arg)
+
+
+def test_a_night_may_change_what_the_store_changes() -> None:
+    """No word that a night or a person's answer writes later is refused by the database."""
+    tables = {table.name for table in TABLES}
+    written = {pair for path in STORE.glob("*.py") for pair in updates(path) if pair[0] in tables}
+    rights = (CHANGING, SAID, FOLLOWING)
+    allowed = {
+        (table, name) for one in rights for table, names in one.items() for name in names.split()
+    }
+
+    assert written - allowed == set()
+    assert len(written) > 25

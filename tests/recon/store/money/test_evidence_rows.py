@@ -1,0 +1,73 @@
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import insert
+
+from recon.model.uptime import Uptime
+from recon.settlement.resolution import SearchedRefund
+from recon.store.database.engine import Store
+from recon.store.money import evidence_rows
+from recon.store.nights.runs import Run
+from recon.store.schema import query_key
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def test_a_doubts_clock_starts_once(store: Store) -> None:
+    """A second look does not start the wait again."""
+    with store.writing() as connection:
+        for milliseconds in (1_000, 900_000):
+            uptime = Uptime("boot-1", milliseconds)
+            evidence_rows.note_clocks(connection, ["i1"], uptime=uptime, at=NOW)
+
+        waited = evidence_rows.waited(connection, "i1", uptime=Uptime("boot-1", 61_000))
+    assert waited == timedelta(seconds=60)
+
+
+def test_after_a_reboot_there_is_no_such_clock(store: Store) -> None:
+    """Readings of two boots cannot be compared; other clocks decide then."""
+    with store.writing() as connection:
+        evidence_rows.note_clocks(connection, ["i1"], uptime=Uptime("boot-1", 1), at=NOW)
+
+        assert evidence_rows.waited(connection, "i1", uptime=Uptime("boot-2", 99)) is None
+        assert evidence_rows.waited(connection, "i2", uptime=Uptime("boot-1", 99)) is None
+
+
+def test_searches_come_as_they_were_made(store: Store) -> None:
+    """A clock that was put back between two searches does not change their order."""
+    with store.writing() as connection:
+        for minutes, number in ((5, "T1-01"), (0, "")):
+            evidence_rows.save_search(
+                connection,
+                "i1",
+                refund_reference_id=number,
+                at=NOW + timedelta(minutes=minutes),
+            )
+        found = evidence_rows.searches(connection, "i1")
+
+    assert found == [
+        SearchedRefund("T1-01", NOW + timedelta(minutes=5)),
+        SearchedRefund("", NOW),
+    ]
+
+
+def test_only_answers_of_the_account_after_the_doubt_count(store: Store, run: Run) -> None:
+    """That an order is not known counts when it was said after the doubt began."""
+    rows = [
+        {
+            "run_id": run.run_id,
+            "phase": phase,
+            "order_no": "A1",
+            "answer": answer,
+            "answered_at": at,
+        }
+        for phase, answer, at in (
+            ("baseline", "not_found", NOW - timedelta(minutes=1)),
+            ("after", "not_found", NOW + timedelta(minutes=1)),
+            ("more", "failed", NOW + timedelta(minutes=2)),
+        )
+    ]
+    with store.writing() as connection:
+        connection.execute(insert(query_key), rows)
+        found = evidence_rows.not_found_since(connection, run, order_no="A1", since=NOW)
+
+    assert found == [NOW + timedelta(minutes=1)]

@@ -1,0 +1,125 @@
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from recon.model.errors import OutputError, SpillError
+from recon.store.money import spill
+from recon.store.money.spill import REPLY, RESERVE, SPILL_BYTES_MAX, Spill, Spilled, remove
+
+ANSWER = Spilled(
+    kind=REPLY,
+    batch_id="b1",
+    run_id="r1",
+    merchant_id="100042",
+    account_id="100042001",
+    body_sha256="a" * 64,
+    at=datetime(2026, 11, 21, 2, 0, 1, 5, tzinfo=UTC),
+    status=200,
+    headers={"date": "today"},
+    reply=b'{"return_status": "1"}\xff',
+    reply_sha256="b" * 64,
+)
+
+
+def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
+    """Every field, and bytes that are no text."""
+    kept = Spill([tmp_path / "spill"])
+    path = kept.keep(ANSWER)
+
+    assert list(kept.found()) == [(path, ANSWER)]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
+    """The largest answer has its room on the disk before anything is sent; it is used up by it."""
+    kept = Spill([tmp_path])
+    kept.reserve()
+    room = next(tmp_path.glob(f"{RESERVE}*"))
+    taken = room.stat().st_blocks * 512
+    kept.keep(replace(ANSWER, reply=b"x" * 2_000_000))
+
+    assert taken >= SPILL_BYTES_MAX
+    assert not room.exists()
+    assert len(next(kept.found())[1].reply) == 2_000_000
+
+
+def test_no_room_is_said_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is found out when the room is taken."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OutputError, match="nothing was sent: free 4 MiB"):
+        Spill([tmp_path]).reserve()
+
+
+def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path: Path) -> None:
+    """A reports folder that is gone does not lose an answer."""
+    (tmp_path / "reports").write_text("not a folder")
+    kept = Spill([tmp_path / "reports" / "spill", tmp_path / "db.spill"])
+
+    assert kept.keep(ANSWER).parent == tmp_path / "db.spill"
+
+
+def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
+    """Then its rows will be in doubt, and the sentence says so."""
+    (tmp_path / "reports").write_text("not a folder")
+
+    with pytest.raises(OutputError, match="rows will count as in doubt"):
+        Spill([tmp_path / "reports" / "spill"]).keep(ANSWER)
+
+
+@pytest.mark.parametrize("change", ["status", "reply", "sha256", "cut", "none", "list"])
+def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
+    """One changed byte anywhere: the file is no answer any more, and nobody guesses."""
+    kept = Spill([tmp_path])
+    path = kept.keep(ANSWER)
+    told = json.loads(path.read_bytes())
+    if change in told:
+        told[change] = 201 if change == "status" else "eA=="
+    text = {"cut": path.read_text()[:-20], "none": "", "list": "[]"}
+    path.write_text(text.get(change, json.dumps(told)))
+
+    with pytest.raises(SpillError, match="not what was written"):
+        list(kept.found())
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A name that points elsewhere is no file of ours."""
+    kept = Spill([tmp_path])
+    path = kept.keep(ANSWER)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(SpillError):
+        spill.read(path)
+
+
+def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+    """A file whose answer is in the database is taken away; room that was not used, too."""
+    kept = Spill([tmp_path])
+    remove(kept.keep(ANSWER))
+    kept.reserve()
+    kept.free()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
+    """One that ends, or keeps an answer, does not take away what the other wrote or reserved."""
+    one, other = (Spill([tmp_path], account=name) for name in ("100042/1", "100042/2"))
+    one.reserve()
+    other.reserve()
+    kept = one.keep(ANSWER)
+    one.free()
+    rooms = [path for path in tmp_path.iterdir() if path.name.startswith(RESERVE)]
+
+    assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
+    assert [path for path, _ in other.found()] == [kept]

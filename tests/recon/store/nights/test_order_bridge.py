@@ -1,0 +1,65 @@
+from datetime import UTC, datetime
+from typing import Any
+
+from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
+from recon.model.words import SourceFile, SourceKind
+from recon.proof import bridge
+from recon.store.database.engine import Store
+from recon.store.nights import order_rows
+from recon.store.nights.order_bridge import order_steps, undeclared_accounts
+from recon.store.nights.runs import Run
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+SINCE = datetime(2026, 10, 21, tzinfo=UTC)
+LONG_AGO = "2026-01-01T00:00:00Z"
+DECLARED = frozenset({("100042", "100042001"), ("100042", "100042002")})
+
+
+def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
+    place = {"merchant_id": "100042", "account_id": "100042001", "line": 2}
+    row = {"order_no": order_no, "currency": "EUR", "amount": amount, "status": "paid"}
+    return {**place, **row, "ordered_at": "2026-11-20T10:00:00Z", **cells}
+
+
+def _load(store: Store, run: Run, name: str, *rows: dict[str, Any]) -> None:
+    """Read one version of a file."""
+    frame = frame_of(rows, columns=ORDER_COLUMNS)
+    sha256 = f"{name}{len(rows)}".ljust(64, "0")
+    source = SourceFile(SourceKind.ORDERS, name, sha256, 1, len(rows), len(rows), 0, 0)
+    with store.writing() as connection:
+        parts = [(frame, frame.iloc[:0])]
+        order_rows.save_file(connection, run, parts=parts, rejects=(), source=source, at=AT)
+
+
+def test_each_row_leaves_by_one_step(store: Store, run: Run) -> None:
+    """A newer version of a file, a repeat, another account, an old order: one step each."""
+    _load(store, run, "a.csv", _order("A"), _order("B"))
+    _load(
+        store,
+        run,
+        "a.csv",
+        _order("A"),
+        _order("B", 200),
+        _order("C", account_id="100042002"),
+        _order("D", account_id="100042009"),
+        _order("E", ordered_at=LONG_AGO),
+        _order("F", ordered_at=LONG_AGO),
+    )
+    with store.reading() as connection:
+        found = order_steps(connection, run, since=SINCE, older=["F"], until=2, declared=DECLARED)
+        as_first_read = order_steps(
+            connection, run, since=SINCE, older=[], until=1, declared=DECLARED
+        )
+        nobodys = undeclared_accounts(connection, run, until=2, declared=DECLARED)
+
+    # A is the row of the first version still; B's successor, and F which is asked about, are new.
+    assert found == {
+        bridge.REPEATS: -1,
+        bridge.REPLACED: 0,
+        bridge.OTHER_ACCOUNTS: -1,
+        bridge.UNDECLARED: -1,
+        bridge.BEFORE_WINDOW: -1,
+        bridge.KNOWN_BEFORE: 1,
+    }
+    assert not any(as_first_read.values())
+    assert nobodys == ["100042/100042009"]

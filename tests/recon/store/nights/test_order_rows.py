@@ -1,0 +1,151 @@
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.store.database.engine import Store
+from recon.store.nights import order_rows
+from recon.store.nights.runs import Run
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+OPENING = datetime(2026, 1, 1, tzinfo=UTC)
+ORDER = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "order_no": "A-1",
+    "currency": "EUR",
+    "amount": 10_000,
+    "status": "paid",
+    "ordered_at": "2026-11-20T10:00:00Z",
+    "line": 2,
+}
+
+
+def _sha256(*rows: dict[str, Any], rejects: tuple[Reject, ...] = ()) -> str:
+    return hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
+
+
+def _load(
+    store: Store,
+    run: Run,
+    *rows: dict[str, Any],
+    name: str = "orders.csv",
+    rejects: tuple[Reject, ...] = (),
+) -> LoadCounts:
+    frame = frame_of(rows, columns=ORDER_COLUMNS)
+    sha256 = _sha256(*rows, rejects=rejects)
+    source = SourceFile(
+        SourceKind.ORDERS, name, sha256, 1, len(rows) + len(rejects), len(rows), len(rejects), 0
+    )
+    with store.writing() as connection:
+        return order_rows.save_file(
+            connection,
+            run,
+            parts=[(frame, frame.iloc[:0])],
+            rejects=rejects,
+            source=source,
+            at=AT,
+        )
+
+
+def _current(store: Store, run: Run) -> list[tuple[str, int, str]]:
+    with store.reading() as connection:
+        frame = order_rows.current_orders(connection, run, since=OPENING)
+    cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
+    return [(str(key), int(amount), str(source)) for key, amount, source in cells]
+
+
+def test_new_rows_are_new(store: Store, run: Run) -> None:
+    """Rows of keys that nobody had are new and current."""
+    counts = _load(store, run, ORDER, {**ORDER, "order_no": "A-2"})
+
+    assert counts == LoadCounts(accepted=2, new=2, repeat=0, superseding=0)
+    assert _current(store, run) == [("A-1", 10_000, "orders.csv"), ("A-2", 10_000, "orders.csv")]
+
+
+def test_the_same_content_again_is_a_repeat(store: Store, run: Run) -> None:
+    """Equal rows are counted and stored once, within a file and over files."""
+    first = _load(store, run, ORDER, {**ORDER, "line": 3})
+    second = _load(store, run, ORDER, name="other.csv")
+
+    assert (first.repeat, second.repeat) == (1, 1)
+    assert len(_current(store, run)) == 1
+
+
+def test_a_newer_update_takes_the_place(store: Store, run: Run) -> None:
+    """A row with a newer updated_at supersedes the older content of its key."""
+    _load(store, run, {**ORDER, "updated_at": "2026-11-20T11:00:00Z"})
+    newer = {**ORDER, "amount": 12_000, "updated_at": "2026-11-20T12:00:00Z"}
+    counts = _load(store, run, newer, name="later.csv")
+
+    assert counts == LoadCounts(accepted=1, new=0, repeat=0, superseding=1)
+    assert _current(store, run) == [("A-1", 12_000, "later.csv")]
+
+
+def test_a_newer_version_of_a_file_takes_the_place(store: Store, run: Run) -> None:
+    """A changed row in a new version of the same file supersedes its old one."""
+    _load(store, run, ORDER)
+    counts = _load(store, run, {**ORDER, "amount": 9_000})
+
+    assert counts.superseding == 1
+    assert _current(store, run) == [("A-1", 9_000, "orders.csv")]
+
+
+def test_other_content_from_elsewhere_stands_beside(store: Store, run: Run) -> None:
+    """Different content without a newer update is kept beside: a person decides, not the load."""
+    _load(store, run, ORDER)
+    counts = _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv")
+
+    assert counts == LoadCounts(accepted=1, new=1, repeat=0, superseding=0)
+    assert [amount for _, amount, _ in _current(store, run)] == [10_000, 9_000]
+
+
+def test_a_known_file_is_recognised_by_content(store: Store, run: Run) -> None:
+    """The same bytes under any name are known; other bytes are not."""
+    _load(store, run, ORDER)
+    with store.reading() as connection:
+        files = order_rows.files_of_night(connection, run)
+        place = {"name": files[0][0].name, "sha256": files[0][0].sha256}
+
+        assert order_rows.known_file(connection, run, **place) == files[0][0]
+        assert order_rows.known_file(connection, run, **place | {"name": "b.csv"}) == files[0][0]
+        assert order_rows.known_file(connection, run, **place | {"sha256": "other"}) is None
+
+
+def test_content_that_came_back_is_a_new_version(store: Store, run: Run) -> None:
+    """After A and B, A again is not known but version 3, and its rows stand again."""
+    for amount in (10_000, 9_000):
+        _load(store, run, {**ORDER, "amount": amount})
+    first = {"name": "orders.csv", "sha256": _sha256(ORDER)}
+    with store.reading() as connection:
+        assert order_rows.known_file(connection, run, **first) is None
+        assert order_rows.known_file(connection, run, **first | {"name": "b.csv"}) is None
+    _load(store, run, ORDER)
+
+    assert _current(store, run) == [("A-1", 10_000, "orders.csv")]
+    with store.reading() as connection:
+        assert order_rows.known_file(connection, run, **first) is not None
+
+
+def test_rejects_of_the_newest_version_count(store: Store, run: Run) -> None:
+    """A mended file takes its old rejects away; a night shows those of the newest version."""
+    bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
+    _load(store, run, rejects=(bad,))
+    with store.reading() as connection:
+        before = order_rows.rejects_of_night(connection, run)
+    _load(store, run, ORDER)
+    with store.reading() as connection:
+        after = order_rows.rejects_of_night(connection, run)
+
+    assert (before, after) == ([bad], [])
+
+
+def test_other_accounts_keep_their_rows(store: Store, run: Run) -> None:
+    """A row of another account is stored under it and not shown for this one."""
+    _load(store, run, {**ORDER, "account_id": "100042002"})
+    other = replace(run, account_id="100042002")
+
+    assert _current(store, run) == []
+    assert _current(store, other) == [("A-1", 10_000, "orders.csv")]

@@ -1,0 +1,119 @@
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text, update
+
+from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
+from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
+from recon.settlement.planning import Action, Known, plan
+from recon.store.database.engine import Store
+from recon.store.money import instruction_rows
+from recon.store.nights import answers, order_rows, proofs
+from recon.store.nights.runs import Run
+from recon.store.schema import instruction
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+def _file(store: Store, run: Run) -> None:
+    order = {
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "currency": "EUR",
+        "amount": 1_000,
+        "status": "paid",
+        "ordered_at": "2026-11-20T10:00:00Z",
+        "line": 2,
+    }
+    orders = frame_of(
+        [{**order, "order_no": key} for key in ("A", "B", "B")], columns=ORDER_COLUMNS
+    )
+    source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
+    with store.writing() as connection:
+        order_rows.save_file(
+            connection, run, parts=[(orders, orders.iloc[:0])], rejects=(), source=source, at=AT
+        )
+
+
+def _failed(store: Store, run: Run) -> list[str]:
+    with store.reading() as connection:
+        totals = proofs.before_money(connection, run, universe=0, phase=answers.BASELINE)
+    return [total.id for total in totals if not total.passed]
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE order_file SET rows_read = rows_read + 1", ["T1"]),
+        ("DELETE FROM order_row WHERE order_no = 'A'", ["T2"]),
+        (
+            (
+                "INSERT INTO query_key (run_id, phase, order_no, answer) "
+                "VALUES ('r1', 'baseline', 'X', 'found')"
+            ),
+            ["T3"],
+        ),
+    ],
+)
+def test_each_total_before_money_sees_its_loss(
+    store: Store, run: Run, change: str, failed: list[str]
+) -> None:
+    """A row too many or too few in a table makes exactly its own total fail."""
+    _file(store, run)
+    with store.writing() as connection:
+        connection.execute(text(change))
+
+    assert _failed(store, run) == failed
+
+
+CAPTURE, REFUND = InstructionKind.CAPTURE, InstructionKind.REFUND
+DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
+
+
+@pytest.mark.parametrize(
+    ("moved", "failed"),
+    [
+        ([(REFUND, 700), (REFUND, 300)], []),
+        ([(REFUND, 700), (REFUND, 700)], ["T9"]),
+        ([(CAPTURE, 600), (CAPTURE, 600)], ["T9"]),
+        ([(CAPTURE, 600), (REFUND, 600)], []),
+        ([(CAPTURE, 600), (REFUND, 700)], ["T9"]),
+    ],
+)
+def test_money_beyond_what_a_payment_holds_fails_t9(
+    store: Store, run: Run, moved: list[tuple[InstructionKind, int]], failed: list[str]
+) -> None:
+    """What may have moved: captures up to the payment, refunds up to what was captured of it."""
+    rows = [
+        Action(
+            action_id=number,
+            file_id=1,
+            file_name="orders.csv",
+            line=2,
+            merchant_id=run.merchant_id,
+            account_id=run.account_id,
+            order_no="A",
+            transaction_id="T1",
+            kind=kind,
+            currency="EUR",
+            order_amount=1_000,
+            action_amount=amount,
+            reason="",
+            request_id=f"R-{number}",
+        )
+        for number, (kind, amount) in enumerate(moved, start=1)
+    ]
+    ids = iter(["i1", "i2"])
+    made = plan(rows, known=Known(), new_id=lambda: next(ids), auto_approve=True)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=made, at=AT)
+    told = []
+    for state in (None, DOUBT, NOT_DONE):
+        with store.writing() as connection:
+            if state is not None:
+                values = {"state": state.value, "payment_amount": 1_000}
+                connection.execute(update(instruction).values(values))
+        told.append(_failed(store, run))
+
+    assert told == [[], failed, []]

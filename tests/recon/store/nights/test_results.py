@@ -1,0 +1,145 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.engine import reconcile
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    Sources,
+    frame_of,
+)
+from recon.model.words import ControlTotal, SourceFile, SourceKind
+from recon.store.database.engine import Store
+from recon.store.nights import ledger_rows, results, runs
+from recon.store.nights.runs import Run
+
+AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
+PLACE = {"merchant_id": "100042", "account_id": "100042001", "currency": "EUR", "line": 2}
+
+
+@pytest.fixture
+def result() -> Reconciliation:
+    """One match, one break, one pending and one unverified set."""
+    old, new = "2026-11-10T10:00:00Z", "2026-11-20T23:00:00Z"
+    orders = [
+        {**PLACE, "order_no": key, "amount": 1_000, "status": "paid", "ordered_at": at}
+        for key, at in (("A-1", old), ("A-2", old), ("A-3", new), ("A-4", old))
+    ]
+    found = {**PLACE, "query_result": "1", "payment_status": "3000", "transaction_date": old}
+    gateway = [
+        {**found, "order_no": "A-1", "answer": "found", "transaction_id": "T1", "amount": 1_000},
+        {**found, "order_no": "A-2", "answer": "found", "transaction_id": "T2", "amount": 1_250},
+        {**PLACE, "order_no": "A-3", "answer": "not_found"},
+        {**PLACE, "order_no": "A-4", "answer": "failed"},
+    ]
+    sources = Sources(
+        orders=frame_of(orders, columns=ORDER_COLUMNS),
+        gateway=frame_of(gateway, columns=GATEWAY_COLUMNS),
+        ledger=None,
+        instructions=None,
+    )
+    return reconcile(sources, rules=Rules(), as_of=AS_OF)
+
+
+def test_a_stored_result_comes_back_the_same(
+    store: Store, run: Run, result: Reconciliation
+) -> None:
+    """Frames, effects, totals and words are read back as they were stored, on both databases."""
+    with store.writing() as connection:
+        results.save(connection, run.run_id, result=result)
+    with store.reading() as connection:
+        again = results.load(connection, run.run_id)
+
+    assert again is not None
+    for name in ("matches", "breaks", "pending", "unverified", "effects"):
+        stored, made = getattr(again, name), getattr(result, name)
+        assert len(made) == 1, name
+        pd.testing.assert_frame_equal(
+            stored.astype(str), made.astype(str)[list(stored.columns)], check_dtype=False
+        )
+    assert (again.verdict, again.digest) == (result.verdict, result.digest)
+    assert again.control_totals == result.control_totals
+
+
+def test_storing_again_replaces(store: Store, run: Run, result: Reconciliation) -> None:
+    """A step that is repeated leaves one result, not two."""
+    with store.writing() as connection:
+        results.save(connection, run.run_id, result=result)
+        results.save(connection, run.run_id, result=result)
+    with store.reading() as connection:
+        assert results.section_counts(connection, run.run_id) == {
+            "break": 1,
+            "match": 1,
+            "pending": 1,
+            "unverified": 1,
+        }
+
+
+def test_the_database_sums_what_was_stored(store: Store, run: Run, result: Reconciliation) -> None:
+    """Section sums per currency are those of the frames."""
+    with store.writing() as connection:
+        results.save(connection, run.run_id, result=result)
+    with store.reading() as connection:
+        sums = results.section_sums(connection, run.run_id, column="effect_orders")
+
+    assert sums["break", "EUR"] == 250
+    assert sums["match", "EUR"] == 0
+
+
+def test_the_trend_has_one_point_per_night(store: Store, run: Run, result: Reconciliation) -> None:
+    """Open breaks of earlier nights are those of each night's newest finished run."""
+    with store.writing() as connection:
+        results.save(connection, run.run_id, result=result)
+        runs.note_result(connection, run.run_id, values={"verdict": "BREAKS OPEN"})
+        runs.finish(connection, run.run_id, status="finished", problem="", now=AS_OF)
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    with store.reading() as connection:
+        later = results.open_breaks_by_night(connection, **place, before="2026-11-21")
+        same = results.open_breaks_by_night(connection, **place, before="2026-11-20")
+
+    assert (later, same) == ({"2026-11-20": 1}, {})
+
+
+def test_totals_keep_their_order_and_sides(store: Store, run: Run) -> None:
+    """Control totals come back in order with both sides exact, also beyond 32 bits."""
+    totals = tuple(
+        ControlTotal(f"T{n}", "name", "m", "a", "EUR", "amount", 10**15 + n, -(10**15))
+        for n in range(3)
+    )
+    with store.writing() as connection:
+        results.save_totals(connection, run.run_id, totals=totals)
+    with store.reading() as connection:
+        assert results.load_totals(connection, run.run_id) == totals
+
+
+def test_a_ledger_extract_comes_back_the_same(store: Store, run: Run) -> None:
+    """The ledger as a run read it is kept whole, and read again in place of an earlier one."""
+    entry = {
+        **PLACE,
+        "entry_id": "L-1",
+        "order_no": "A-1",
+        "entry_type": "adjustment",
+        "amount": -500,
+        "booked_at": "2026-11-20T10:00:00Z",
+        "source": "ledger.csv",
+        "line": 2,
+    }
+    frame = frame_of([entry, {**entry, "entry_id": "L-2"}], columns=LEDGER_COLUMNS)
+    source = SourceFile(SourceKind.LEDGER, "ledger.csv", "abc", 10, 2, 2, 0, 0)
+    with store.writing() as connection:
+        ledger_rows.save(connection, run.run_id, entries=frame, source=replace(source, sha256=""))
+        ledger_rows.save(connection, run.run_id, entries=frame, source=source)
+    with store.reading() as connection:
+        stored = ledger_rows.load(connection, run.run_id)
+        none = ledger_rows.load(connection, "other")
+
+    assert none is None
+    assert stored is not None
+    assert stored[1] == source
+    pd.testing.assert_frame_equal(stored[0], frame)

@@ -1,0 +1,117 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.store.database.engine import Store
+from recon.store.nights import settlement_rows
+from recon.store.nights.runs import Run
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+WHOLE = "(whole file)"
+
+
+def save(store: Store, run: Run, name: str, *lines: dict[str, object], bad: str = "") -> LoadCounts:
+    """Store a settlement file; `bad` is why it stands for something that is not there."""
+    plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
+    plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
+    plain |= {"gross": 100, "fee": 1, "net": 99, "line": 2}
+    rows = [{**plain, **one} for one in lines]
+    rejects = [Reject(SourceKind.SETTLEMENT, name, 0, WHOLE, bad, "")] if bad else []
+    source = SourceFile(
+        SourceKind.SETTLEMENT, name, str(hash(str(rows))), 9, len(rows), len(rows), 0, 0
+    )
+    with store.writing() as connection:
+        return settlement_rows.save_file(
+            connection,
+            run,
+            lines=frame_of(rows, columns=SETTLEMENT_COLUMNS),
+            rejects=rejects,
+            source=source,
+            at=AT,
+        )
+
+
+def told(store: Store, run: Run, *, until: int | None = None) -> list[str]:
+    """Order numbers of all lines that count."""
+    with store.reading() as connection:
+        found = settlement_rows.lines_of(
+            connection, run, since="", order_nos=(), transactions=(), until=until
+        )
+    return list(found["order_no"])
+
+
+def test_a_newer_version_takes_the_place_of_the_older_one_whole(store: Store, run: Run) -> None:
+    """As of an earlier file the lines are those that counted then."""
+    save(store, run, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
+    save(store, run, "settlement/1", {"order_no": "C"})
+    assert told(store, run) == ["C"]
+    assert told(store, run, until=1) == ["A", "B"]
+
+
+def test_lines_that_another_file_told_are_repeats(store: Store, run: Run) -> None:
+    """As many as it told; one more of the same is a movement of its own."""
+    save(store, run, "settlement/1", {"order_no": "A"})
+    assert save(store, run, "settlement/2", *({"order_no": "A"},) * 2) == LoadCounts(2, 1, 1, 0)
+    assert told(store, run) == ["A", "A"]
+
+
+def test_older_lines_come_only_with_what_is_asked_about(store: Store, run: Run) -> None:
+    """By order number or transaction; older pay-outs never."""
+    old = {"settled_on": "2026-01-01"}
+    lines = (
+        {"order_no": "A", **old},
+        {"order_no": "B", **old},
+        {"transaction_id": "T", **old},
+        {"order_no": "A", "entry_type": "payout", **old},
+        {"order_no": "D"},
+    )
+    save(store, run, "settlement/1", *lines)
+    with store.reading() as connection:
+        found = settlement_rows.lines_of(
+            connection, run, since="2026-11-01", order_nos={"A"}, transactions={"T"}
+        )
+        assert list(found["order_no"]) == ["A", "", "D"]
+        assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
+        assert settlement_rows.order_nos_told(connection, run, since="2026-11-01") == {"D"}
+        batches = settlement_rows.batches_of(connection, run, since="2026-11-01", until=None)
+        assert batches == frozenset()
+
+
+def test_what_is_missing_is_missing_until_it_comes_right(store: Store, run: Run) -> None:
+    """On whichever night: the newest version of its name decides."""
+    later = replace(run, business_date="2026-11-21")
+    save(store, run, "settlement/1", bad="is not there")
+    save(store, later, "settlement/2", bad="is not there")
+    with store.reading() as connection:
+        missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
+    assert missing == [(run.business_date, "settlement/1"), ("2026-11-21", "settlement/2")]
+    save(store, later, "settlement/1", {"order_no": "A"})
+    with store.reading() as connection:
+        missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
+        assert settlement_rows.missing(connection, later, whole_file=WHOLE, until=2) != missing
+    assert missing == [("2026-11-21", "settlement/2")]
+
+
+def test_lines_of_other_accounts_are_theirs(store: Store, run: Run) -> None:
+    """One file may tell of several accounts of the merchant."""
+    save(store, run, "settlement/1", {"order_no": "A"}, {"order_no": "B", "account_id": "other"})
+    assert told(store, run) == ["A"]
+
+
+def test_evidence_is_found_by_transaction_and_by_our_own_reference(store: Store, run: Run) -> None:
+    """Each alone is enough; a line that has neither is not told."""
+    lines = (
+        {"transaction_id": "T", "reference_no": "by transaction"},
+        {"own_reference": "ours", "reference_no": "by reference"},
+        {"transaction_id": "other", "own_reference": "", "reference_no": "neither"},
+    )
+    save(store, run, "settlement/1", *lines)
+    with store.reading() as connection:
+        found = settlement_rows.evidence_of(
+            connection, run, transaction_id="T", references={"ours", ""}
+        )
+        alone = settlement_rows.evidence_of(connection, run, transaction_id="", references={"ours"})
+
+    assert [one.reference_no for one in found] == ["by transaction", "by reference"]
+    assert [one.reference_no for one in alone] == ["by reference"]

@@ -1,0 +1,78 @@
+from datetime import UTC, date, datetime
+
+import pytest
+
+from recon.model.errors import StoreError
+from recon.model.resolutions import Answer, Import
+from recon.store.database import history
+from recon.store.database.engine import Store
+from recon.store.people import resolution_rows
+from recon.store.people.resolution_rows import NewAnswer
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+PLACE = ("M", "1")
+BROUGHT = Import("answered.xlsx", "a" * 64, "run-1", "jo")
+
+
+def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAnswer:
+    """An answer to break b1."""
+    given = Answer("Order corrected", owner, "seen", date(2026, 11, 21))
+    return NewAnswer(PLACE, "b1", version, given, waits, 7, covers_cause=False)
+
+
+def test_the_newest_answer_is_kept_with_its_version(store: Store) -> None:
+    """Later answers take the place of earlier ones, which stay stored."""
+    with store.writing() as connection:
+        resolution_rows.save(connection, [answer()], brought=BROUGHT, at=NOW)
+        later = Import("again.xlsx", "b" * 64, "run-1", "kim")
+        resolution_rows.save(connection, [answer(2, owner="Kim")], brought=later, at=NOW)
+    with store.reading() as connection:
+        kept = resolution_rows.kept_answers(connection, PLACE)["b1"]
+
+    assert (kept.version, kept.by, kept.answer.owner) == (2, "kim", "Kim")
+    assert kept.answer.resolved_on == date(2026, 11, 21)
+
+
+def test_one_version_is_given_once(store: Store) -> None:
+    """Two people who answer the same state at the same instant: one of them is told."""
+    with store.writing() as connection:
+        resolution_rows.save(connection, [answer()], brought=BROUGHT, at=NOW)
+    other = Import("again.xlsx", "b" * 64, "run-1", "kim")
+
+    with pytest.raises(StoreError, match="IntegrityError"), store.writing() as connection:
+        resolution_rows.save(connection, [answer()], brought=other, at=NOW)
+
+
+def test_a_file_is_known_by_its_content(store: Store) -> None:
+    """The same bytes are not taken twice, under whatever name."""
+    with store.writing() as connection:
+        before = resolution_rows.imported_before(connection, BROUGHT.sha256)
+        resolution_rows.save(connection, [], brought=BROUGHT, at=NOW)
+        after = resolution_rows.imported_before(connection, BROUGHT.sha256)
+
+    assert (before, after) == (False, True)
+
+
+def test_a_write_off_waits_until_it_is_agreed_once(store: Store) -> None:
+    """A second person ends the wait; a third has nothing left to agree to."""
+    with store.writing() as connection:
+        resolution_rows.save(connection, [answer(waits=True)], brought=BROUGHT, at=NOW)
+        (waiting,) = resolution_rows.waiting_write_offs(connection)
+        agreed = [
+            resolution_rows.agree(connection, waiting["answer_id"], by=name, at=NOW)
+            for name in ("kim", "lee")
+        ]
+        left = resolution_rows.waiting_write_offs(connection)
+
+    assert agreed == [True, False]
+    assert left == []
+
+
+def test_every_answer_is_an_event_of_the_history(store: Store) -> None:
+    """Who answered what stands in the chain."""
+    with store.writing() as connection:
+        resolution_rows.save(connection, [answer()], brought=BROUGHT, at=NOW)
+    with store.reading() as connection:
+        events = [row["event"] for row in history.of_entity(connection, "b1")]
+
+    assert events == ["answered"]

@@ -1,0 +1,83 @@
+import json
+import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon.model.errors import ConfigurationError
+from recon.telling.night_log import LOGGER, note, open_log
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    """A log that nights of this process write to, closed after the test."""
+    path = tmp_path / "recon.log"
+    open_log({"RECON_LOG_FILE": str(path)})
+    yield path
+    open_log({})
+
+
+def _lines(log: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_a_line_has_its_fields_and_only_those(log: Path) -> None:
+    """Run, stage and figures stand in the line; what is no field of ours does not get in."""
+    note("settle did its work.", fields={"run_id": "r-1", "rows": {"sent": 2}, "card": "4111"})
+
+    (line,) = _lines(log)
+    assert (line["said"], line["run_id"], line["rows"]) == (
+        "settle did its work.",
+        "r-1",
+        {"sent": 2},
+    )
+    assert "4111" not in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_the_text_of_an_exception_stays_out(log: Path) -> None:
+    """A stack can quote a customer's data."""
+    try:
+        int("iban DE00")
+    except ValueError:
+        logging.getLogger(LOGGER).exception("it failed")
+
+    assert "iban" not in log.read_text()
+    assert _lines(log)[0]["said"] == "it failed"
+
+
+def test_opening_it_again_writes_each_line_once(log: Path) -> None:
+    """Every step of a night opens its own environment."""
+    open_log({"RECON_LOG_FILE": str(log)})
+    note("once", fields={})
+
+    assert len(_lines(log)) == 1
+
+
+def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log: Path) -> None:
+    """Logrotate moves the file between two lines."""
+    note("first", fields={})
+    log.rename(log.with_suffix(".1"))
+    note("second", fields={})
+
+    assert [line["said"] for line in _lines(log)] == ["second"]
+
+
+def test_another_file_takes_over_and_none_ends_it(log: Path, tmp_path: Path) -> None:
+    """The variable decides, each time."""
+    other = tmp_path / "other.log"
+    open_log({"RECON_LOG_FILE": str(other)})
+    note("here", fields={})
+    open_log({})
+    note("nowhere", fields={})
+
+    assert [line["said"] for line in _lines(other)] == ["here"]
+    assert log.read_text() == ""
+
+
+def test_a_log_that_cannot_be_written_is_refused_with_its_name() -> None:
+    """A folder that is not there is told before a night begins."""
+    with pytest.raises(ConfigurationError, match=r"RECON_LOG_FILE names /nowhere/recon.log"):
+        open_log({"RECON_LOG_FILE": "/nowhere/recon.log"})

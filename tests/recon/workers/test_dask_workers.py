@@ -1,0 +1,222 @@
+"""Parts on a real Dask cluster: two workers in their own processes, TLS, what may go wrong."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.cluster import ClusterSettings, InProcess
+from recon.matching.engine import reconcile
+from recon.model.errors import ClusterError, ConfigurationError, SourceUnreadableError
+from recon.sandbox.planted import Planted, planted
+from recon.workers.dask_workers import (
+    DaskWorkers,
+    client_options,
+    done_by,
+    imported,
+    local_options,
+    workers_of,
+)
+
+FREE = "127.0.0.1:0"
+"""A port that nobody has."""
+
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("dask")]
+
+
+@pytest.fixture(scope="module")
+def workers(dask_cluster: ClusterSettings) -> Iterator[DaskWorkers]:
+    """The workers of the cluster."""
+    with workers_of(dask_cluster, variables={}) as opened:
+        assert isinstance(opened, DaskWorkers)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def night() -> Planted:
+    """Few orders, some of them broken."""
+    return planted(size=120, broken=30, seed=5, settled=False)
+
+
+@pytest.fixture(scope="module")
+def digest(night: Planted) -> str:
+    """What it comes to in one process and one piece."""
+    return digest_of(night)
+
+
+def digest_of(night: Planted, **told: Any) -> str:
+    """The digest of a whole reconciliation."""
+    return reconcile(night.sources, rules=night.rules, as_of=night.as_of, **told).digest
+
+
+def test_parts_are_done_by_other_processes_in_their_order(workers: DaskWorkers) -> None:
+    """None is done by us; results come as the items went."""
+
+    def work(item: int) -> tuple[int, int]:
+        return item, os.getpid()
+
+    done = [*workers.each(work, range(12))]
+
+    assert [item for item, _ in done] == [*range(12)]
+    assert os.getpid() not in {pid for _, pid in done}
+
+
+def test_partitions_and_a_cluster_change_no_result(
+    dask_cluster: ClusterSettings, night: Planted, digest: str
+) -> None:
+    """One, two and four partitions, in this process and on workers: one digest."""
+    found = {digest}
+    for partitions in (2, 4):
+        found.add(digest_of(night, workers=InProcess(partitions)))
+        split = dask_cluster.model_copy(update={"partitions": partitions})
+        with workers_of(split, variables={}) as elsewhere:
+            found.add(digest_of(night, workers=elsewhere))
+
+    assert found == {digest}
+
+
+def test_a_killed_worker_changes_nothing(
+    workers: DaskWorkers, night: Planted, digest: str, killed_once: Callable[..., Any]
+) -> None:
+    """What it had in hand is done again by another."""
+    mortal = killed_once(workers)
+
+    found = digest_of(night, workers=mortal)
+
+    assert int(mortal.mark.read_text()) != os.getpid()
+    assert found == digest
+
+
+def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings) -> None:
+    """Parts in hand are lost, and a sentence says what was kept and what to do."""
+    started = imported().LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=FREE
+    )
+
+    def items() -> Iterator[int]:
+        yield -1
+        started.close()
+        yield -2
+
+    connect = partial(imported().Client, started, set_as_default=False)
+    with (
+        DaskWorkers(dask_cluster, connect=connect) as opened,
+        pytest.raises(ClusterError, match=r"does not answer; what was done before is kept"),
+    ):
+        list(opened.each(abs, items()))
+
+
+def test_workers_that_do_not_come_are_not_waited_for_without_end() -> None:
+    """A scheduler without a worker ends the step after the configured time."""
+    settings = ClusterSettings(address="local", connect_seconds=0.2)
+    with (
+        imported().LocalCluster(n_workers=0, processes=False, dashboard_address=FREE) as started,
+        DaskWorkers(
+            settings, connect=partial(imported().Client, started, set_as_default=False)
+        ) as opened,
+        pytest.raises(ClusterError, match=r"no worker of local .* within 0\.2 s"),
+    ):
+        next(opened.each(abs, [1]))
+
+
+def test_what_a_part_cannot_continue_from_reaches_the_night(workers: DaskWorkers) -> None:
+    """An error of ours comes back as itself, with its sentence."""
+
+    def work(item: int) -> int:
+        if item == 2:
+            msg = "orders.csv is not CSV"
+            raise SourceUnreadableError(msg)
+        return item
+
+    done = workers.each(work, range(9))
+
+    assert [next(done), next(done)] == [0, 1]
+    with pytest.raises(SourceUnreadableError, match=r"orders\.csv is not CSV"):
+        next(done)
+
+
+def test_the_doctor_hears_who_is_there(workers: DaskWorkers) -> None:
+    """Workers, threads and the release they run."""
+    assert re.match(r"[12] workers, [12] threads, recon \d", workers.told())
+
+
+def test_another_release_does_no_part() -> None:
+    """A part of one release done by another could come to another result."""
+    with pytest.raises(ConfigurationError, match=r"a worker has recon .*, the night is of recon 9"):
+        done_by(abs, -1, release="9")
+
+
+def test_a_scheduler_that_is_not_there_is_named(dask_cluster: ClusterSettings) -> None:
+    """A wrong port ends with the address and what to do, before anything was handed out."""
+    wrong = {"address": "tls://127.0.0.1:1", "connect_seconds": 0.2}
+    nobody = dask_cluster.model_copy(update=wrong)
+
+    with (
+        workers_of(nobody, variables={}) as opened,
+        pytest.raises(ClusterError, match=r"tls://127\.0\.0\.1:1 .*leave `address` out"),
+    ):
+        next(opened.each(abs, [1]))
+
+
+def test_a_stranger_is_refused(dask_cluster: ClusterSettings, tmp_path: Path) -> None:
+    """Whose certificate another authority signed hands out no part."""
+    security = local_options(ClusterSettings(address="local"), variables={})["security"]
+    stranger = {"certificate_file": tmp_path / "cert", "key_file": tmp_path / "key"}
+    stranger["certificate_file"].write_text(security.tls_client_cert)
+    stranger["key_file"].touch(mode=0o600)
+    stranger["key_file"].write_text(security.tls_client_key)
+    settings = dask_cluster.model_copy(update={**stranger, "connect_seconds": 1})
+
+    with (
+        workers_of(settings, variables={}) as opened,
+        pytest.raises(ClusterError, match="does not answer"),
+    ):
+        next(opened.each(abs, [1]))
+
+
+def test_a_key_that_others_can_read_is_refused(
+    dask_cluster: ClusterSettings, tmp_path: Path
+) -> None:
+    """Who has the key may hand workers anything."""
+    key = tmp_path / "key"
+    key.write_text("key")
+    key.chmod(0o644)
+
+    with pytest.raises(ConfigurationError, match="others can read it"):
+        client_options(dask_cluster.model_copy(update={"key_file": key}))
+
+
+def test_workers_of_this_machine_get_what_a_night_has_and_lay_nothing_aside() -> None:
+    """TLS under certificates of their own, only our variables, no rows on the disk."""
+    variables = {"RECON_SIGN_KEY_FILE": "/run/key", "HOME": "/root"}
+
+    options = local_options(ClusterSettings(address="local", local_workers=3), variables=variables)
+
+    assert options["n_workers"] == 3
+    assert options["env"] == {"RECON_SIGN_KEY_FILE": "/run/key"}
+    assert (options["protocol"], options["host"]) == ("tls://", "127.0.0.1")
+    assert options["memory_limit"] == 0
+
+
+def test_without_an_address_dask_is_never_imported() -> None:
+    """Neither by the settings nor by the environment of a night, nor by its parts."""
+    script = (
+        "import sys; from recon.config.cluster import ClusterSettings; import recon.steps.ground.environment; "
+        "from recon.workers.dask_workers import workers_of\n"
+        "with workers_of(ClusterSettings(partitions=2), variables={}) as workers:\n"
+        "    assert [*workers.each(abs, [-1])] == [1]\n"
+        "print([name for name in sys.modules if name.split('.')[0] in "
+        "('dask', 'distributed', 'prefect_dask')])"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+
+    assert told.stdout.strip() == "[]"

@@ -1,0 +1,41 @@
+from dataclasses import replace
+from pathlib import Path
+
+from python_calamine import CalamineWorkbook
+
+from recon.model.resolutions import Answer, Import, Refusal, Taken
+from reports.reading.import_workbook import write_import
+
+DONE = Import(
+    name="answered.xlsx",
+    sha256="abcdef0123456789",
+    run_id="run-1",
+    by="jo",
+    taken=(Taken("b1", "A1", Answer("Refunded", "Jo", "=1+1"), 2, 7, waits=False),),
+    refusals=(Refusal("Breaks!Y8", "Sorted", "not in the list"),),
+    altered=(Refusal("Breaks, row 9, Gateway", "1", "the database says 12"),),
+)
+
+
+def words(path: Path, sheet: str) -> list[str]:
+    """All texts of a sheet."""
+    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
+    return [str(cell) for row in rows for cell in row]
+
+
+def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path: Path) -> None:
+    """Finance reads which cell, what stood there, and why."""
+    path = write_import(DONE, beside=tmp_path / "answered.xlsx")
+
+    assert {"Breaks!Y8", "Sorted", "not in the list"} <= set(words(path, "Not taken"))
+    assert {"A1", "Refunded", "Jo", "=1+1", "kept"} <= set(words(path, "Taken"))
+    assert "the database says 12" in words(path, "Changed elsewhere")
+
+
+def test_the_result_lies_beside_the_file_and_is_never_overwritten(tmp_path: Path) -> None:
+    """The name says of which content it is; another result of it gets another name."""
+    first = write_import(DONE, beside=tmp_path / "answered.xlsx")
+    second = write_import(replace(DONE, taken=()), beside=tmp_path / "answered.xlsx")
+
+    assert first.name == "answered-result-abcdef01.xlsx"
+    assert second.name == "answered-result-abcdef01-v2.xlsx"

@@ -1,0 +1,114 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from recon.model.errors import OutputError
+from recon.model.figures import NightFigures, matched_of
+from recon.steps.night.report import CHECKS
+from reports.reading.workbook_check import minor_units_of, sheet_totals
+from reports.workbook import write_workbook
+
+Build = Callable[..., NightFigures]
+
+
+@pytest.fixture
+def workbook(figures: NightFigures, tmp_path: Path) -> Path:
+    """The example night on disk."""
+    return write_workbook(figures, tmp_path / "night.xlsx")
+
+
+def rewritten(path: Path, *, sheet: str, cell: str, value: object) -> Path:
+    """The workbook with one cell changed."""
+    book = openpyxl.load_workbook(path)
+    book[sheet][cell] = value
+    changed = path.with_name("changed.xlsx")
+    book.save(changed)
+    return changed
+
+
+def test_sheets_say_what_the_figures_say(workbook: Path, figures: NightFigures) -> None:
+    """Rows and sums per currency, read from the file, are those of the frames."""
+    totals = sheet_totals(workbook)
+    for section, name in (
+        ("break", "breaks"),
+        ("pending", "pending"),
+        ("unverified", "unverified"),
+    ):
+        sums = getattr(figures, name).groupby("currency")["effect_orders"].sum()
+        assert totals[section] == (len(getattr(figures, name)), sums.to_dict())
+    matches = next(figures.matches.batches())
+    assert totals["match"] == (48, matches.groupby("currency")["effect_orders"].sum().to_dict())
+    amounts = figures.instructions.groupby("currency")["amount"].sum()
+    assert totals["instruction"] == (6, amounts.to_dict())
+    assert totals[CHECKS] == (0, {})
+
+
+def test_a_check_that_fails_on_the_sheet_is_counted(workbook: Path) -> None:
+    """What page one calls NOT PROVEN never stands beside another verdict of the night."""
+    changed = rewritten(workbook, sheet="Control totals", cell="M6", value="CHECK")
+
+    assert sheet_totals(changed)[CHECKS][0] == 1
+
+
+def test_an_empty_list_is_zero_rows(build: Build, tmp_path: Path) -> None:
+    """The one blank row that stands for none is not counted."""
+    night = build()
+    path = write_workbook(
+        build(
+            breaks=night.breaks.iloc[:0],
+            matches=matched_of(next(night.matches.batches()).iloc[:0]),
+        ),
+        tmp_path / "w.xlsx",
+    )
+
+    assert sheet_totals(path)["break"] == (0, {})
+    assert sheet_totals(path)["match"] == (0, {})
+
+
+def test_one_changed_amount_is_seen(workbook: Path) -> None:
+    """A cent on one row changes the sum of its currency and no other."""
+    before = sheet_totals(workbook)
+    after = sheet_totals(rewritten(workbook, sheet="Matched", cell="J5", value=0.02))
+
+    assert before["match"][1]["EUR"] == 1
+    assert after["match"][1]["EUR"] == 2
+    assert after["break"] == before["break"]
+
+
+def test_one_lost_row_is_seen(workbook: Path) -> None:
+    """A list ends at its first row without a key."""
+    after = sheet_totals(rewritten(workbook, sheet="Breaks", cell="A16", value=None))
+
+    assert after["break"][0] == 9
+
+
+def test_text_in_place_of_an_amount_is_refused(workbook: Path) -> None:
+    """What is no amount is not counted as nothing."""
+    changed = rewritten(workbook, sheet="Breaks", cell="I7", value="abc")
+
+    with pytest.raises(OutputError, match="not an amount"):
+        sheet_totals(changed)
+
+
+def test_a_fraction_of_a_minor_unit_is_refused() -> None:
+    """There is no half cent."""
+    with pytest.raises(OutputError, match="not an amount of EUR"):
+        minor_units_of(0.005, currency="EUR")
+
+
+def test_a_file_that_is_no_workbook_is_refused(tmp_path: Path) -> None:
+    """The message names the file and what to do."""
+    (tmp_path / "night.xlsx").write_bytes(b"PK not really")
+
+    with pytest.raises(OutputError, match=r"night\.xlsx cannot be read back"):
+        sheet_totals(tmp_path / "night.xlsx")
+
+
+def test_a_workbook_without_the_list_is_refused(workbook: Path) -> None:
+    """A header that is gone is said, not read as an empty list."""
+    changed = rewritten(workbook, sheet="Breaks", cell="A6", value="Key")
+
+    with pytest.raises(OutputError, match="has no list with a column 'Break key'"):
+        sheet_totals(changed)
