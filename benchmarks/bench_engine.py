@@ -23,10 +23,11 @@ from bench_recovery import HEADER
 
 from recon.cli.workbooks import workbooks
 from recon.config.rules import Rules
-from recon.matching.engine import digest_alone, reconcile
+from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.words import Mode, NightRequest
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import RULES, planted
 from recon.sandbox.planted.files import AS_OF
 from recon.steps.ground.environment import environment_of, system_clock

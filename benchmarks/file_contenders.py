@@ -21,9 +21,9 @@ def ours(folder: Path) -> Run:
     """recon: read, checked, classified; nothing written."""
     from recon.config.settings import load_rules
     from recon.files.typing.typed_table import read_table
-    from recon.matching.engine import reconcile
     from recon.matching.frames.sources import Sources
     from recon.model.words import SourceKind
+    from recon.proof.engine import reconcile
     from recon.sandbox.planted.files import AS_OF
 
     def compared() -> int:
@@ -45,7 +45,7 @@ def ours(folder: Path) -> Run:
 
 def command(folder: Path) -> Run:
     """`recon reconcile` with all its result files, without the workbook."""
-    from recon.matching.engine import reconcile
+    from recon.proof.engine import reconcile
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
     from recon.steps.ground.environment import system_clock
 

@@ -16,8 +16,8 @@ from peers import peak_mib
 
 from recon.config.cluster import ClusterSettings
 from recon.config.rules import Rules
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import Sources
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import RULES
 from recon.sandbox.planted.files import AS_OF
 from recon.workers.dask_workers import DaskWorkers, workers_of

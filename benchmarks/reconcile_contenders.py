@@ -51,8 +51,8 @@ def ours(folder: Path) -> Run:
     import pandas as pd
 
     from recon.config.rules import Rules
-    from recon.matching.engine import reconcile
     from recon.matching.frames.sources import Sources
+    from recon.proof.engine import reconcile
     from recon.sandbox.planted import RULES
     from recon.sandbox.planted.files import AS_OF
 

@@ -1,8 +1,8 @@
 """Flow `nightly`: one night of one account, step by step, as Prefect shows and schedules it.
 
-The order of the steps is `recon.steps.night.whole_night.ORDER`, the lock is a row in recon's own database, the
-journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the same steps
-without it.
+The order of the steps is `recon.steps.night.whole_night.ORDER`, the lock is a row in recon's own
+database, the journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the
+same steps without it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -21,7 +21,7 @@ TOP_LEVEL_PACKAGES = ("recon", "flows", "tasks", "reports")
 FUNCTION_LINES_MAX = 50
 MODULE_LINES_MAX = 400
 
-MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/serve", "flows/serve", "benchmarks/")
+MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/server/serv", "flows/serve", "benchmarks/")
 MAY_ASK_THE_MACHINE = (
     "src/recon/cli/",
     "src/recon/steps/ground/environment.py",
@@ -37,14 +37,13 @@ MACHINE_CALLS = re.compile(
     r"|os\.(urandom|getenv)|os\.environ\.\w+"
 )
 MONEY_PATHS = (
-    "src/recon/money",
+    "src/recon/model/money",
     "src/recon/matching/",
+    "src/recon/proof/",
     "src/recon/settlement/",
     "src/recon/store/",
-    "src/recon/order_file/",
-    "src/recon/foreign_bytes/",
-    "src/recon/ledger/",
-    "src/recon/gateway_adapter/",
+    "src/recon/files/",
+    "src/recon/gateway/",
     "reports/",
 )
 NOT_MONEY_SUFFIXES = ("_seconds", "_width", "_height", "_points", "_share", "_ratio")
@@ -312,7 +311,7 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (floats_on_money, "src/recon/matching/a.py", "frame['amount'].astype(float)\n"),
     (floats_on_money, "src/recon/matching/a.py", "pd.Series(values, dtype='Float64')\n"),
     (floats_on_money, "src/recon/matching/a.py", "frame.astype({'amount': np.float64})\n"),
-    (floats_on_money, "src/recon/ledger/a.py", "pd.to_numeric(frame['amount'])\n"),
+    (floats_on_money, "src/recon/files/a.py", "pd.to_numeric(frame['amount'])\n"),
     (floats_on_money, "reports/a.py", "total: float | None = None\n"),
     (floats_on_money, "reports/a.py", "def total() -> dict[str, float]: ...\n"),
     (unverified_connections, "src/recon/a.py", "httpx.Client(verify=False)\n"),
@@ -337,7 +336,7 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (banned_names, "src/recon/a.py", "def transaction_id(): ...\n"),
     (banned_names, "src/recon/a.py", "def transaction(self): ...\n"),
     (floats_on_money, "reports/a.py", "def column(text_width: float) -> None: ...\n"),
-    (floats_on_money, "src/recon/foreign_bytes/a.py", "refused = isinstance(cell, float)\n"),
+    (floats_on_money, "src/recon/files/a.py", "refused = isinstance(cell, float)\n"),
     (floats_on_money, "src/recon/config/settings.py", "deadline_seconds: float = 60\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == 'valid'\n"),
     (leaky_comparisons, "src/recon/a.py", "ok = reply.signature == Signature.VALID\n"),

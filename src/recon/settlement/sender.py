@@ -120,7 +120,7 @@ class BatchResult:
 
 
 class MoneyGateway(Protocol):
-    """The gateway as the sender needs it; `gateway_adapter` implements it."""
+    """The gateway as the sender needs it; `gateway` implements it."""
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
         """Canonical bytes of a signed request; the same ones for the same rows."""

@@ -23,7 +23,7 @@ READER = """
 import json, sys
 from pathlib import Path
 from recon.model.errors import SourceUnreadableError
-from recon.foreign_bytes import read_table
+from recon.files.typing.typed_table import read_table
 from recon.model.words import SourceKind
 from recon.config.rules import Rules
 

@@ -10,7 +10,6 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
@@ -23,6 +22,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import Reject
+from recon.proof.engine import reconcile
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 """Every grace has ended."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import concluded, prove_all_classified, reconcile
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTRUCTION_COLUMNS,
@@ -20,6 +19,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
+from recon.proof.engine import concluded, prove_all_classified, reconcile
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 STATES = {

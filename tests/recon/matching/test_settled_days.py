@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import SettledDays
+from recon.proof.engine import reconcile
 
 PAID_AT = datetime(2026, 11, 11, 12, tzinfo=UTC)
 """A Wednesday: settled by Monday the 16th at noon."""

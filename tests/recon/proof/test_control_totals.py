@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.places import PLACE_NAMES
-from recon.matching.engine import prove
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
 from recon.model.words import SourceFile, SourceKind, Verdict
 from recon.proof.bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.control_totals import Proof, control_totals
+from recon.proof.engine import prove
 
 pytestmark = pytest.mark.xdist_group("control totals")
 """They share what takes longer to make than to look at."""

@@ -6,8 +6,14 @@ from pathlib import Path
 TESTS = Path(__file__).parents[2]
 SOURCE = TESTS.parent / "src" / "recon"
 BROKEN = "recon/proof/test_control_totals.py::test_a_broken_result_fails_its_total"
-SHEETS = "recon/steps/night/test_whole_night.py::test_sheets_that_differ_from_the_database_are_not_proven"
-FILES = "reports/sheets/test_matched_files.py::test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total"
+SHEETS = (
+    "recon/steps/night/test_whole_night.py"
+    "::test_sheets_that_differ_from_the_database_are_not_proven"
+)
+FILES = (
+    "reports/sheets/test_matched_files.py"
+    "::test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total"
+)
 TWICE = "recon/steps/compare/test_reconcile.py::test_an_engine_that_gives_two_results_is_not_proven"
 
 TOTALS: dict[str, tuple[str, ...]] = {

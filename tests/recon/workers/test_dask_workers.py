@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from recon.config.cluster import ClusterSettings, InProcess
-from recon.matching.engine import reconcile
 from recon.model.errors import ClusterError, ConfigurationError, SourceUnreadableError
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import Planted, planted
 from recon.workers.dask_workers import (
     DaskWorkers,
@@ -207,7 +207,8 @@ def test_workers_of_this_machine_get_what_a_night_has_and_lay_nothing_aside() ->
 def test_without_an_address_dask_is_never_imported() -> None:
     """Neither by the settings nor by the environment of a night, nor by its parts."""
     script = (
-        "import sys; from recon.config.cluster import ClusterSettings; import recon.steps.ground.environment; "
+        "import sys; from recon.config.cluster import ClusterSettings; "
+        "import recon.steps.ground.environment; "
         "from recon.workers.dask_workers import workers_of\n"
         "with workers_of(ClusterSettings(partitions=2), variables={}) as workers:\n"
         "    assert [*workers.each(abs, [-1])] == [1]\n"

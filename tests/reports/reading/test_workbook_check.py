@@ -6,7 +6,7 @@ import pytest
 
 from recon.model.errors import OutputError
 from recon.model.figures import NightFigures, matched_of
-from recon.steps.night.report import CHECKS
+from recon.steps.compare.sheets_proven import CHECKS
 from reports.reading.workbook_check import minor_units_of, sheet_totals
 from reports.workbook import write_workbook
 

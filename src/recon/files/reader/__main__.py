@@ -1,4 +1,4 @@
-"""Starts the warm process: `python -m recon.files.reader 3`, where 3 is the socket it answers on."""
+"""Starts the warm process: `python -m recon.files.reader 3`; 3 is the socket it answers on."""
 
 import sys
 

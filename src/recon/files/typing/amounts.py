@@ -1,7 +1,7 @@
 """Columns of amounts: text and a currency per row into int64 minor units.
 
-Arrow reads what plainly is an amount; every other cell goes to `recon.model.money` one by one, which
-decides and says why. So there is one grammar, and the quick way can only be narrower.
+Arrow reads what plainly is an amount; every other cell goes to `recon.model.money` one by one,
+which decides and says why. So there is one grammar, and the quick way can only be narrower.
 """
 
 from dataclasses import dataclass, field

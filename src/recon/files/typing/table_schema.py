@@ -1,7 +1,7 @@
 """The tables that recon reads: their columns in the order of the contract, and what a cell may be.
 
-The frames made of them have exactly the columns and types of `recon.matching.frames.sources`; a test of
-the order files holds the two together.
+The frames made of them have exactly the columns and types of `recon.matching.frames.sources`; a
+test of the order files holds the two together.
 """
 
 from collections.abc import Mapping

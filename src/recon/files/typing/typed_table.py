@@ -54,7 +54,7 @@ _ALWAYS_NEEDED = frozenset({*_KEY, "query_result"})
 
 
 class Table(NamedTuple):
-    """One file, read: a frame of `recon.matching.frames.sources`, the rows that are not in it, counts."""
+    """One file, read: a frame of `matching.frames.sources`, the rows that are not in it, counts."""
 
     frame: pd.DataFrame
     rejects: tuple[Reject, ...]

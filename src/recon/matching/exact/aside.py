@@ -17,9 +17,10 @@ import pandas as pd
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
 from recon.matching.exact.exact_legs import belonging, legs_of, marked
-from recon.matching.exact.exact_search import ASKED, Keys, Question, find_exact, keys_of
+from recon.matching.exact.exact_search import ASKED, Question, find_exact, keys_of
 from recon.matching.exact.partitioned import find_in_partitions
 from recon.matching.frames.grouping import Ints, Rows, amounts_or
+from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.sets.joined_sets import keyed_quarantine
 from recon.matching.sides.loose_words import loose_words

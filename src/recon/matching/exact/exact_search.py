@@ -15,6 +15,7 @@ from recon.config.rules import Rules
 from recon.matching.exact.exact_legs import Leg, legs_of
 from recon.matching.frames.coding import NO_KEY, coded, placed_together
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Rows, instants_of
+from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.grace import business_days, microseconds
 from recon.model.business_date import midnight
@@ -26,32 +27,6 @@ SPARE_MAX = 4
 """Numbers of keys for each row, most of them of no row; above it the numbers are drawn together."""
 ASKED = "universe"
 """The one source beside the legs that speaks of a key without making it need a judgement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Merchant, account and order number of every row as one number."""
-
-    of: Mapping[str, Rows]
-    """By source; NO_KEY for a row without an order number, or that stands outside the sets."""
-    account_of: Mapping[str, Rows]
-    """By source, for every row the place of its merchant and account in `accounts`."""
-    account: Rows
-    """By key, the place in `accounts`."""
-    accounts: list[tuple[str, ...]]
-    """Merchant and account."""
-
-    @property
-    def size(self) -> int:
-        """How many keys there are."""
-        return len(self.account)
-
-    def take(self, rows: Mapping[str, Rows]) -> "Keys":
-        """The same numbers for some rows of some sources."""
-        of, account_of = dict(self.of), dict(self.account_of)
-        for name, numbers in rows.items():
-            of[name], account_of[name] = of[name][numbers], account_of[name][numbers]
-        return Keys(of, account_of, self.account, self.accounts)
 
 
 @dataclass(frozen=True, slots=True)

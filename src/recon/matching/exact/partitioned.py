@@ -13,9 +13,10 @@ import pandas as pd
 from recon.config.cluster import Workers
 from recon.matching.breaks.result_rows import identity_of
 from recon.matching.exact.exact_legs import ALONE, FIRST_SETTLED, SHARED
-from recon.matching.exact.exact_search import ACCOUNT, Found, Keys, Question, find_exact
+from recon.matching.exact.exact_search import ACCOUNT, Found, Question, find_exact
 from recon.matching.frames.coding import NO_KEY, placed_together
 from recon.matching.frames.grouping import Rows
+from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.sets.partitions import rows_by_partition
 from recon.matching.sides.ledger_side import JUDGED

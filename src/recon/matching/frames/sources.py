@@ -1,6 +1,6 @@
 """What the engine reads: typed frames, one row per accepted source row.
 
-Columns and types are the contract between the readers (order_file, ledger, store) and the engine.
+Columns and types are the contract between the readers (files, store) and the engine.
 Text is pandas `str` with "" for "not given"; required amounts are int64 minor units, optional ones
 nullable Int64; instants are datetime64[us, UTC] with NaT for "not given".
 """

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.exact.exact_search import Keys
 from recon.matching.frames.arrays import Arrays, Column, among, filled, stacked, texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present
 from recon.matching.frames.nets import nets_of, primary
+from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.frames.versions import CONFLICT, Versions
 from recon.matching.sets.sets import (

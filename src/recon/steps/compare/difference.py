@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from recon.matching.engine import reconcile as compare
 from recon.model.errors import InputsGoneError, UsageError
+from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.compare.rebuild import rebuilt, run_named
 from recon.steps.compare.rules_change import ChangedRule, changed_rules, told_of

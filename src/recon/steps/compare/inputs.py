@@ -27,6 +27,7 @@ from recon.steps.files.arrived_rows import Extract, order_steps, with_arrived
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     ENTRIES,
     in_window,
@@ -37,7 +38,6 @@ from recon.steps.ground.window import (
     without_opening_balance,
 )
 from recon.steps.money.settled import settled
-from recon.steps.night.query import previous_night
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     answers,

@@ -8,8 +8,7 @@ from recon.steps.files.arrived_rows import files_told
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.rejected_rows import nameless_told
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days
-from recon.steps.night.query import previous_night
+from recon.steps.ground.predecessor import SKIPPED, missing_days, named_days, previous_night
 from recon.steps.people.sign_off import notes_on
 from recon.store.money import sending_rows
 from recon.store.nights import runs

@@ -49,7 +49,7 @@ ReadTotals = Callable[[Path], SheetTotals]
 
 
 class Engine(Protocol):
-    """`recon.matching.engine.reconcile`."""
+    """`recon.proof.engine.reconcile`."""
 
     def __call__(
         self, sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
@@ -188,7 +188,7 @@ def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:
 
 def _engine() -> Engine:
     # pandas and the engine take a while to load; a wrong argument should be told at once.
-    from recon.matching.engine import reconcile
+    from recon.proof.engine import reconcile
 
     return reconcile
 

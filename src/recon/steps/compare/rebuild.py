@@ -11,9 +11,9 @@ from typing import Any
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile as compare
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
+from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import input_digests, previous_of, sources_of
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment

@@ -11,10 +11,10 @@ from typing import Any
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile as compare
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ConfigurationError
 from recon.model.money import Money
+from recon.proof.engine import reconcile as compare
 from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.ground.environment import Environment
 from recon.store.nights import input_rows, rules_rows, sign_off_rows

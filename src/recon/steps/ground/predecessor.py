@@ -13,7 +13,10 @@ from recon.config.rules import Rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import UsageError
 from recon.model.words import Mode, NightRequest
-from recon.store.nights import runs
+from recon.steps.ground.environment import Environment
+from recon.store.nights import (
+    runs,
+)
 from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -150,3 +153,20 @@ def _later(request: NightRequest, *, last: str, kept: str, nights: list[str], ru
 
 def _named(request: NightRequest) -> str:
     return f"{request.merchant_id}/{request.account_id}"
+
+
+def previous_night(run: Run, *, environment: Environment) -> Run | None:
+    """The newest finished run of the latest business date before this one.
+
+    A live night carries on from live ones: what a dry run left open, nobody was ever told.
+    """
+    with environment.store.reading() as connection:
+        nights = runs.last_finished(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id
+        )
+    earlier = [
+        date
+        for date, night in nights.items()
+        if date < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
+    ]
+    return nights[max(earlier)] if earlier else None

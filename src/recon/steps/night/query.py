@@ -15,10 +15,11 @@ from typing import Any
 
 from recon.config.rules import Rules
 from recon.gateway.queries import KeyAnswers
-from recon.model.words import Answer, Mode, StepSummary
+from recon.model.words import Answer, StepSummary
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     BEFORE_ALL,
     in_window,
@@ -131,23 +132,6 @@ def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -
     first = opening(rules) or BEFORE_ALL
     span = (first, window_start(run, rules=rules))
     return order_rows.came_after(connection, run, last_file=read.last_file, span=span)
-
-
-def previous_night(run: Run, *, environment: Environment) -> Run | None:
-    """The newest finished run of the latest business date before this one.
-
-    A live night carries on from live ones: what a dry run left open, nobody was ever told.
-    """
-    with environment.store.reading() as connection:
-        nights = runs.last_finished(
-            connection, merchant_id=run.merchant_id, account_id=run.account_id
-        )
-    earlier = [
-        date
-        for date, night in nights.items()
-        if date < run.business_date and (run.mode is Mode.DRY_RUN or night.mode is Mode.LIVE)
-    ]
-    return nights[max(earlier)] if earlier else None
 
 
 def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environment) -> None:

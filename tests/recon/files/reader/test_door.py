@@ -153,7 +153,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from recon.files.reader.door import FileReader
-from tests.recon.file_reader import breaking
+from tests.recon.files.reader import breaking
 
 path = Path(sys.argv[1])
 reader = FileReader()

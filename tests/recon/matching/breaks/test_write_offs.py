@@ -7,9 +7,9 @@ import pytest
 from recon.matching.breaks.reopened import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.write_offs import NAME, booked_write_offs
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import AgreedWriteOffs, Previous
 from recon.model.words import ControlTotal, Verdict
+from recon.proof.engine import reconcile
 
 Money = tuple[str, int]
 

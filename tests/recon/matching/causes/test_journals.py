@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from recon.matching.causes.journals import BOOKED, shown_in_the_books
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import AgreedWriteOffs, Exported
+from recon.proof.engine import reconcile
 from tests.recon.matching.reason_sets import a_thousand
 
 ACCOUNTS = {

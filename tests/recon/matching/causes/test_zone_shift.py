@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
 from recon.matching.frames.sources import Sources
+from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
 from recon.sandbox.planted import Planted, zone_shifted
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"

@@ -13,11 +13,11 @@ import pytest
 from recon.config.cluster import InProcess
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
 from recon.matching.exact.aside import set_aside
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import Reject
 from recon.proof.control_totals import Proof
+from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
 from recon.sandbox.planted import RULES, planted
 from recon.sandbox.planted.files import AS_OF
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile
 from recon.model.words import BreakCode, Verdict
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import RECIPES, Planted, planted
 
 SIZE, EACH = 1_500, 3

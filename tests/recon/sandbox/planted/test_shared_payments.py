@@ -2,8 +2,8 @@
 
 import pytest
 
-from recon.matching.engine import concluded, prove, prove_all_classified, reconcile
 from recon.matching.exact.aside import set_aside
+from recon.proof.engine import concluded, prove, prove_all_classified, reconcile
 from recon.sandbox.planted import shared_payments
 
 

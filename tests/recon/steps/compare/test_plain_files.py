@@ -18,7 +18,6 @@ from recon.matching.breaks.result import (
     UNVERIFIED_COLUMNS,
     Reconciliation,
 )
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import frame_of
 from recon.model.errors import (
     ConfigurationError,
@@ -30,6 +29,7 @@ from recon.model.errors import (
 )
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS, NightFigures
 from recon.model.words import Verdict
+from recon.proof.engine import reconcile
 from recon.steps.compare import result_files
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.plain_figures import SEVERAL

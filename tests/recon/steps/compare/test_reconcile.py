@@ -9,9 +9,10 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import digest_alone, reconcile
+from recon.matching.engine import digest_alone
 from recon.matching.frames.sources import Sources
 from recon.model.words import Mode, Verdict
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import Planted, planted
 from recon.steps.compare.reconcile import compared_twice, turned
 from recon.store.nights.runs import Run

@@ -7,8 +7,8 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile
 from recon.model.words import Verdict
+from recon.proof.engine import reconcile
 from recon.sandbox.planted import planted
 from recon.steps.care.verify import Reading, verify
 from recon.steps.compare.difference import difference

@@ -18,10 +18,10 @@ from recon.steps.ground.predecessor import (
     NO_BUSINESS_DAY,
     STILL_OPEN,
     missing_days,
+    previous_night,
     said_of_predecessor,
     standing_without_a_night,
 )
-from recon.steps.night.query import previous_night
 from recon.store.database.engine import Store, open_store
 from recon.store.database.history import of_entity
 from recon.store.nights import runs

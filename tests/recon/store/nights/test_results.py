@@ -6,7 +6,6 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.engine import reconcile
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     LEDGER_COLUMNS,
@@ -15,6 +14,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.words import ControlTotal, SourceFile, SourceKind
+from recon.proof.engine import reconcile
 from recon.store.database.engine import Store
 from recon.store.nights import ledger_rows, results, runs
 from recon.store.nights.runs import Run

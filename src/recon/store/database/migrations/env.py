@@ -1,4 +1,4 @@
-"""Alembic's entry: migrations run on the connection that `recon.store.database.migrate` hands over."""
+"""Alembic's entry: migrations run on the connection that `store.database.migrate` hands over."""
 
 from alembic import context
 

@@ -1,0 +1,112 @@
+"""The house: rooms that say what they are, arrows that run down, a linter that would see one up.
+
+Each contract of import-linter is held against the real graph of imports with one arrow too many: a
+contract that stays green then would be green for ever.
+"""
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import grimp
+import pytest
+from importlinter.configuration import configure
+from importlinter.contracts.forbidden import ForbiddenContract
+from importlinter.contracts.layers import LayersContract
+from importlinter.contracts.protected import ProtectedContract
+
+ROOT = Path(__file__).parents[2]
+RECON = ROOT / "src" / "recon"
+LOOSE_IN_RECON = {"__init__.py", "py.typed"}
+SENTENCE_LINES_MAX = 12
+TYPES = {"layers": LayersContract, "forbidden": ForbiddenContract, "protected": ProtectedContract}
+OPTIONS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+CONTRACTS: dict[str, dict[str, Any]] = {each["id"]: each for each in OPTIONS["contracts"]}
+
+ARROWS_TOO_MANY = {
+    "floors": ("reports.workbook", "flows.nightly"),
+    "below": ("recon.steps.night.whole_night", "prefect"),
+    "rooms": ("recon.settlement.sender", "recon.store.money.journal"),
+    "gateway_client": ("recon.gateway_client.wire.text", "recon.gateway_client.query.asking"),
+    "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
+    "matching": ("recon.matching.frames.sources", "recon.matching.judging.judgement"),
+    "store": ("recon.store.database.engine", "recon.store.nights.runs"),
+    "steps": ("recon.steps.money.settle", "recon.steps.night.report"),
+    "sandbox": ("recon.sandbox.ground.book", "recon.sandbox.server.app"),
+    "reports": ("reports.drawing.draft", "reports.summary.summary_sheet"),
+    "sandbox for tests": ("recon.steps.money.settle", "recon.sandbox.ground.book"),
+    "httpx": ("recon.store.nights.runs", "httpx"),
+    "dask": ("recon.steps.compare.reconcile", "distributed"),
+    "sqlalchemy": ("recon.steps.money.settle", "sqlalchemy"),
+}
+"""Contract -> an import that it must find fault with: who imports, and what."""
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    """Who imports whom, as it stands."""
+    return grimp.build_graph(*OPTIONS["root_packages"], include_external_packages=True)
+
+
+def is_kept(number: str, graph: grimp.ImportGraph) -> bool:
+    """Whether the graph keeps a contract of pyproject.toml."""
+    configure()
+    told = CONTRACTS[number]
+    options = {
+        name: str(value) if isinstance(value, bool) else value for name, value in told.items()
+    }
+    session = {name: value for name, value in OPTIONS.items() if name != "contracts"}
+    contract = TYPES[told["type"]](told["name"], session, options)
+    return bool(contract.check(graph, verbose=False).kept)
+
+
+@pytest.mark.parametrize("number", CONTRACTS)
+def test_the_linter_would_find_an_arrow_too_many(number: str, graph: grimp.ImportGraph) -> None:
+    """Each contract holds as the house stands, and breaks by one import against it."""
+    importer, imported = ARROWS_TOO_MANY[number]
+    assert not graph.direct_import_exists(importer=importer, imported=imported)
+    assert is_kept(number, graph)
+
+    was_known = imported in graph.modules
+    if not was_known:
+        graph.add_module(imported, is_squashed=True)
+    graph.add_import(importer=importer, imported=imported)
+    try:
+        assert importer in graph.modules
+        assert not is_kept(number, graph)
+    finally:
+        graph.remove_import(importer=importer, imported=imported)
+        if not was_known:
+            graph.remove_module(imported)
+
+
+def test_both_ends_of_each_arrow_are_modules_of_ours(graph: grimp.ImportGraph) -> None:
+    """An arrow between names that nothing bears would prove nothing."""
+    ours = {name for pair in ARROWS_TOO_MANY.values() for name in pair if "." in name}
+
+    assert ours - graph.modules == set()
+
+
+def test_no_module_stands_loose() -> None:
+    """Every module of recon has its room."""
+    loose = {path.name for path in RECON.iterdir() if path.is_file()}
+
+    assert loose == LOOSE_IN_RECON
+
+
+ROOMS = [
+    path
+    for top in (RECON, ROOT / "reports")
+    for path in sorted(top.rglob("*"))
+    if path.is_dir() and path.name != "__pycache__" and "migrations" not in path.parts
+]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_each_room_says_what_it_is(room: Path) -> None:
+    """A reader finds in `__init__` what the folder is for, in one sentence first."""
+    words = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
+
+    assert words.split("\n\n")[0].rstrip().endswith(".")
+    assert len(words.splitlines()) <= SENTENCE_LINES_MAX
