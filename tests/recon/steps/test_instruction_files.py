@@ -104,9 +104,9 @@ def test_a_refund_of_an_instruction_file_is_sent_once(merchant: Any) -> None:
     """The same file twice, and a copy of it under another name, move the money once."""
     refund = _refund(_paid(merchant))
     drop_instructions(merchant, refund)
-    merchant.night()
+    merchant.move_money()
     drop_instructions(merchant, refund, name="instructions-copy.csv")
-    merchant.night()
+    merchant.move_money()
 
     assert _refunds(merchant) == ["1.00"]
 
@@ -115,9 +115,9 @@ def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
     """The same request id with another amount is not sent: it waits and names the first."""
     payment = _paid(merchant)
     drop_instructions(merchant, _refund(payment))
-    merchant.night()
+    merchant.move_money()
     drop_instructions(merchant, _refund(payment, amount="2.00"), name="instructions-2.csv")
-    merchant.night()
+    merchant.move_money()
     ((hold,),) = _rows(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
 
     assert _refunds(merchant) == ["1.00"]
@@ -169,7 +169,7 @@ def _approve(merchant: Any, *, by: str) -> None:
 def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
     """A payout of a file is planned and held, never sent by rule."""
     drop_instructions(sealing_merchant, PAYOUT)
-    sealing_merchant.night()
+    sealing_merchant.move_money()
     found = _rows(sealing_merchant, "SELECT state, hold, payee FROM instruction")
 
     assert [(state, payee) for state, _, payee in found] == [("planned", "DE…3000")]
@@ -180,9 +180,9 @@ def test_a_payout_waits_for_two_people(sealing_merchant: Any) -> None:
 def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
     """Even a journal that says a rule approved it does not move a payout."""
     drop_instructions(sealing_merchant, PAYOUT)
-    sealing_merchant.night()
+    sealing_merchant.move_money()
     _approve(sealing_merchant, by=RULE_APPROVER)
-    sealing_merchant.night()
+    sealing_merchant.move_money()
 
     assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
 
@@ -190,11 +190,11 @@ def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
 def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant: Any) -> None:
     """No payee is stored without the key; with it the same file is read the next night."""
     drop_instructions(merchant, PAYOUT)
-    merchant.night()
+    merchant.move_money()
     told = next(step for step in merchant.told if step.step == "ingest").sentence
     assert "RECON_SEAL_KEY is not set" in told
     merchant.variables["RECON_SEAL_KEY"] = Fernet.generate_key().decode()
-    merchant.night()
+    merchant.move_money()
 
     assert _rows(merchant, "SELECT state FROM instruction") == [("planned",)]
 
@@ -277,14 +277,14 @@ def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
     """The reply rests without the payee's details and is still proof; nothing is sent again."""
     merchant = paying_merchant
     drop_instructions(merchant, PAYOUT)
-    merchant.night()
+    merchant.move_money()
     two_approve(merchant)
     with monkeypatch.context() as patch:
         patch.setattr(StoredJournal, "record", _crash)
         with pytest.raises(Killed):
-            merchant.night()
+            merchant.move_money()
     ((reply,),) = _rows(merchant, "SELECT reply FROM batch")
-    merchant.night()
+    merchant.move_money()
     ((state, gateway_id),) = _rows(merchant, "SELECT state, transaction_id FROM instruction")
 
     assert [one for one in CANARIES if one.encode() in reply] == []

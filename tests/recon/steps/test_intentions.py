@@ -112,11 +112,11 @@ def test_one_refund_told_twice_goes_out_once(
     first, second = FORMS[form]
     first(merchant, payment)
     if not is_same_night:
-        merchant.night()
+        merchant.move_money()
     second(merchant, payment)
-    merchant.night()
+    merchant.move_money()
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert len(_refunds(merchant)) <= 1
     assert sum(merchant.instruction_states().values()) <= 2
@@ -127,9 +127,9 @@ def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
-    merchant.night()
+    merchant.move_money()
     merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id="R-2"))
-    merchant.night()
+    merchant.move_money()
     assert _refunds(merchant) == ["1.00"]
     with merchant.environment() as environment:
         found = waiting(environment)
@@ -139,7 +139,7 @@ def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
             person = identify(name, code=None, environment=environment)
             approve(found.wanted.digest, person=person, environment=environment)
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert f"repeat of instruction {first.instruction_id} from monday.csv" in item.hold
     assert (first.request_id, first.state) == ("R-1", "confirmed")
@@ -151,12 +151,12 @@ def test_the_second_can_be_withdrawn(merchant: Any) -> None:
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment))
     merchant.drop("tuesday.csv", _ordered(merchant, payment, action_reason="damaged"))
-    merchant.night()
+    merchant.move_money()
     with merchant.environment() as environment:
         ((_, told),) = people.status(environment)
         (held,) = [one for one in told if "looks like a repeat" in one.next_step.lower()]
         people.withdraw(held.instruction_id, by="Ann", reason="twice", environment=environment)
-    merchant.night()
+    merchant.move_money()
 
     assert _refunds(merchant) == ["1.00"]
     assert merchant.instruction_states() == {"confirmed": 1, "withdrawn": 1}
@@ -175,9 +175,9 @@ def test_ids_declared_unique_make_two(merchant: Any, second: str, sent: int) -> 
     _declare_unique(merchant)
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
-    merchant.night()
+    merchant.move_money()
     merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id=second))
-    merchant.night()
+    merchant.move_money()
 
     assert len(_refunds(merchant)) == sent
 
@@ -188,7 +188,7 @@ def test_a_blank_amount_is_compared_as_what_it_comes_to(merchant: Any) -> None:
     whole = {"status": "refunded", "refund_amount": payment.amount}
     merchant.drop("monday.csv", _ordered(merchant, payment, **whole, action_amount=""))
     drop_instructions(merchant, _instructed(payment, amount=payment.amount))
-    merchant.night()
+    merchant.move_money()
 
     assert len(_refunds(merchant)) == 1
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
@@ -198,14 +198,14 @@ def test_the_same_file_again_is_the_same_instruction(merchant: Any) -> None:
     """Also after the payment became known by sending: nothing new, nothing held."""
     payment = _paid(merchant)
     merchant.drop("orders.csv", _ordered(merchant, payment))
-    merchant.night()
+    merchant.move_money()
     row = _ordered(merchant, payment, updated_at="2026-11-21T01:00:00Z")
     path = merchant.inbox / "orders.csv"
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(row))
         writer.writeheader()
         writer.writerow(row)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": 1}
 
@@ -214,10 +214,10 @@ def test_two_equal_rows_without_ids_are_one_and_a_question(merchant: Any) -> Non
     """The second of two equal rows of a file is held, and is the same one when it comes again."""
     payment = _paid(merchant)
     merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)))
-    merchant.night()
+    merchant.move_money()
     states = merchant.instruction_states()
     merchant.drop("orders.csv", *(_ordered(merchant, payment) for _ in range(2)), {})
-    merchant.night()
+    merchant.move_money()
 
     assert len(_refunds(merchant)) == 1
     assert states == merchant.instruction_states() == {"confirmed": 1, "planned": 1}
@@ -227,10 +227,10 @@ def test_names_that_come_to_one_payment_are_one_intention(merchant: Any) -> None
     """What was filed under another order, and sent for the same payment, is seen before sending."""
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
-    merchant.night()
+    merchant.move_money()
     merchant.as_owner("UPDATE instruction SET order_no = 'O-2'")
     merchant.drop("tuesday.csv", _ordered(merchant, payment, request_id="R-2"))
-    merchant.night()
+    merchant.move_money()
 
     assert len(_refunds(merchant)) == 1
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
@@ -243,12 +243,12 @@ def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant: Any) 
     payment = _paid(merchant)
     rows = (_ordered(merchant, payment, request_id=name) for name in ("R-1", "R-2"))
     merchant.drop("orders.csv", *rows)
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     assert merchant.instruction_states() == {"approved": 2}
     (merchant.folder / "config" / "merchants.toml").write_text(own)
-    merchant.night()
+    merchant.move_money()
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert len(_refunds(merchant)) == 1
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
@@ -322,7 +322,7 @@ def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
     """A person who comes after a lost reply hears that it may have taken effect."""
     _captures(merchant, 1)
     merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
-    merchant.night()
+    merchant.move_money()
 
     with (
         merchant.environment() as environment,

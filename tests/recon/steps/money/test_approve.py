@@ -43,7 +43,7 @@ def ask(merchant: Any) -> None:
     wanted = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
     rows = [merchant.order(one, status="paid", action="capture") for one in wanted]
     merchant.drop("orders.csv", *rows)
-    merchant.night()
+    merchant.move_money()
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any
     with environment.store.reading() as connection:
         chain = history.verify(connection)[1]
         strayed = history.strayed_instruction(connection)
-    asked.night()
+    asked.move_money()
 
     assert (first[1], second[1]) == (False, True)
     assert len(asked.effects()) == 3
@@ -95,7 +95,7 @@ def test_without_the_second_person_nothing_goes(environment: Environment, asked:
     """One yes is no approval."""
     found = waiting(environment)
     approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
-    asked.night()
+    asked.move_money()
 
     assert asked.effects() == []
     assert waiting(environment).first_by == "Anna Berg"
@@ -127,7 +127,7 @@ def test_a_changed_list_voids_the_first_word(environment: Environment, asked: An
         approve(
             found.wanted.digest, person=person("ben", environment, asked), environment=environment
         )
-    asked.night()
+    asked.move_money()
     assert asked.effects() == []
 
 
@@ -162,7 +162,7 @@ def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> N
     digest = waiting(environment, only=only).wanted.digest
     for name in ("anna", "ben"):
         approve(digest, person=person(name, environment, asked), environment=environment, only=only)
-    asked.night()
+    asked.move_money()
 
     assert asked.instruction_states() == {"confirmed": 1, "planned": 2}
 
@@ -186,7 +186,7 @@ def test_a_night_sends_nothing_on_an_approval_that_ran_out(
     for name in ("anna", "ben"):
         approve(digest, person=person(name, environment, asked), environment=environment)
     asked.now += timedelta(days=5)
-    asked.night()
+    asked.move_money()
 
     assert asked.effects() == []
     assert asked.instruction_states() == {"planned": 3}

@@ -262,7 +262,7 @@ def test_the_next_night_takes_a_movement_by_hand_as_its_own(merchant: Any) -> No
     _ask(merchant, "capture", payment)
     merchant.drop("orders.csv", merchant.order(payment, status="authorised", action="capture"))
 
-    merchant.night()
+    merchant.move_money()
 
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
     assert merchant.instruction_states()["confirmed"] == 1
@@ -321,7 +321,7 @@ def _status(merchant: Any) -> list[str]:
 def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
     """A gateway that cannot be reached: answer and `recon status` say so, the night sends it."""
     payment = merchant.payments("authorised")[0]
-    merchant.night()
+    merchant.move_money()
     merchant.fault({"operation": "retrievalTrans", "kind": "refuse", "seconds": 3})
     result = _ask(merchant, "capture", payment)
     told = _status(merchant)
@@ -329,7 +329,7 @@ def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
     merchant.fault()
     merchant.wait(hours=24)
     merchant.drop("orders.csv", merchant.order(payment))
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert result.state is InstructionState.APPROVED
     assert "By hand: anna, and it was not sent: the gateway could not be reached" in told[0]
@@ -339,7 +339,7 @@ def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
 def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
     """Killed between plan and claim: `recon status` shows what the next night would send."""
     payment = merchant.payments("authorised")[0]
-    merchant.night()
+    merchant.move_money()
 
     def killed(point: str) -> None:
         if point == "before claim":

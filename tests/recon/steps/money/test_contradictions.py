@@ -27,11 +27,11 @@ def _ended_without_effect(merchant: Any) -> Any:
     paid = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(paid, status="paid", action="capture"))
     merchant.fault({"operation": "capture", "kind": "fin", "when": "before", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     merchant.fault()
     for day in ("2026-11-21", "2026-11-22"):
         merchant.wait(hours=24)
-        merchant.night(date=day)
+        merchant.move_money(date=day)
     assert merchant.instruction_states() == {"resolved_not_applied": 1}
     return paid
 
@@ -57,7 +57,7 @@ def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
         merchant.order(payment, status="partially_refunded", refund_amount=amount, action="refund")
         | {"action_amount": amount},
     )
-    merchant.night(date=date)
+    merchant.move_money(date=date)
     merchant.wait(hours=24)
 
 
@@ -95,9 +95,9 @@ def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
     assert _refunds(merchant) == ["1.00", "2.00"]
 
     _two_people(merchant, said=said)
-    merchant.night(date="2026-11-23")
+    merchant.move_money(date="2026-11-23")
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-24")
+    merchant.move_money(date="2026-11-24")
 
     assert len(_refunds(merchant)) == sent
     assert not [one for one in _attention(merchant) if one.what == "refund contradicted"]
@@ -132,15 +132,15 @@ def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any)
     paid = _ended_without_effect(merchant)
     merchant.post("/_sandbox/portal", {"action": "capture", "key": paid.order_no})
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-23")
+    merchant.move_money(date="2026-11-23")
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-24", mode=Mode.DRY_RUN)
+    merchant.move_money(date="2026-11-24", mode=Mode.DRY_RUN)
     merchant.drop(
         "refunds.csv",
         merchant.order(paid, status="refunded", refund_amount=paid.amount, action="refund"),
     )
     dry = [one.what for one in _attention(merchant)]
-    merchant.night(date="2026-11-24")
+    merchant.move_money(date="2026-11-24")
     told = _attention(merchant)
 
     assert "capture contradicted" not in dry

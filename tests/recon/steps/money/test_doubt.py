@@ -16,14 +16,14 @@ def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
     rows = [merchant.order(one, status="paid", action="capture") for one in paid]
     merchant.drop("orders.csv", *rows)
     merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     merchant.fault()
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-22", mode=Mode.DRY_RUN)
+    merchant.move_money(date="2026-11-22", mode=Mode.DRY_RUN)
     dry = merchant.instruction_states()
-    merchant.night(date="2026-11-22")
+    merchant.move_money(date="2026-11-22")
 
     assert dry == {"in_doubt": 2}
     assert merchant.instruction_states() == {"resolved_applied": 2}
@@ -36,14 +36,14 @@ def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(StoredJournal, "record", _crash)
         with pytest.raises(KeyboardInterrupt):
-            merchant.night()
+            merchant.move_money()
     with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
         gateway.write('reply_signatures = "warn"\n')
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     dry = merchant.instruction_states()
     with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
         gateway.write("allow_unverified_replies = true\n")
-    merchant.night()
+    merchant.move_money()
 
     assert dry == {"in_flight": 1}
     assert merchant.instruction_states() == {"confirmed": 1}
@@ -57,15 +57,15 @@ def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(mer
     for name, paid in (("a.csv", wanted), ("b.csv", dropped)):
         merchant.drop(name, merchant.order(paid, status="paid", action="capture"))
     merchant.fault({"operation": "capture", "kind": "fin", "when": "before", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     merchant.fault()
     for day in ("2026-11-21", "2026-11-22"):
         merchant.wait(hours=24)
-        merchant.night(date=day)
+        merchant.move_money(date=day)
     ended = merchant.instruction_states()
     merchant.drop("b.csv", merchant.order(dropped))
     for _ in range(2):
-        merchant.night(date="2026-11-22")
+        merchant.move_money(date="2026-11-22")
 
     assert ended == {"resolved_not_applied": 2}
     assert [row["transaction_id"] for row in merchant.effects()] == [wanted.transaction_id]
@@ -86,12 +86,12 @@ def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: 
     ]
     merchant.drop("orders.csv", *rows)
     merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     merchant.fault()
     _tell(merchant, told, amount=told.amount, order_status="3000")
     _tell(merchant, other_amount, amount="0.01", order_status="3000")
     _tell(merchant, not_signed, amount=not_signed.amount, payment_status="3000")
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
 
@@ -101,12 +101,12 @@ def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> No
     paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(paid, status="refunded", action="refund"))
     merchant.fault({"operation": "refund", "kind": "fin", "when": "before", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     merchant.fault()
     second = {"refund_reference_id": f"{paid.transaction_id}-02", "refund_reference": "by-hand"}
     _tell(merchant, paid, form_of=REFUND, **second)
     merchant.wait(hours=1)
-    merchant.night()
+    merchant.move_money()
 
     with merchant.environment() as environment:
         ((_, (doubt,)),) = status(environment)

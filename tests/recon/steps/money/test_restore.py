@@ -88,7 +88,7 @@ def restored(begun: Any) -> Any:
 
 def test_a_restored_database_sends_nothing(restored: Any) -> None:
     """Files that were settled after the backup are not settled again."""
-    restored.night()
+    restored.move_money()
     told = next(one for one in restored.told[::-1] if one.step == "settle")
 
     assert len(restored.effects()) == 3
@@ -176,7 +176,7 @@ def test_two_people_go_on_without_the_head_file(alone: Any) -> None:
     """Deliberately and on record; then what the files ask for again waits for people."""
     with alone.environment() as environment:
         accept(environment, "jo", "kim")
-    alone.night()
+    alone.move_money()
     told = next(one for one in alone.told[::-1] if one.step == "settle")
 
     assert not told.figures["stopped"]
@@ -261,7 +261,7 @@ def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(restor
     with restored.environment() as environment:
         accept(environment, "jo", "kim")
     restored.now += timedelta(days=3)
-    restored.night(date="2026-11-23")
+    restored.move_money(date="2026-11-23")
 
     assert restored.instruction_states() == {"planned": 3}
     assert len(restored.effects()) == 3
@@ -312,7 +312,7 @@ def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule
     """A night before its files were read again: the plan waits for people, too."""
     with restored.environment() as environment:
         accept(environment, "jo", "kim")
-    restored.night()
+    restored.move_money()
 
     assert restored.instruction_states() == {"planned": 3}
     assert len(restored.effects()) == 3
@@ -339,11 +339,11 @@ def test_an_instruction_changed_past_the_journal_closes_the_gate(merchant: Any) 
     """A state that its last event does not have is found, named, and nothing is sent."""
     one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
-    merchant.night()
+    merchant.move_money()
     with closing(sqlite3.connect(database(merchant))) as connection:
         connection.execute("UPDATE instruction SET state = 'approved'")
         connection.commit()
-    merchant.night()
+    merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
     assert "changed past the journal" in str(told.figures["stopped"])
@@ -354,12 +354,12 @@ def test_an_instruction_removed_past_the_journal_closes_the_gate(merchant: Any) 
     """What was approved is never forgotten: its events are there without it, so nothing is sent."""
     one, other = [p for p in merchant.payments("captured") if p.currency == "EUR"][:2]
     merchant.drop("first.csv", merchant.order(one, status="refunded", action="refund"))
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     with closing(sqlite3.connect(database(merchant))) as connection:
         connection.execute("DELETE FROM instruction")
         connection.commit()
     merchant.drop("second.csv", merchant.order(other, status="refunded", action="refund"))
-    merchant.night()
+    merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
     assert "it was removed past the journal" in str(told.figures["stopped"])

@@ -71,7 +71,7 @@ def test_above_the_rules_bound_an_instruction_waits_for_two_people(merchant: Any
     payments = _drop_captures(merchant)
     smallest = min(payments, key=lambda p: _cents(p.amount))
     _limits(merchant, approved_by_rule=smallest.amount)
-    merchant.night()
+    merchant.move_money()
     held = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
 
     assert [row["order_no"] for row in merchant.effects()] == [smallest.order_no]
@@ -82,9 +82,9 @@ def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
     """What was sent counts: the same night again does not send the rest."""
     payments = _drop_captures(merchant)
     _limits(merchant, night=payments[0].amount)
-    merchant.night()
+    merchant.move_money()
     first = len(merchant.effects())
-    merchant.night()
+    merchant.move_money()
 
     assert sum(_cents(row["amount"]) for row in merchant.effects()) <= _cents(payments[0].amount)
     assert len(merchant.effects()) == first < 3
@@ -94,11 +94,11 @@ def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
     """Runs of one calendar day share a sum; the next day begins at nothing."""
     payments = _drop_captures(merchant, 2)
     _limits(merchant, day=max((p.amount for p in payments), key=_cents))
-    merchant.night()
+    merchant.move_money()
     (held,) = _sql(merchant, "SELECT hold FROM instruction WHERE state = 'approved'")
     first = len(merchant.effects())
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert (first, len(merchant.effects())) == (1, 2)
     assert "this day would have sent" in held[0]
@@ -108,7 +108,7 @@ def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) ->
     """While sending is stopped nights go on, send nothing, and name who stopped it and why."""
     _drop_captures(merchant)
     _stop(merchant)
-    merchant.night()
+    merchant.move_money()
 
     assert merchant.effects() == []
     assert "stopped by Ann" in _settled(merchant).sentence
@@ -125,10 +125,10 @@ def test_after_allowing_it_the_next_night_sends_what_waited(merchant: Any) -> No
     _drop_captures(merchant)
     _stop(merchant)
     assert _allow(merchant, "bob") == [False]
-    merchant.night()
+    merchant.move_money()
     assert merchant.effects() == []
     assert _allow(merchant, "cleo") == [True]
-    merchant.night()
+    merchant.move_money()
 
     assert len(merchant.effects()) == 3
 
@@ -196,7 +196,7 @@ def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
     """What a rule approved in a dry run goes only as far as the rule goes in the live night."""
     payments = _drop_captures(merchant)
     amounts = sorted(_cents(p.amount) for p in payments)
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     assert merchant.instruction_states() == {"approved": 3}
     if tightened == "no rule":
         _account(merchant, "auto_approve = false\n")
@@ -204,7 +204,7 @@ def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
     else:
         _limits(merchant, **{tightened: f"{amounts[0] // 100}.{amounts[0] % 100:02}"})
         may = 1
-    merchant.night()
+    merchant.move_money()
     holds = _sql(merchant, "SELECT hold, approved_by FROM instruction WHERE state = 'planned'")
 
     assert len(merchant.effects()) <= may
@@ -219,11 +219,11 @@ def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
     payments = _drop_captures(merchant)
     by_size = sorted((_cents(p.amount) for p in payments), reverse=True)
     _limits(merchant, night=f"{by_size[0] // 100}.{by_size[0] % 100:02}")
-    merchant.night()
+    merchant.move_money()
     sent = sum(_cents(one["amount"]) for one in merchant.effects())
     _limits(merchant, approved_by_rule_night=f"{sent // 100}.{sent % 100:02}")
     merchant.wait(hours=24)
-    merchant.night(date="2026-11-21")
+    merchant.move_money(date="2026-11-21")
 
     assert sum(_cents(one["amount"]) for one in merchant.effects()) == sent
     assert "approved" not in merchant.instruction_states()
@@ -236,7 +236,7 @@ def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> No
     merchant.drop(
         "more.csv", *(merchant.order(p, status="refunded", action="refund") for p in paid)
     )
-    merchant.night(mode=Mode.DRY_RUN)
+    merchant.move_money(mode=Mode.DRY_RUN)
     sentence = _settled(merchant).sentence
     with merchant.environment() as environment, environment.store.reading() as connection:
         (run_id,) = connection.exec_driver_sql("SELECT run_id FROM run").one()
@@ -245,7 +245,7 @@ def test_a_live_night_sends_exactly_what_the_dry_run_listed(merchant: Any) -> No
             for plan in sending_rows.dry_batches(connection, run_id)
         ]
     assert merchant.effects() == []
-    merchant.night()
+    merchant.move_money()
     sent = _sql(
         merchant,
         "SELECT b.kind, count(*), sum(i.amount) FROM batch b JOIN attempt a USING (batch_id) "

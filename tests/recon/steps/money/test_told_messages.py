@@ -56,10 +56,10 @@ def rows(merchant: Any, wanted: str) -> Any:
 def doubtful_payout(paying_merchant: Any) -> Any:
     """A merchant whose payout got no reply."""
     drop_instructions(paying_merchant, PAYOUT)
-    paying_merchant.night()
+    paying_merchant.move_money()
     two_approve(paying_merchant)
     paying_merchant.fault({"operation": "payout", "kind": "fin", "when": "after", "nth": 1})
-    paying_merchant.night()
+    paying_merchant.move_money()
     return paying_merchant
 
 
@@ -85,7 +85,7 @@ def test_messages_about_a_payment_stand_beside_the_doubt_of_its_capture(merchant
     payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     merchant.drop("o.csv", merchant.order(payment, status="paid", action="capture"))
     merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
-    merchant.night()
+    merchant.move_money()
     for number in range(5):
         merchant.now += timedelta(minutes=1)
         told = {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
