@@ -160,3 +160,75 @@ def test_an_instruction_that_was_put_beside_the_journal_is_found(
 
     assert merchant.effects() == []
     assert "planted" in settled(merchant)
+
+
+ACTION_CHANGES = [
+    ("UPDATE order_action SET action_amount = 900", "do not say what arrived"),
+    ("UPDATE order_action SET transaction_id = 'T-9'", "do not say what arrived"),
+    ("UPDATE order_action SET request_id = 'another'", "do not say what arrived"),
+    ("UPDATE order_file SET kind = 'instructions'", "the file was orders.csv (orders"),
+    ("UPDATE order_action SET instruction_id = 'x' WHERE line = 2", "2 arrived, 1 wait"),
+    ("DELETE FROM order_action WHERE line = 2", "2 arrived, 1 wait"),
+    ("DELETE FROM order_action", "its table has 0 of 2 rows"),
+    (
+        "INSERT INTO order_action SELECT action_id + 100, {rest} FROM order_action WHERE line = 2",
+        "2 arrived, 3 wait",
+    ),
+]
+
+
+def ask_for_two(merchant: Any) -> None:
+    """Two refunds of 1.00 that a file asks for and a rule approves."""
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    rows = [merchant.order(one, action="refund", **asked) for one in paid]
+    merchant.drop("orders.csv", *rows)
+
+
+def night_with(merchant: Any, statement: str) -> list[str]:
+    """A night in which the database's owner does this after the files were read; its problems."""
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(order_action)")]
+
+    def progress(told: Any) -> None:
+        merchant.told.append(told)
+        if told.step == "ingest" and statement:
+            with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+                connection.execute(statement.format(rest=", ".join(names[1:])))
+                connection.commit()
+
+    with merchant.environment() as environment:
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=progress,
+        )
+        return [*verify(environment, reading=UNREAD).problems]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"), ACTION_CHANGES, ids=[what[:50] for what, _ in ACTION_CHANGES]
+)
+def test_what_was_changed_between_its_arrival_and_its_planning_is_not_sent(
+    merchant: Any, statement: str, said: str
+) -> None:
+    """Rows of a file are changed, hidden, added or taken away: none moves money, it is said."""
+    ask_for_two(merchant)
+    problems = night_with(merchant, statement)
+
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {}
+    assert any(said in one and "orders.csv (number" in one for one in problems), problems
+    if "its table has" not in said:  # nothing is left that could be planned, and nothing is sent
+        assert said in settled(merchant)
+
+
+def test_what_arrived_is_planned_and_sent(merchant: Any) -> None:
+    """What nobody touched goes, and stays without a problem when it has become instructions."""
+    ask_for_two(merchant)
+
+    assert night_with(merchant, "") == []
+    assert [row["amount"] for row in merchant.effects()] == ["1.00", "1.00"]
+    merchant.wait(hours=24)
+    assert night_with(merchant, "UPDATE order_action SET request_id = request_id") == []

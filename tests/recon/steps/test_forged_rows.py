@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from recon.steps.care.verify import verify
+from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
@@ -25,9 +26,11 @@ from .test_bound import UNREAD, approve_it
 CASES = int(os.environ.get("FORGED_ROWS", "60"))
 FOUND = (
     *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
-    *("instruction", "history"),
+    *("instruction", "history", "order_action"),
 )
 """Tables of which each forged row is found."""
+WAITING = {"order_action": "instruction_id = ''"}
+"""Rows that a night still reads; the others have become instructions, which are bound there."""
 EXEMPT = {
     ("agreement", "agreement_id"): "a number that says only which row came first",
     ("approval", "approval_id"): "a number that says only which row came first",
@@ -43,6 +46,8 @@ EXEMPT = {
         ),
         "where it came from and what the gateway said: for people, the state is bound",
     ),
+    ("order_action", "action_id"): "a number that says only which row came first",
+    ("order_action", "instruction_id"): "WEAK: it hides what a file asked for, and moves nothing",
     ("instruction", "hold"): "every reason to wait is read from the history before an approval",
     **dict.fromkeys(
         (
@@ -58,7 +63,6 @@ EXEMPT = {
 NOT_BOUND = {
     "order_file": "counts tie (T1, T2); names, hashes and rows of a night's files are not bound",
     "order_row": "compared with gateway and books; not bound to its file once it is stored",
-    "order_action": "bound as an instruction once it is planned, not between ingest and then",
     "reject": "counts tie (T1); its words are for people",
     "query_key": "counts tie (T3); the reply itself is not kept",
     "observation": "digested with the result when the night has compared; not before",
@@ -76,6 +80,7 @@ KEYS = frozenset({"sequence", "turn"})
 def said(merchant: Any) -> None:
     """Two people approved a refund, and a word of each other kind was said."""
     approve_it(merchant)
+    ask_for_more(merchant)
     now = merchant.clock()
 
     def word(by: str, seconds: int) -> Word:
@@ -130,6 +135,19 @@ def said(merchant: Any) -> None:
             )
 
 
+def ask_for_more(merchant: Any) -> None:
+    """A file with two refunds, which were read and are not planned."""
+    two = [one for one in merchant.payments("captured") if one.currency == "EUR"][1:3]
+    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+    rows = [merchant.order(one, action="refund", **asked) for one in two]
+    merchant.drop("waiting.csv", *rows)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        assert run is not None
+        ingest(run.run_id, environment=environment)
+
+
 def problems(merchant: Any) -> list[str]:
     """What the gate before money and `recon verify` say."""
     with merchant.environment() as environment:
@@ -146,7 +164,9 @@ def everywhere(path: Any) -> list[tuple[str, str, int]]:
     with closing(sqlite3.connect(path)) as connection:
         for table in FOUND:
             names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            rows = [row[0] for row in connection.execute(f"SELECT rowid FROM {table}")]  # noqa: S608 - ours
+            which = WAITING.get(table, "1 = 1")
+            query = f"SELECT rowid FROM {table} WHERE {which}"  # noqa: S608 - ours
+            rows = [row[0] for row in connection.execute(query)]
             assert rows, table
             for row in rows:
                 kinds = [name for name in names if (table, name) not in EXEMPT]

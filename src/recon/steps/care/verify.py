@@ -21,7 +21,7 @@ from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
-from recon.store.nights import results, runs
+from recon.store.nights import bound_actions, results, runs
 from recon.store.nights.runs import FinishedRun
 
 
@@ -72,7 +72,8 @@ def verify(
         strayed = history.strayed_instruction(connection)
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
         words = bound_words.changed_words(connection)
-        problems = [one for one in (broken, strayed, *cut, *changed, *words) if one]
+        asked = bound_actions.all_changed_actions(connection)
+        problems = [one for one in (broken, strayed, *cut, *changed, *words, *asked) if one]
         problems += unendorsed(connection, environment=environment)
         if workbook is None:
             for run in finished:

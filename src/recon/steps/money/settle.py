@@ -46,7 +46,7 @@ from recon.steps.money.sending import (
 )
 from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
 from recon.store.money.journal import StoredJournal
-from recon.store.nights import answers, runs
+from recon.store.nights import answers, bound_actions, runs
 from recon.store.nights.runs import Run
 
 STEP = "settle"
@@ -183,7 +183,9 @@ def _plan(run: Run, *, environment: Environment) -> int:
     with environment.store.writing() as connection:
         allowance = rule_allowance(connection, run, environment=environment)
         by_rule = rule_approves(connection, run, environment=environment)
-        actions = planning_rows.unplanned_actions(connection, run)
+        # What was changed since it arrived waits as it is; the gate says so, and nothing leaves.
+        is_changed = any(bound_actions.changed_actions(connection, run))
+        actions = [] if is_changed else planning_rows.unplanned_actions(connection, run)
         made = plan(
             actions,
             known=_known(connection, run) if actions else Known(),

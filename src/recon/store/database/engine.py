@@ -45,8 +45,14 @@ class Turn(IntEnum):
 
     JOURNAL = 7_260_003
     ORDERS = 7_260_004
-    """For whole order files: they take long, touch no other table and add nothing to the history,
-    so that nobody's money waits for them."""
+    """For whole order files: they take long and touch no other table, so that nobody's money waits
+    for them; what they ask for they bind in the history at their end, in both turns."""
+
+
+def join_turn(connection: Connection, turn: Turn) -> None:
+    """Wait for another turn too, until the transaction ends; first files', then the journal's."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({turn.value})")
 
 
 class Store:

@@ -102,6 +102,7 @@ FREE = {
         {"planned", "approved", "in_flight", "in_doubt", "confirmed", "rejected"}
     ),
     "batch": None,
+    "actions": None,
     "run": frozenset({"started", "resumed"}),
 }
 """Events by entity (None: all of it) that restrict nothing, or that the sender notes by itself:
@@ -111,7 +112,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to an instruction, a batch or a run."""
+    """One thing that happened to an instruction, a batch, a run or a file's actions."""
 
     entity: str
     entity_id: str

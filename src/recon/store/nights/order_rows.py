@@ -28,6 +28,7 @@ from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
 from recon.model.words import Mode, Reject, SourceFile, SourceKind
 from recon.store.database.frames import frame_of_select, rows_of
 from recon.store.nights import quarantine_rows
+from recon.store.nights.bound_actions import Arriving
 from recon.store.nights.order_merge import arriving, merge
 from recon.store.nights.runs import Run
 from recon.store.schema import order_action, order_file, order_row, reject
@@ -84,13 +85,15 @@ def save_file(
 ) -> LoadCounts:
     """Store one order file whole: `parts` are its orders and actions, some rows at a time."""
     file_id = insert_file(connection, run, source=source, at=at)
-    counts = _save_parts(connection, parts, file_id=file_id, at=at)
+    asked = Arriving()
+    counts = _save_parts(connection, parts, file_id=file_id, asked=asked, at=at)
     connection.execute(
         update(order_file)
         .where(order_file.c.file_id == file_id)
         .values(rows_new=counts.new, rows_repeat=counts.repeat, rows_superseding=counts.superseding)
     )
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    asked.bind(connection, file_id=file_id, source=source, at=at)
     return counts
 
 
@@ -114,6 +117,9 @@ def save_instruction_file(
     if rows:
         connection.execute(insert(order_action), rows)
     insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    asked = Arriving()
+    asked.take(rows)
+    asked.bind(connection, file_id=file_id, source=source, at=at)
 
 
 def current_orders(
@@ -342,6 +348,7 @@ def _save_parts(
     parts: Iterable[tuple[pd.DataFrame, pd.DataFrame]],
     *,
     file_id: int,
+    asked: Arriving,
     at: datetime,
 ) -> LoadCounts:
     file = arriving(connection, file_id=file_id)
@@ -351,14 +358,14 @@ def _save_parts(
         counts = merge(connection, orders, file=file)
         new, repeat = new + counts.new, repeat + counts.repeat
         superseding += counts.superseding
-        _insert_actions(connection, rows_of(actions), file_id=file_id)
+        _insert_actions(connection, rows_of(actions), file_id=file_id, asked=asked)
         arrived.look(orders)
     quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
     return LoadCounts(new + repeat + superseding, new, repeat, superseding)
 
 
 def _insert_actions(
-    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int
+    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int, asked: Arriving
 ) -> None:
     """Store the actions of one part."""
     actions = [
@@ -366,6 +373,7 @@ def _insert_actions(
     ]
     if actions:
         connection.execute(insert(order_action), actions)
+        asked.take(actions)
 
 
 _ACTION_COLUMNS = (

@@ -14,6 +14,7 @@ from recon.store.database import history
 from recon.store.database.engine import Store, open_store, parse_url
 from recon.store.database.migrate import MIGRATIONS, check_revision, newest_revision, upgrade
 from recon.store.money.bound_rows import changed_instructions
+from recon.store.nights.bound_actions import all_changed_actions
 from recon.store.schema import run
 
 
@@ -113,6 +114,42 @@ def test_instructions_of_an_earlier_version_are_bound_as_they_were_found(tmp_pat
     assert [event for event, _ in events] == ["approved", "confirmed", "planned", "introduced"]
     assert all("bound as it was found at the upgrade" in data for _, data in events[:2])
     assert ["its amount is 5.01 EUR, bound was 5.00 EUR" in one for one in problems] == [True]
+
+
+def test_what_waited_at_the_upgrade_is_bound_as_it_was_found(tmp_path: Path) -> None:
+    """What a file asked an earlier version for, and no night planned, is planned by this one."""
+    path = tmp_path / "r.sqlite"
+    url = f"sqlite:///{path}"
+    _upgrade_to("0024", url)
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        earlier.execute(
+            "INSERT INTO order_file (file_id, merchant_id, account_id, business_date, run_id, name,"
+            " version, sha256, size_bytes, read_at)"
+            " VALUES (1, 'm', 'a', '2026-11-20', 'r', 'o.csv', 1, 'f', 9, '2026-11-20 02:00:00')"
+        )
+        for line, account, became in ((2, "a", ""), (3, "a", ""), (4, "b", ""), (5, "c", "i")):
+            earlier.execute(
+                "INSERT INTO order_action (file_id, line, merchant_id, account_id, order_no,"
+                " action, currency, amount, instruction_id)"
+                " VALUES (1, ?, 'm', ?, 'O1', 'refund', 'EUR', 900, ?)",
+                (line, account, became),
+            )
+    upgrade(url)
+    assert _asked_otherwise(url) == []
+    with closing(sqlite3.connect(path)) as now, now:
+        now.execute("UPDATE order_action SET amount = 901 WHERE line = 3")
+    problems = _asked_otherwise(url)
+
+    assert ["file o.csv (number 1) for account m/a" in one for one in problems] == [True]
+
+
+def _asked_otherwise(url: str) -> list[str]:
+    store = open_store(url)
+    with store.reading() as connection:
+        assert history.verify(connection)[1] == ""
+        problems = [*all_changed_actions(connection)]
+    store.close()
+    return problems
 
 
 def _upgrade_to(revision: str, url: str) -> None:
