@@ -113,12 +113,14 @@ def reconcile_files(
         result = with_totals(
             compared, totals=books_totals(books, sides=compared.sides, place=("", ""))
         )
+        earlier = frozenset(request.out.iterdir())
         run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
         staged, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(result, workbook=workbook, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
-            for path in (*staged, workbook):
+            # A workbook that equals an earlier run's is that run's file, and stays.
+            for path in {*staged, workbook} - earlier:
                 path.unlink(missing_ok=True)
             staged, _ = _write(result, run=run, write_workbook=write_workbook)
         publish(staged)

@@ -34,6 +34,7 @@ from recon.steps.compare import result_files
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.plain_figures import SEVERAL
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.compare.sheets_proven import SheetTotals
 from recon.steps.ground.csv_columns import csv_of
 
 ORDERS = """\
@@ -123,6 +124,58 @@ def test_the_workbook_is_read_back_against_what_is_published(
     assert (result.verdict is Verdict.NOT_PROVEN) is not is_true
     assert unlike.get("sheet = database, break", 0) == (0 if is_true else -1)
     assert left == sorted([*COLUMNS, "reconciliation.xlsx", "summary.json"])
+
+
+def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: Path) -> None:
+    """The new workbook gets a name of its own, T13 reads that one, and the earlier one stays."""
+    made = workbooks()
+    read: list[str] = []
+
+    def totals(path: Path) -> SheetTotals:
+        read.append(path.name)
+        return made.totals(path)
+
+    def again() -> Verdict:
+        return reconcile_files(
+            request(tmp_path), clock=lambda: NOW, write_workbook=made.write, sheet_totals=totals
+        ).verdict
+
+    first = again()
+    kept = (tmp_path / "out" / "reconciliation.xlsx").read_bytes()
+    (tmp_path / "orders.csv").write_text(ORDERS.replace("A2,EUR,11.00", "A2,EUR,12.00"))
+    second = again()
+
+    assert [first, second] == [Verdict.BREAKS_OPEN, Verdict.BREAKS_OPEN]
+    assert read == ["reconciliation.xlsx", "reconciliation-v2.xlsx"]
+    assert (tmp_path / "out" / "reconciliation.xlsx").read_bytes() == kept
+    assert (tmp_path / "out" / "reconciliation-v2.xlsx").read_bytes() != kept
+
+
+@pytest.mark.parametrize("is_equal", [True, False], ids=["equal", "other"])
+def test_a_failing_read_back_removes_nothing_of_an_earlier_run(
+    tmp_path: Path, *, is_equal: bool
+) -> None:
+    """Only a workbook that this very run made is taken away, also where it equals an earlier one.
+
+    The second workbook, which says what differs, stands beside it under a name of its own.
+    """
+    made = workbooks()
+    reconcile_files(request(tmp_path), clock=lambda: NOW, write_workbook=made.write)
+    before = (tmp_path / "out" / "reconciliation.xlsx").read_bytes()
+    if not is_equal:
+        (tmp_path / "orders.csv").write_text(ORDERS.replace("A2,EUR,11.00", "A2,EUR,13.00"))
+
+    result = reconcile_files(
+        request(tmp_path),
+        clock=lambda: NOW,
+        write_workbook=made.write,
+        sheet_totals=lambda path: {**made.totals(path), "break": (99, {})},
+    )
+    left = sorted(path.name for path in (tmp_path / "out").glob("*.xlsx"))
+
+    assert result.verdict is Verdict.NOT_PROVEN
+    assert left == ["reconciliation-v2.xlsx", "reconciliation.xlsx"]
+    assert (tmp_path / "out" / "reconciliation.xlsx").read_bytes() == before
 
 
 @pytest.fixture(scope="module")
