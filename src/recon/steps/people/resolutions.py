@@ -1,7 +1,8 @@
 """The way back in: answers of a returned workbook, judged against the database and kept.
 
-A row counts when its break is open in the newest run of that night, nobody answered it since the
-workbook was written, and its cells are what the form allows. Everything else is refused with its
+A row counts when its break is open in the newest run of that night, no later night shows it with
+another code or other money, nobody answered it since the workbook was written, and its cells are
+what the form allows. Everything else is refused with its
 cell. A write-off counts only when a second person has agreed.
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.errors import SourceUnreadableError
+from recon.model.money import format_minor_units
 from recon.model.resolutions import (
     WHOLE_CAUSE,
     WRITE_OFF,
@@ -23,6 +25,7 @@ from recon.model.resolutions import (
     ReturnedRow,
     Taken,
 )
+from recon.model.words import Mode
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
 from recon.steps.ground.environment import Environment
@@ -35,6 +38,14 @@ from recon.store.people import resolution_rows
 from recon.store.people.resolution_rows import NewAnswer
 
 KEYS_SHOWN_MAX = 3
+FACTS = {
+    "code": "Code",
+    "order_amount": "Orders",
+    "gateway_amount": "Gateway",
+    "ledger_amount": "Ledger",
+    "exposure": "Money at risk",
+}
+"""What an answer is about, by its title on Breaks; age and flags may grow under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,8 @@ class _Night:
     run: Run
     breaks: Mapping[str, Mapping[str, Any]]
     kept: Mapping[str, KeptAnswer]
+    changed: Mapping[str, str]
+    """Break -> how a later night shows it otherwise, in words."""
 
 
 def import_resolutions(
@@ -103,9 +116,8 @@ def _night_of(connection: Any, returned: Returned) -> _Night:
         )
         raise SourceUnreadableError(msg)
     run = runs.get(connection, run_id)
-    newest = runs.last_finished(
-        connection, merchant_id=run.merchant_id, account_id=run.account_id
-    ).get(run.business_date)
+    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    newest = nights.get(run.business_date)
     if newest is not None and newest.run_id != run_id:
         msg = (
             f"{returned.name} is of run {run_id}; the night of {run.business_date} was run again "
@@ -113,10 +125,48 @@ def _night_of(connection: Any, returned: Returned) -> _Night:
             "workbook of that run"
         )
         raise SourceUnreadableError(msg)
-    result = results.load(connection, run_id, with_matches=False)
-    rows = [] if result is None else rows_of(result.breaks)
+    breaks = _breaks_of(connection, run)
+    live = [one for one in nights.values() if one.mode is Mode.LIVE]
+    last = max(live, key=lambda one: one.business_date, default=run)
+    changed = (
+        {}
+        if last.business_date <= run.business_date
+        else _changed(breaks, later=_breaks_of(connection, last), day=last.business_date)
+    )
     kept = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
-    return _Night(run, {str(row["break_id"]): row for row in rows}, kept)
+    return _Night(run, breaks, kept, changed)
+
+
+def _breaks_of(connection: Any, run: Run) -> dict[str, Mapping[str, Any]]:
+    result = results.load(connection, run.run_id, with_matches=False)
+    rows = [] if result is None else rows_of(result.breaks)
+    return {str(row["break_id"]): row for row in rows}
+
+
+def _changed(
+    breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: str
+) -> dict[str, str]:
+    """Breaks that are open still and no longer what the workbook says; one that ended may stay."""
+    told = {}
+    for break_id in breaks.keys() & later.keys():
+        then, now = breaks[break_id], later[break_id]
+        words = [
+            f"{title} is {_fact(now, name)}, was {_fact(then, name)}"
+            for name, title in FACTS.items()
+            if now[name] != then[name]
+        ]
+        if words:
+            told[break_id] = (
+                f"stale: the night of {day} shows this break otherwise ({'; '.join(words)}); "
+                "nothing was kept: answer it in the workbook of that night"
+            )
+    return told
+
+
+def _fact(row: Mapping[str, Any], name: str) -> str:
+    if name == "code" or row[name] is None:
+        return str(row[name] or "blank")
+    return format_minor_units(int(row[name]), currency=str(row["currency"]))
 
 
 def _refuse_other_rows(returned: Returned, *, night: _Night, form: Form) -> None:
@@ -153,7 +203,7 @@ def _judge(
         if kept is not None and kept.answer == row.answer and row.scope != WHOLE_CAUSE:
             unchanged += 1
             continue
-        problem = _problem(row, kept=kept, today=today)
+        problem = _problem(row, kept=kept, night=night, today=today)
         if problem:
             refusals.append(problem)
             continue
@@ -169,16 +219,13 @@ def _judge(
     return done, list(answers.values())
 
 
-def _problem(row: ReturnedRow, *, kept: KeptAnswer | None, today: date) -> Refusal | None:
+def _problem(
+    row: ReturnedRow, *, kept: KeptAnswer | None, night: _Night, today: date
+) -> Refusal | None:
     """Why an answer cannot be taken."""
-    version = kept.version if kept else 0
-    cell, answer = row.cells["Resolution"], row.answer
-    if row.version != version:
-        told = (
-            f"stale: {kept.by if kept else 'nobody'} answered this break since the workbook was "
-            "written; look at the newest workbook first"
-        )
-        return Refusal(cell, answer.resolution, told)
+    answer = row.answer
+    if told := _stale(row, kept=kept, night=night):
+        return Refusal(row.cells["Resolution"], answer.resolution, told)
     if answer.resolved_on is not None and answer.resolved_on > today:
         told = f"a day that is still to come: today is {today}; write when it was done"
         return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", told)
@@ -195,14 +242,26 @@ def _problem(row: ReturnedRow, *, kept: KeptAnswer | None, today: date) -> Refus
     return None
 
 
+def _stale(row: ReturnedRow, *, kept: KeptAnswer | None, night: _Night) -> str:
+    """That the answer was given before another one, or about what is no longer so; else ""."""
+    if row.version != (kept.version if kept else 0):
+        return (
+            f"stale: {kept.by if kept else 'nobody'} answered this break since the workbook was "
+            "written; look at the newest workbook first"
+        )
+    return night.changed.get(row.break_id, "")
+
+
 def _covered(
     row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
 ) -> Iterator[NewAnswer]:
     """The other breaks of the row's cause that nobody answered in this workbook."""
     for other in _of_cause(row, returned=returned, night=night):
-        if other.break_id in taken or not other.answer.is_blank or _is_stale(other, night=night):
+        kept = night.kept.get(other.break_id)
+        is_answered = other.break_id in taken or not other.answer.is_blank
+        if is_answered or _stale(other, kept=kept, night=night):
             continue
-        new = _new(row, break_id=other.break_id, kept=night.kept.get(other.break_id), night=night)
+        new = _new(row, break_id=other.break_id, kept=kept, night=night)
         yield replace(new, covers_cause=True)
 
 
@@ -211,11 +270,6 @@ def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[Re
     cause = night.breaks[row.break_id]["cause"]
     alike = {one for one, found in night.breaks.items() if cause and found["cause"] == cause}
     return [one for one in returned.rows if one.break_id in alike - {row.break_id}]
-
-
-def _is_stale(row: ReturnedRow, *, night: _Night) -> bool:
-    kept = night.kept.get(row.break_id)
-    return row.version != (kept.version if kept else 0)
 
 
 def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[Refusal]:
@@ -228,12 +282,8 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
         )
         yield Refusal(row.cells["Applies to"], row.scope, told)
     for other in others:
-        if other.answer.is_blank and _is_stale(other, night=night):
-            by = night.kept[other.break_id].by if other.break_id in night.kept else "nobody"
-            told = (
-                f"{by} answered this break of the same cause since the workbook was written; look "
-                "at the newest workbook first"
-            )
+        told = _stale(other, kept=night.kept.get(other.break_id), night=night)
+        if other.answer.is_blank and told:
             yield Refusal(other.cells["Resolution"], row.answer.resolution, told)
 
 

@@ -154,6 +154,65 @@ def test_a_stale_answer_is_refused_with_its_cell(desk: Any, workbook: Path) -> N
     assert "Jo Hill answered this break" in done.refusals[0].reason
 
 
+@pytest.mark.parametrize("resolution", ["Order corrected", "Written off (approved)"])
+def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
+    desk: Any, workbook: Path, resolution: str
+) -> None:
+    """A later night shows the break with another code and other money: the answer was to neither.
+
+    The refusal says what it is and what it was; the break waits without an answer, and what is as
+    it was keeps the answer that it got.
+    """
+    back = Returned(workbook)
+    changed = back.answer(resolution)
+    same = back.answer("Refunded", row=1)
+    told = {row[0].value: row for row in back.sheet.iter_rows(min_row=HEADER_ROW + 1)}
+    order_no = told[changed][back.columns["Order no"] - 1].value
+    (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
+    saved = back.save("answered.xlsx")
+    desk.drop("more.csv", desk.order(paid, updated_at="2026-11-21T10:00:00Z"))
+    desk.wait(hours=24)
+    desk.night(date="2026-11-21", workbooks=workbooks())
+
+    done = take(desk, saved)
+    with desk.environment() as environment, environment.store.reading() as connection:
+        kept = resolution_rows.kept_answers(connection, ("100042", "100042001"))
+        waiting = resolution_rows.waiting_write_offs(connection)
+    (refusal,) = done.refusals
+
+    assert [one.break_id for one in done.taken] == [same]
+    assert [*kept] == [same]
+    assert waiting == []
+    assert refusal.cell.startswith("Breaks!")
+    assert "the night of 2026-11-21 shows this break otherwise" in refusal.reason
+    assert "Code is MISSING_IN_LEDGER, was AMOUNT_UNDER" in refusal.reason
+    assert f"Orders is {paid.amount}, was " in refusal.reason
+    assert "1 cells refused" in sentence_of(done)
+
+
+def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
+    desk: Any, workbook: Path
+) -> None:
+    """A later night has it no more: what was said of it is kept with the night that showed it."""
+    back = Returned(workbook)
+    key = back.answer("Order corrected")
+    back.book.save(back.path.with_name("answered.xlsx"))
+    told = {row[0].value: row for row in back.sheet.iter_rows(min_row=HEADER_ROW + 1)}
+    order_no = told[key][back.columns["Order no"] - 1].value
+    (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
+    with (desk.folder / "ledger.csv").open("a") as ledger:
+        booked = f"{paid.currency},{paid.amount},{paid.ordered_at}"
+        ledger.write(f"L-1,100042,100042001,{order_no},capture,{booked}\n")
+    desk.drop("more.csv", desk.order(paid, updated_at="2026-11-21T10:00:00Z"))
+    desk.wait(hours=24)
+    desk.night(date="2026-11-21", workbooks=workbooks())
+
+    done = take(desk, back.path.with_name("answered.xlsx"))
+
+    assert [one.break_id for one in done.taken] == [key]
+    assert done.refusals == ()
+
+
 def test_a_write_off_waits_for_a_second_person(desk: Any, workbook: Path) -> None:
     """Giving money up by one person alone counts as nothing yet."""
     back = Returned(workbook)
