@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from recon.config.mistakes import problems_of
 from recon.model.errors import ConfigurationError
 
-SHORT_NAME = r"^[a-z][a-z0-9._-]{0,39}$"
 NAME = r"^[^:\x00-\x1f\x7f]+$"
 """A colon ends the name where sentences begin with it."""
 

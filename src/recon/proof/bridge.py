@@ -37,7 +37,6 @@ STEPS = (
 """In the order in which they are told."""
 Bridge = Mapping[SourceKind, Mapping[str, int]]
 """Source -> step -> rows it adds (less than 0: takes away)."""
-BRIDGED = (SourceKind.ORDERS, SourceKind.LEDGER)
 
 
 def bridge_of(sources: Sources) -> Bridge:

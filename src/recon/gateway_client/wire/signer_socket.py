@@ -31,7 +31,6 @@ REQUEST_BYTES_MAX = 64 * 1024 * 1024
 REPLY_BYTES_MAX = 1024 * 1024
 REPEATED_STATUSES = frozenset({429, 500, 502, 503, 504})
 OK_STATUS = 200
-REFUSED_STATUS = 403
 _HEADERS = {"Content-Type": "application/json", "Connection": "close"}
 
 

@@ -2,17 +2,12 @@
 
 from collections.abc import Mapping
 
-from recon.matching.causes.reason_clauses import MONEY, words_of
 from recon.matching.causes.reason_facts import Facts
 from recon.matching.causes.sentence import Sentence
 from recon.model.words import BreakCode
 
 _C = BreakCode
 _BOTH = Sentence("{Order_says}, {gateway_says}.")
-
-
-def _takes_money(facts: Facts) -> bool:
-    return words_of(facts.state_gateway) in MONEY
 
 
 def _more(facts: Facts) -> bool:
