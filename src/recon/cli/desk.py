@@ -43,6 +43,7 @@ def serve(
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
+    from recon.steps.ground.desk_memory import remember
     from recon.steps.ground.endorsed import note_beginning
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.people.at_desk import hear
@@ -56,7 +57,13 @@ def serve(
             msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
             raise ConfigurationError(msg)
         with environment.store.writing() as connection:
-            note_beginning(connection, environment=environment)
+            since = note_beginning(connection, environment=environment, always=True)
+        remember(environment)
+        if since:
+            say(
+                f"This desk is new here: what people are said to have decided up to link {since} "
+                "of the history counts without a signature. Look at it (`recon verify`)."
+            )
         serve_until_ended(
             path,
             hear=lambda act, body, origin: hear(
@@ -66,3 +73,23 @@ def serve(
                 f"The desk hears people at {at}; its key is {environment.desk.name}."
             ),
         )
+
+
+@desk.command("restored")
+def restored() -> None:
+    """Go on after a backup was put back: by the words that the database has now."""
+    from recon.desk.held_keys import PRIVATE
+    from recon.model.errors import ConfigurationError
+    from recon.steps.ground.desk_memory import go_on_restored
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        if environment.desk.memory is None:
+            msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
+            raise ConfigurationError(msg)
+        lost = go_on_restored(environment)
+    say(
+        f"The desk goes on by what the database has; words up to {lost} were given, and are lost."
+        if lost
+        else "The database has every word that this desk remembers; nothing was changed."
+    )

@@ -22,7 +22,7 @@ alone that a row is in a list that people endorsed: `opened` each `Signed`, then
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from recon.config.approvers import folded
 from recon.model.errors import EndorsementError
 
 TAG = b"recon endorsement v1\n"
@@ -181,31 +182,46 @@ def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int])
     return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
-def words_problem(
-    words: Sequence[Endorsement],
-    *,
-    must_be_proven: bool,
-    key: Callable[[str], str] = str,
-) -> str:
+def words_problem(words: Sequence[Endorsement], *, must_be_proven: bool) -> str:
     """Why some words about one thing are not those of two people; "" when they are.
+
+    The second is an approver, another person by short and by full name, and spoke while the first
+    word stood: a word that ran out alone is no half of a later agreement.
 
     Args:
         words: of one kind and about one subject.
         must_be_proven: whether only words count that a one-time code proved.
-        key: who a short name means.
     """
-    counted = [one for one in words if one.proven or not must_be_proven]
-    first: dict[str, Endorsement] = {}
-    for word in sorted(counted, key=lambda one: one.sequence):
-        first.setdefault(key(word.person), word)
-    people = list(first.values())
-    if not people:
+    counted = sorted(
+        (one for one in words if one.proven or not must_be_proven), key=lambda one: one.sequence
+    )
+    if not counted:
         return "the desk endorsed it for nobody"
-    if len(people) < PEOPLE_MIN:
-        return f"the desk endorsed it for {people[0].name} alone"
-    if not any(one.role == "approver" for one in people[1:]):
+    pairs = [
+        (first, second)
+        for number, first in enumerate(counted)
+        for second in counted[number + 1 :]
+        if not _is_same(first, second)
+    ]
+    if not pairs:
+        return f"the desk endorsed it for {counted[0].name} alone"
+    approved = [(first, second) for first, second in pairs if second.role == "approver"]
+    if not approved:
         return "the desk endorsed it for no approver as the second person"
-    return ""
+    if any(_in_time(first, second) for first, second in approved):
+        return ""
+    first, second = approved[-1]
+    return f"the word of {first.name} had run out when {second.name} said the same"
+
+
+def _is_same(first: Endorsement, second: Endorsement) -> bool:
+    """Whether two words are one person's: short names change, and full names do."""
+    return first.person == second.person or folded(first.name) == folded(second.name)
+
+
+def _in_time(first: Endorsement, second: Endorsement) -> bool:
+    """Whether the first word still stood when the second was said."""
+    return not first.valid_until or second.at <= first.valid_until
 
 
 def _parsed(document: str) -> Endorsement:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from recon.config.keys import given
 from recon.desk.endorsement import key_id
 from recon.desk.key_files import private_key, public_key
+from recon.desk.memory import ENDING
 from recon.model.errors import ConfigurationError
 
 PRIVATE = "RECON_DESK_KEY_FILE"
@@ -32,6 +33,8 @@ class HeldKeys:
     """None: this process is not the desk."""
     must_be_proven: bool
     """Whether only words count that a one-time code proved."""
+    memory: Path | None = None
+    """Where the desk remembers what it said; None: this process is not the desk, or everybody's."""
 
     def __repr__(self) -> str:
         held = "both keys" if self.private else "public key" if self.public else "no key"
@@ -67,7 +70,8 @@ def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
             msg = f"{PUBLIC} and {PRIVATE} name two keys that are no pair"
             raise ConfigurationError(msg)
         known = own.public_key()
-    held = HeldKeys(known, own, must_be_proven=not is_sandbox)
+    memory = None if private is None else private.with_name(private.name + ENDING)
+    held = HeldKeys(known, own, must_be_proven=not is_sandbox, memory=memory)
     if not is_sandbox and held.name == SANDBOX_KEYS.name:
         msg = f"{PUBLIC} names the key of the sandbox, which everybody knows; {SET_UP}"
         raise ConfigurationError(msg)

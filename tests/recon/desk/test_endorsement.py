@@ -138,8 +138,18 @@ def test_blank_terms_are_no_terms() -> None:
     assert problem(WORD, SECOND, terms={**TERMS, "again_for": "", "payment_amount": 0}) == ""
 
 
-def test_one_person_under_two_names_is_one() -> None:
-    """Who a name means is the caller's to say."""
-    words = [WORD, replace(SECOND, person="jo.ahn")]
+@pytest.mark.parametrize("name", ["JO  AHN", "\uff2ao Ahn", "jo\u200b ahn"])
+def test_one_person_under_two_names_is_one(name: str) -> None:
+    """A short name that was changed, or a full one typed otherwise, makes nobody two people."""
+    words = [replace(WORD, name="Jo Ahn"), replace(SECOND, person="jo.ahn")]
     assert words_problem(words, must_be_proven=True) == ""
-    assert "alone" in words_problem(words, must_be_proven=True, key=lambda name: name[:2])
+    same = [words[0], replace(words[1], name=name)]
+    assert "alone" in words_problem(same, must_be_proven=True)
+
+
+def test_a_word_that_had_run_out_is_no_first_one() -> None:
+    """The second says the same while the first stands, or is the first of another agreement."""
+    short = replace(WORD, valid_until=SECOND.at)
+    assert words_problem([short, SECOND], must_be_proven=True) == ""
+    late = replace(SECOND, at=instant(NOW + timedelta(days=40)))
+    assert "had run out" in words_problem([short, late], must_be_proven=True)

@@ -53,8 +53,8 @@ def agreed(
         told = "no second person said the same in time"
         agreement_rows.void(connection, first, why=told, at=now)
         first = None
+    until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
     if first is None:
-        until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
         agreement_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
@@ -63,7 +63,12 @@ def agreed(
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
     note_endorsed(
         connection,
-        Said(Kind.OVERRIDE, override(what, subject=subject), says={"reason": why}),
+        Said(
+            Kind.OVERRIDE,
+            override(what, subject=subject),
+            says={"reason": why},
+            valid_until=first.valid_until if first else until,
+        ),
         person=person,
         environment=environment,
     )

@@ -11,9 +11,10 @@ from recon.gateway.money import Words, WordsOf
 from recon.model.errors import UsageError
 from recon.settlement.instruction import Instruction
 from recon.settlement.terms import terms_of
+from recon.steps.ground.desk_memory import has_spoken
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
-from recon.store.money import endorsement_rows
+from recon.store.money import endorsement_saving
 from recon.store.money.endorsement_rows import Endorsed
 
 NONCE_BITS = 128
@@ -45,7 +46,7 @@ def note_endorsed(connection: Any, said: Said, *, person: Person, environment: E
             else f"there is no desk, so nobody's word counts: {SET_UP}"
         )
         raise UsageError(f"{msg}; nothing was changed")
-    if endorsement_rows.next_sequence(connection) == 1:
+    if endorsement_saving.next_sequence(connection) == 1:
         note_beginning(connection, environment=environment)
     word = Endorsement(
         kind=said.kind,
@@ -58,20 +59,26 @@ def note_endorsed(connection: Any, said: Said, *, person: Person, environment: E
         proven=person.word.authenticated,
         at=instant(person.word.at),
         valid_until=instant(said.valid_until) if said.valid_until else "",
-        sequence=endorsement_rows.next_sequence(connection),
+        sequence=endorsement_saving.next_sequence(connection),
         nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
     )
-    endorsement_rows.save(connection, endorse(word, key=key), word=word, at=person.word.at)
+    endorsement_saving.save(connection, endorse(word, key=key), word=word, at=person.word.at)
 
 
-def note_beginning(connection: Any, *, environment: Environment) -> None:
+def note_beginning(connection: Any, *, environment: Environment, always: bool = False) -> int:
     """The desk's first endorsement of a database that is older than it: what needs none.
 
-    Does nothing in a database that always knew the desk, or where the desk spoke before.
+    Does nothing where the desk spoke before: by the database, or by its own memory, from which
+    nobody else can take a word. `always` writes one too where nothing is older than the desk, so
+    that nobody can say so later.
+
+    Returns:
+        The link of the history up to which words count without a signature; 0: none does.
     """
-    key, since = environment.desk.private, endorsement_rows.introduced(connection)
-    if key is None or not since or endorsement_rows.next_sequence(connection) != 1:
-        return
+    key, since = environment.desk.private, endorsement_saving.introduced(connection)
+    spoke = endorsement_saving.next_sequence(connection) != 1 or has_spoken(environment)
+    if key is None or spoke or not (since or always):
+        return 0
     now = environment.clock()
     word = Endorsement(
         kind=Kind.BEGINNING,
@@ -87,7 +94,8 @@ def note_beginning(connection: Any, *, environment: Environment) -> None:
         sequence=1,
         nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
     )
-    endorsement_rows.save(connection, endorse(word, key=key), word=word, at=now)
+    endorsement_saving.save(connection, endorse(word, key=key), word=word, at=now)
+    return since
 
 
 def words_for_signer(environment: Environment) -> WordsOf:

@@ -41,8 +41,10 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 
 def _unendorsed(connection: Any, words: Endorsed, *, environment: Environment) -> str:
     """An approval, or the end of a stop, for which the desk never signed."""
-    return words.start_problem(connection) or next(
-        words.row_problems(connection, at=environment.clock()), ""
+    return (
+        words.start_problem(connection)
+        or next(words.row_problems(connection, at=environment.clock()), "")
+        or words.taken_away(connection)
     )
 
 
@@ -61,6 +63,7 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
     return (
         problem
         or history.strayed_instruction(connection)
+        or next(bound_rows.back_again(connection, states=bound_rows.UNSENT), "")
         or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
         or next(bound_words.changed_words(connection), "")
         or next(bound_actions.changed_actions(connection, run), "")

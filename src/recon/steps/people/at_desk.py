@@ -20,6 +20,7 @@ from recon.model.errors import SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.privacy.own_files import for_owner
 from recon.steps.files import rejected_rows
+from recon.steps.ground.desk_memory import refuse_lost, remember
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.money import approve, restore, sending
@@ -76,6 +77,7 @@ def hear(
     if do is None and act != IMPORT:
         msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(ACTS))})"
         raise UsageError(msg)
+    refuse_lost(environment)
     code = _text(body, "code")
     person = identify(
         _text(body, "person"),
@@ -87,6 +89,7 @@ def hear(
         reply = do(body, person, environment)
     else:
         reply = _import(body, person, environment, form=form)
+    remember(environment)
     return {**reply, "before": person.before}
 
 

@@ -44,6 +44,25 @@ _BESIDE = (
 )
 
 
+_OVER = frozenset(InstructionState) - {
+    InstructionState.PLANNED,
+    InstructionState.APPROVED,
+    InstructionState.IN_FLIGHT,
+}
+"""States that nothing leads back from to one in which it may be sent (`instruction.FOLLOWS`)."""
+_WAS_OVER = (
+    select(history.c.entity_id, history.c.event, instruction.c.state)
+    .join(instruction, instruction.c.instruction_id == history.c.entity_id)
+    .where(
+        history.c.entity == ENTITY,
+        history.c.event.in_([state.value for state in _OVER]),
+        instruction.c.state.in_(bindparam("states", expanding=True)),
+    )
+    .order_by(history.c.sequence)
+    .limit(PROBLEMS_MAX)
+)
+
+
 def events_of(
     connection: Connection, instruction_ids: Sequence[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
@@ -118,6 +137,16 @@ def bound_by(events: Iterable[Mapping[str, Any]]) -> Terms:
 def _repeats(event: Mapping[str, Any]) -> Terms:
     """What an approval must have seen grows when more of the same intention is found."""
     return {"repeats": str(event["repeats"])} if "repeats" in event else {}
+
+
+def back_again(connection: Connection, *, states: Iterable[InstructionState]) -> Iterator[str]:
+    """Instructions in these states that the history knows to be over: sent, or taken back."""
+    wanted = {"states": [state.value for state in states]}
+    for row in connection.execute(_WAS_OVER, wanted):
+        yield (
+            f"instruction {row.entity_id} is {row.state}, but was {row.event.replace('_', ' ')} "
+            "before, from which nothing leads back: it was changed past the journal"
+        )
 
 
 def changed_instructions(

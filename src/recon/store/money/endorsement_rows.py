@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from recon.desk.endorsement import (
     Endorsement,
@@ -28,6 +29,7 @@ from recon.store.money.bound_rows import (
     bound_by,
     events_of,
 )
+from recon.store.money.endorsement_saving import introduced
 from recon.store.schema import endorsement, history, instruction, sending_switch
 
 BY_HAND = "by hand: "
@@ -43,7 +45,6 @@ _DOCUMENTS = (
     .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
     .order_by(endorsement.c.sequence)
 )
-_NEWEST = select(func.max(endorsement.c.sequence))
 _WAS_PLANNED = select(history.c.entity_id).where(
     history.c.entity == "instruction", history.c.event == InstructionState.PLANNED.value
 )
@@ -73,29 +74,6 @@ _NOTED = select(func.max(history.c.sequence)).where(
 )
 APPROVED = (InstructionState.APPROVED.value,)
 ALLOW_SENDING = "allow sending"
-
-
-def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datetime) -> None:
-    """Add one; the columns beside the document only help to find it."""
-    connection.execute(
-        insert(endorsement).values(
-            sequence=word.sequence,
-            kind=word.kind.value,
-            subject=word.subject,
-            person=word.person,
-            at=at,
-            valid_until=datetime.fromisoformat(word.valid_until) if word.valid_until else None,
-            document=signed.document,
-            signature=signed.signature,
-            key_id=signed.key,
-        )
-    )
-
-
-def next_sequence(connection: Connection) -> int:
-    """The number of the next one, within the caller's turn to write."""
-    newest: int | None = connection.execute(_NEWEST).scalar_one()
-    return (newest or 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +110,23 @@ class Endorsed:
             if number != expected:
                 yield f"endorsement {expected} is missing (next is {number})"
                 return
+
+    def taken_away(self, connection: Connection) -> str:
+        """Why a rejection may be missing among the words that count, in words; "" when none is.
+
+        Words from before the first that holds are another key's: nothing rests on them.
+        """
+        self._look(connection)
+        first = min(self._opened, default=0)
+        newest = max((*self._opened, *self._unopened), default=0)
+        numbers = range(first, newest + 1) if first else ()
+        gone = next((one for one in numbers if one not in self._opened), 0)
+        if not gone:
+            return ""
+        return (
+            f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
+            "no word of people counts (`recon verify`)"
+        )
 
     def problem(
         self,
@@ -215,7 +210,8 @@ class Endorsed:
         Raises:
             GateClosedError: two people's endorsement does not cover one of them.
         """
-        for problem in self.row_problems(connection, only=instruction_ids):
+        problems = self.row_problems(connection, only=instruction_ids)
+        for problem in filter(None, chain(problems, [self.taken_away(connection)])):
             msg = f"{problem}; nothing of this was sent"
             raise GateClosedError(msg)
 
@@ -370,16 +366,6 @@ def override(what: str, *, subject: str) -> str:
 def money_said(money: tuple[str, int]) -> dict[str, str]:
     """Money as a word about a write-off says it."""
     return {"currency": money[0], "minor_units": str(money[1])}
-
-
-def introduced(connection: Connection) -> int:
-    """The link of the history at which a database of an earlier release got to know the desk."""
-    found = connection.execute(
-        select(func.min(history.c.sequence)).where(
-            history.c.entity == "desk", history.c.event == "introduced"
-        )
-    ).scalar_one()
-    return int(found or 0)
 
 
 def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) -> list[str]:

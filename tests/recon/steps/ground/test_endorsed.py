@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
+from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
 from recon.desk.key_files import make_keys
@@ -20,7 +21,7 @@ from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.agreement import waiting_words
 from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.ground.identity import Person, identify
 from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
@@ -341,10 +342,15 @@ def live(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
         yield opened
 
 
+def replace_name(person: Person, name: str) -> Approver:
+    """Somebody declared like another person, under another full name."""
+    return person.declared.model_copy(update={"name": name})
+
+
 def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) -> None:
     """Even words that the desk signed count there only when a code proved who spoke."""
     jo = identify("jo", code=None, environment=live)
-    kim = replace(jo, short="kim")
+    kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
     with live.store.writing() as connection:
         for person in (jo, kim):
             note_endorsed(connection, Said(Kind.RELEASE, "r1"), person=person, environment=live)

@@ -8,7 +8,8 @@ from recon.desk.endorsement import Endorsement, Kind, endorse, instant
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
-from recon.store.money.endorsement_rows import Endorsed, next_sequence, save
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.money.endorsement_saving import next_sequence, save
 from recon.store.schema import endorsement
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
