@@ -1,5 +1,6 @@
 """Whether a row on the wire is what its instruction says: same kind, payment and money."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
@@ -44,6 +45,10 @@ IF_NAMED: Mapping[str, str] = {"transaction_id": "transaction_id", "review_flag"
 """The same, where the instruction says anything: which payment of an order is found out later."""
 
 
+AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,4})?", re.ASCII)
+"""An amount as it stands on the wire: no sign, which would give back to a limit what it used."""
+
+
 def row_differs(wire: Wire, *, kind: InstructionKind, account: str, terms: Terms) -> str:
     """What a row has otherwise than its instruction, in words; "" when they agree."""
     if terms.get("kind") != kind.value:
@@ -63,8 +68,11 @@ def _amount_differs(wire: Wire, *, kind: InstructionKind, terms: Terms) -> str:
     field = MOVED_IN.get(kind)
     if field and _minor(wire, field, currency=currency) != moved:
         return f"its {field} is not the instruction's"
-    if kind in WHOLE_IN and whole and _minor(wire, "amount", currency=currency) != whole:
+    shown = _minor(wire, "amount", currency=currency)
+    if kind in WHOLE_IN and whole and shown != whole:
         return "its amount is not that of the instruction's payment"
+    if shown is None and (kind is InstructionKind.CANCEL or wire.get("amount")):
+        return "its amount is none"
     return ""
 
 
@@ -85,6 +93,8 @@ def moved_units(wire: Wire, *, kind: InstructionKind, terms: Terms) -> int:
 
 
 def _minor(wire: Wire, field: str, *, currency: str) -> int | None:
+    if not AMOUNT.fullmatch(wire.get(field, "")):
+        return None
     try:
         return Money(Decimal(wire.get(field, "")), currency).minor_units
     except (InvalidOperation, AmountError, ValueError):

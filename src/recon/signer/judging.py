@@ -134,6 +134,9 @@ class Judge:
                         refused[position] = f"{why}, and {by_rule}"
                         continue
                     signed = by_rule
+                if self._book.names_another(signed):
+                    refused[position] = "it was signed for another payment before"
+                    continue
                 kept.append(signed)
             if not refused:
                 self._book.keep(kept, at=at)
@@ -204,6 +207,7 @@ def _row_of(
         counts_as=str(row.terms.get("currency", "")) or ANY,
         minor_units=moved_units(wire, kind=kind, terms=row.terms),
         by_rule=False,
+        transaction_id=wire.get("transaction_id", ""),
     )
 
 

@@ -26,6 +26,15 @@ CREATE TABLE IF NOT EXISTS signed (
     PRIMARY KEY (account, kind, instruction_id, row_sha256)
 ) STRICT
 """
+_PAYMENTS = """
+CREATE TABLE IF NOT EXISTS payment (
+    account TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    instruction_id TEXT NOT NULL,
+    transaction_id TEXT NOT NULL,
+    PRIMARY KEY (account, kind, instruction_id)
+) STRICT
+"""
 _BY_DAY = "CREATE INDEX IF NOT EXISTS signed_by_rule ON signed (account, kind, counts_as, at)"
 _KNOWN = """
 SELECT 1 FROM signed WHERE account = ? AND kind = ? AND instruction_id = ? AND row_sha256 = ?
@@ -34,6 +43,10 @@ _USED = """
 SELECT count(*), coalesce(sum(minor_units), 0) FROM signed
 WHERE account = ? AND kind = ? AND counts_as = ? AND by_rule = 1 AND at > ?
 """
+_PAYMENT = """
+SELECT transaction_id FROM payment WHERE account = ? AND kind = ? AND instruction_id = ?
+"""
+_NAME = "INSERT OR IGNORE INTO payment VALUES (?, ?, ?, ?)"
 _KEEP = "INSERT OR IGNORE INTO signed VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -50,6 +63,8 @@ class SignedRow:
     """The currency, or "any"."""
     minor_units: int
     by_rule: bool
+    transaction_id: str = ""
+    """The payment that it moves; "" where the kind has none."""
 
 
 class SignedBook:
@@ -70,6 +85,7 @@ class SignedBook:
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute(_TABLE)
             self._connection.execute(_BY_DAY)
+            self._connection.execute(_PAYMENTS)
         except (OSError, sqlite3.Error) as error:
             msg = f"the signer's book {path} cannot be written ({error})"
             raise ConfigurationError(msg) from error
@@ -94,6 +110,15 @@ class SignedBook:
         named = (row.account, row.kind, row.instruction_id, row.row_sha256)
         return self._connection.execute(_KNOWN, named).fetchone() is not None
 
+    def names_another(self, row: SignedRow) -> bool:
+        """Whether this instruction was signed before for another payment.
+
+        Where people named an order only, its payment is a worker's word: it is taken once.
+        """
+        named = (row.account, row.kind, row.instruction_id)
+        found = self._connection.execute(_PAYMENT, named).fetchone()
+        return found is not None and found[0] != row.transaction_id
+
     def used(self, account: str, kind: str, *, counts_as: str, at: datetime) -> tuple[int, int]:
         """How many instructions, and minor units, a rule let pass in the 24 hours before."""
         since = _instant(at - DAY)
@@ -102,6 +127,7 @@ class SignedBook:
 
     def keep(self, rows: Iterable[SignedRow], *, at: datetime) -> None:
         """Write down what is being signed."""
+        rows = list(rows)
         values = [
             (
                 *(row.account, row.kind, row.instruction_id, row.row_sha256),
@@ -110,6 +136,8 @@ class SignedBook:
             for row in rows
         ]
         self._connection.executemany(_KEEP, values)
+        payments = [(r.account, r.kind, r.instruction_id, r.transaction_id) for r in rows]
+        self._connection.executemany(_NAME, payments)
 
 
 def _instant(at: datetime) -> str:

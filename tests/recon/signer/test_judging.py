@@ -185,3 +185,27 @@ def test_what_is_judged_is_what_is_signed(bench: Bench, desk: Desk) -> None:
         ).why_not
     )
     assert bench.judge.sign(asked_of(document("payout", fields=good, said=said))).signature
+
+
+def test_an_order_names_one_payment_once(bench: Bench, desk: Desk) -> None:
+    """Where people named an order only, their yes is for one payment, whoever finds it out."""
+    seen = refund_terms(1, transaction_id="", payment_amount=0)
+    words = desk.agreed({"i-1": seen})
+    for number, signed in ((1, True), (2, False), (1, True)):
+        terms = seen | {"transaction_id": f"T{number}", "payment_amount": 2500}
+        said = grounds({"i-1": terms}, words)
+        said["rows"][0]["seen"] = seen
+        answer = bench.judge.sign(asked_of(document("refund", rows=[wire(terms)], said=said)))
+        assert bool(answer.signature) is signed
+        assert signed or "signed for another payment" in answer.why_not
+
+
+@pytest.mark.parametrize(
+    "amount", ["-500.00", "5e0", "0_5.00", " 5.00", "\u0665.00", "NaN", "+5.00"]
+)
+def test_only_a_plain_amount_is_one(bench: Bench, amount: str) -> None:
+    """A minus gives a limit back what was used of it; a gateway may read another sum."""
+    terms = capture_terms(1, amount=-50_000 if amount[0] == "-" else 500)
+    row = wire(terms, amount=amount)
+    asked = asked_of(document("capture", rows=[row], said=grounds({"c-1": terms})))
+    assert "its amount is not the instruction's" in bench.judge.sign(asked).why_not
