@@ -53,25 +53,18 @@ def agreed(
         told = "no second person said the same in time"
         agreement_rows.void(connection, first, why=told, at=now)
         first = None
-    until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
     if first is None:
+        until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
         agreement_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
     else:
+        until = first.valid_until
         _refuse_as_second(person, first=first, environment=environment)
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
-    note_endorsed(
-        connection,
-        Said(
-            Kind.OVERRIDE,
-            override(what, subject=subject),
-            says={"reason": why},
-            valid_until=first.valid_until if first else until,
-        ),
-        person=person,
-        environment=environment,
-    )
+    said = override(what, subject=subject)
+    word = Said(Kind.OVERRIDE, said, says={"reason": why}, valid_until=until)
+    note_endorsed(connection, word, person=person, environment=environment)
     if first is None:
         return ""
     return f"{first.by.told} and {person.word.told}"
