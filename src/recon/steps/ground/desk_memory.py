@@ -1,5 +1,7 @@
 """Does the database still have every word that this desk gave it?"""
 
+import hmac
+
 from recon.desk.memory import Memory, Spoken
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
@@ -18,7 +20,7 @@ def refuse_lost(environment: Environment) -> None:
         return
     with environment.store.reading() as connection:
         found = endorsement_saving.signature_of(connection, known.sequence)
-    if found != known.signature:
+    if not hmac.compare_digest(found, known.signature):
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
             "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
