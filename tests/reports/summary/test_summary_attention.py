@@ -30,6 +30,16 @@ def test_more_than_eight_things_are_counted_and_linked(build: Build) -> None:
     assert "and 4 more: see Instructions and Breaks" in words
 
 
+def test_page_one_names_its_two_clocks(build: Build) -> None:
+    """What is since it was first seen and what is since it happened never share one word."""
+    words = words_on(content_of(build()), "Summary")
+
+    assert words.count("Known since") == 1
+    assert words.count("Oldest, business days") == 1
+    assert words.count("since it happened") == 1
+    assert {"Since", "Oldest break", "Age"} & set(words) == set()
+
+
 def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
     """A stopped night does not repeat its reason per order: how many, and how much per currency."""
     night = build()
