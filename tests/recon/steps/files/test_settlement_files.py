@@ -167,6 +167,29 @@ def test_a_night_compares_what_was_settled(settling: Any) -> None:
         assert rebuild_night("2026-11-20", out=None, environment=environment).same
 
 
+def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling: Any) -> None:
+    """A settlement file tells of days, not of nights: its lines count whoever read it first."""
+    first, second = booked(settling, 2)
+    lines = [line(first), line(second, gross="1.00")]
+    send(settling, "S1.csv", *lines, paid_out(*lines))
+    settling.night(mode=Mode.DRY_RUN)
+    dry = settling.told[0].sentence
+    settling.night()
+
+    assert "1 new settlement files with 3 lines accepted" in dry
+    assert broken(settling) == {second.order_no: "SETTLEMENT_AMOUNT_MISMATCH"}
+    assert passed(settling, "T11") == [True]
+    assert "settlement/S1.csv" in [source.name for source in stored_files(settling)]
+
+
+def stored_files(merchant: Any) -> list[Any]:
+    """What the newest live night counts as its files."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        assert run is not None
+        return [source for source, _ in order_rows.files_of_night(connection, run)]
+
+
 def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -> None:
     """A file that does not come makes its night INCOMPLETE; what is due after it waits for it.
 
