@@ -26,6 +26,8 @@ from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
+from recon.steps.people.at_desk import hear
+from recon.steps.people.resolutions import Form
 from recon.store.database.history import append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import TERMS
@@ -358,6 +360,17 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
         assert "for nobody" in words.release_problem(connection, "r1")
         at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))
         assert at_sandbox.release_problem(connection, "r1") == ""
+
+
+@pytest.mark.parametrize("act", ["import", "sign-off"])
+def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
+    live: Environment, act: str
+) -> None:
+    """A returned workbook and a signature need a code there, before anything is looked at."""
+    body = {"run_id": "r1", "role": "reviewer", "name": "a.xlsx", "content": ""}
+    unread = Form(lambda path: pytest.fail(f"{path} was read"), lambda *_: (), lambda _: "")
+    with pytest.raises(UsageError, match="counts with a current one-time code only"):
+        hear(act, {"person": "jo", **body}, origin="", environment=live, form=unread)
 
 
 def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
