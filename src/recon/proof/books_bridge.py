@@ -46,6 +46,8 @@ BOOK_STEPS = (
     SHARED_NUMBER,
 )
 """In the order in which they are told."""
+ARRIVED_STEPS = frozenset({FILE, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE_OPENING})
+"""Those before the comparison; it takes the others itself."""
 Books = Mapping[str, Mapping[str, int]]
 """Currency -> step -> minor units it adds (less than 0: takes away)."""
 NAME = "ledger in money: file = compared, step by step"

@@ -17,6 +17,7 @@ from recon.matching.breaks.write_offs import write_off_totals
 from recon.matching.causes.journals import journal_totals
 from recon.matching.exact.aside import Exact
 from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
 from recon.model.words import ControlTotal
@@ -68,6 +69,8 @@ class Proof:
     """See movements.movements."""
     journals: pd.DataFrame
     """See journals.propose."""
+    hosts: Rows
+    """For each set the one whose break explains it, else -1."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:

@@ -18,6 +18,7 @@ from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.proof.control_totals import Proof, control_totals
+from recon.proof.items import items_of
 from recon.proof.scope import not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.verdict import verdict_of
 
@@ -90,6 +91,15 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         digest_of_all=Deferred(lambda: digest_of_result(frames, matches=matches.get())),
         movements=proof.moved,
         journals=proof.journals,
+        every_item=Deferred(
+            lambda: items_of(
+                proof.exact,
+                joined=proof.joined,
+                states=proof.states,
+                hosts=proof.hosts,
+                ids=proof.ids,
+            )
+        ),
     )
 
 
@@ -139,6 +149,7 @@ def classified(
         _sets_of(found.rows),
         moved,
         journals,
+        outcomes.host,
     )
 
 

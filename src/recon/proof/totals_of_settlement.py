@@ -7,7 +7,7 @@ import pandas as pd
 
 from recon.matching.frames.arrays import Column, filled, texts
 from recon.matching.frames.coding import is_word, placed, sums_of
-from recon.matching.frames.grouping import Ints, amounts_of
+from recon.matching.frames.grouping import Bools, Ints, amounts_of
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, paired
 from recon.matching.sides.settlement_side import pay_outs
@@ -20,13 +20,18 @@ from recon.model.words import (
 )
 
 
+def sent_payouts(instructions: pd.DataFrame) -> Bools:
+    """The payouts among our instructions that left, whatever became of them."""
+    sent = is_word(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
+    return sent & is_word(instructions["kind"], InstructionKind.PAYOUT)
+
+
 def paid_items(sources: Sources) -> tuple[list[Column], Ints]:
     """Merchant, account and currency of every payout that was sent, and what leg B counts of it."""
     parts, amounts = [], [np.zeros(0, dtype=np.int64)]
     if sources.instructions is not None:
         rows = sources.instructions
-        sent = is_word(rows["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
-        sent &= is_word(rows["kind"], InstructionKind.PAYOUT)
+        sent = sent_payouts(rows)
         sure = is_word(rows["state"], *CONFIRMED_STATES)
         parts.append((rows, sent))
         amounts.append(np.where(sure, -amounts_of(rows["amount"]), 0)[sent])

@@ -149,6 +149,14 @@ class Reconciliation:
     journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
     """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
 
+    every_item: Deferred[pd.DataFrame] = field(default_factory=lambda: Deferred(pd.DataFrame))
+    """See `items`."""
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """Where every judged row went (columns: archive.schemas, file `items`)."""
+        return self.every_item.get()
+
     @property
     def matches(self) -> pd.DataFrame:
         """MATCH_COLUMNS: every matched set, sorted; a night of a million has a million."""

@@ -103,6 +103,7 @@ def load(
         result_effect.c.run_id == run_id
     )
     kinds = {name: _kind(name) for name in EFFECT_COLUMNS}
+    in_summary = _told_frames(told)
     return Reconciliation(
         as_of=datetime.fromisoformat(told["as_of"]),
         verdict=Verdict(told["verdict"]),
@@ -120,7 +121,8 @@ def load(
         scope_of_assurance=tuple(told["scope_of_assurance"]),
         rules_digest=told["rules_digest"],
         digest_of_all=Deferred(lambda: str(told["digest"])),
-        **_told_frames(told),
+        movements=in_summary["movements"],
+        journals=in_summary["journals"],
     )
 
 

@@ -1,0 +1,1 @@
+"""What a night read and came to, as sealed Parquet files."""

@@ -1,0 +1,238 @@
+"""What only the comparison knows beside its sources, as small tables of a night's folder, and back.
+
+Which sources were given, what the rules say as far as a control total asks for it, what was carried
+forward and agreed to: with these and the inputs a comparison can be made again from the folder.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.config.rules import Rules
+from recon.matching.frames.sources import (
+    KEY_COLUMNS,
+    AgreedWriteOffs,
+    Exported,
+    LeftOut,
+    LoadCounts,
+    Previous,
+    SettledDays,
+    Sources,
+    frame_of,
+)
+from recon.model.words import Quarantined, SourceKind
+from recon.proof.books_bridge import ARRIVED_STEPS, Books
+from recon.proof.night_tables import (
+    FRAMES,
+    Tables,
+    files_of,
+    frame_of_table,
+    frames_of_inputs,
+    rejects_of,
+    table_of,
+    table_of_rows,
+)
+
+Cells = dict[str, Any]
+_STORED = ("accepted", "new", "repeat", "superseding")
+_OPTIONAL = ("ledger", "instructions", "settlement", "universe")
+
+
+def compared_tables(
+    sources: Sources, *, rules: Rules, previous: Previous | None, books: Books
+) -> Tables:
+    """The small tables: terms, steps, agreed, known, quarantined and opening.
+
+    Args:
+        sources: what was compared.
+        rules: by which.
+        previous: what the night before left open.
+        books: every step of the ledger's money (see books_bridge.books_of).
+    """
+    breaks = SCHEMAS["opening"].columns.empty_table()
+    return {
+        "terms": table_of_rows(_terms(sources, rules=rules, previous=previous), name="terms"),
+        "steps": table_of_rows(_steps(sources, books=books), name="steps"),
+        "agreed": table_of_rows(_agreed(sources.agreed_write_offs), name="agreed"),
+        "known": table_of_rows(_known(sources, previous=previous), name="known"),
+        "quarantined": table_of_rows(_quarantined(sources), name="quarantined"),
+        "opening": breaks if previous is None else table_of(previous.breaks, name="opening"),
+    }
+
+
+def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
+    """What was compared, from the inputs and the small tables."""
+    terms, steps = tables["terms"].to_pylist(), tables["steps"].to_pylist()
+    given = {row["key"] for row in terms if row["name"] == "given"}
+    frames: dict[str, Any] = {**frames_of_inputs(tables)}
+    for field, _ in FRAMES.values():
+        if field in _OPTIONAL and field not in given:
+            frames[field] = None
+    known = tables["known"].to_pylist()
+    return Sources(
+        **frames,
+        rejects=rejects_of(tables["rejects"]),
+        files=files_of(tables["files"]),
+        merged_rows=_merged(steps),
+        arrived={
+            SourceKind(source): numbers for source, numbers in _by_source(steps, "arrived").items()
+        },
+        books=_arrived_books(steps) if "books" in given else {},
+        exported=tuple(
+            Exported(row["id"], row["currency"], row["number"], bool(row["amount"]))
+            for row in known
+            if row["kind"] == "exported"
+        ),
+        agreed_write_offs=_agreed_of(tables["agreed"], given=given),
+        opening_balance=tuple(
+            LeftOut(row["id"], row["currency"], row["number"], row["amount"])
+            for row in known
+            if row["kind"] == "opening"
+        ),
+        settled=_settled_of(terms),
+        quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
+    )
+
+
+def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
+    """What the night before left open, from the small tables."""
+    terms = tables["terms"].to_pylist()
+    moments = [row["word"] for row in terms if row["name"] == "previous"]
+    if not moments:
+        return None
+    known = tables["known"].to_pylist()
+    return Previous(
+        as_of=datetime.fromisoformat(moments[0]),
+        breaks=frame_of_table(tables["opening"]),
+        chargebacks=frame_of(
+            [row for row in known if row["kind"] == "chargeback"], columns=KEY_COLUMNS
+        ),
+        closed=frozenset(row["id"] for row in known if row["kind"] == "closed"),
+        away={row["id"]: row["first_seen"] for row in known if row["kind"] == "away"},
+    )
+
+
+def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iterator[Cells]:
+    agreed, days = sources.agreed_write_offs, sources.settled
+    given = {name: getattr(sources, name) is not None for name in _OPTIONAL}
+    given |= {"books": bool(sources.books), "agreed": agreed is not None}
+    given["agreed_entries"] = agreed is not None and agreed.entries is not None
+    yield from (_term("given", name) for name, there in given.items() if there)
+    yield from _terms_of_rules(rules)
+    if days is not None:
+        for name in ("first", "last", "waits_for"):
+            yield _term("settled_days", name, word=getattr(days, name))
+        yield from (_term("settled_batch", batch) for batch in days.batches)
+    if previous is not None:
+        yield _term("previous", "as_of", word=previous.as_of.isoformat())
+
+
+def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
+    """What a control total asks of the rules."""
+    for code, state in rules.payment_status.items():
+        yield _term("payment_status", code, word=state)
+    yield _term("amount_means", "", word=rules.gateway.amount_means)
+    for currency, bounds in rules.tolerance.items():
+        for word, number in bounds.model_dump().items():
+            if number is not None:
+                yield _term("tolerance", currency, word=word, number=number)
+    if rules.journal.accounts is not None:
+        yield _term("clearing", "", word=rules.journal.accounts.clearing)
+
+
+def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> Cells:
+    return {"name": name, "key": key, "word": word, "number": number}
+
+
+def _steps(sources: Sources, *, books: Books) -> Iterator[Cells]:
+    for source, counts in sources.merged_rows.items():
+        for step in _STORED:
+            yield _step("stored", source, step, number=getattr(counts, step))
+    for kind, steps in sources.arrived.items():
+        for step, rows in steps.items():
+            yield _step("arrived", str(kind), step, number=rows)
+    for currency, moved in books.items():
+        for step, amount in moved.items():
+            yield _step("books", "ledger", step, number=amount, currency=currency)
+
+
+def _step(way: str, source: str, step: str, *, number: int, currency: str = "") -> Cells:
+    return {"way": way, "source": source, "step": step, "currency": currency, "number": number}
+
+
+def _agreed(agreed: AgreedWriteOffs | None) -> Iterator[Cells]:
+    if agreed is None:
+        return
+    for kind, listed in (("break", agreed.breaks), ("entry", agreed.entries or {})):
+        for name, (currency, amount) in listed.items():
+            yield {"kind": kind, "id": name, "currency": currency, "amount": amount}
+
+
+def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
+    for journal in sources.exported:
+        told: Cells = {"currency": journal.currency, "number": journal.version}
+        yield _known_row("exported", journal.break_id, **told, amount=int(journal.booked))
+    for left in sources.opening_balance:
+        told = {"currency": left.currency, "number": left.count}
+        yield _known_row("opening", left.what, **told, amount=left.amount)
+    if previous is None:
+        return
+    for name in previous.closed:
+        yield _known_row("closed", name)
+    for name, day in previous.away.items():
+        yield _known_row("away", name, first_seen=day)
+    for key in previous.chargebacks[[*KEY_COLUMNS]].to_dict("records"):
+        yield _known_row("chargeback", "", **{str(name): cell for name, cell in key.items()})
+
+
+def _known_row(kind: str, name: str, **cells: Any) -> Cells:
+    blank = dict.fromkeys((*KEY_COLUMNS, "currency", "first_seen"), "")
+    return {"kind": kind, "id": name, **blank, "number": 0, "amount": 0, **cells}
+
+
+def _quarantined(sources: Sources) -> Iterator[Cells]:
+    names = SCHEMAS["quarantined"].columns.names
+    for row in sources.quarantined:
+        yield {name: getattr(row, name) for name in names}
+
+
+def _merged(steps: list[Cells]) -> dict[str, LoadCounts]:
+    return {
+        source: LoadCounts(**numbers) for source, numbers in _by_source(steps, "stored").items()
+    }
+
+
+def _by_source(steps: list[Cells], way: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for row in steps:
+        if row["way"] == way:
+            found.setdefault(row["source"], {})[row["step"]] = row["number"]
+    return found
+
+
+def _arrived_books(steps: list[Cells]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for row in steps:
+        if row["way"] == "books" and row["step"] in ARRIVED_STEPS:
+            found.setdefault(row["currency"], {})[row["step"]] = row["number"]
+    return found
+
+
+def _agreed_of(table: pa.Table, *, given: set[str]) -> AgreedWriteOffs | None:
+    if "agreed" not in given:
+        return None
+    listed: dict[str, dict[str, tuple[str, int]]] = {"break": {}, "entry": {}}
+    for row in table.to_pylist():
+        listed[row["kind"]][row["id"]] = (row["currency"], row["amount"])
+    return AgreedWriteOffs(listed["break"], listed["entry"] if "agreed_entries" in given else None)
+
+
+def _settled_of(terms: list[Cells]) -> SettledDays | None:
+    days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
+    if not days:
+        return None
+    batches = frozenset(row["key"] for row in terms if row["name"] == "settled_batch")
+    return SettledDays(**days, batches=batches)

@@ -1,0 +1,169 @@
+"""The frames that a comparison reads and makes, as tables of a night's folder, and back.
+
+Nothing is lost on the way there and back: the digest of a result is the same. Rows are in no order;
+who writes a table sorts it by its key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.arrays import TEXT_TYPE
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    INSTANT,
+    INSTRUCTION_COLUMNS,
+    KEY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    Sources,
+)
+from recon.model.words import ControlTotal, Reject, SourceFile, SourceKind
+
+Tables = dict[str, pa.Table]
+"""By name of the schema, exactly its columns."""
+
+FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "orders": ("orders", ORDER_COLUMNS),
+    "answers": ("gateway", GATEWAY_COLUMNS),
+    "ledger": ("ledger", LEDGER_COLUMNS),
+    "instructions": ("instructions", INSTRUCTION_COLUMNS),
+    "settlement": ("settlement", SETTLEMENT_COLUMNS),
+    "universe": ("universe", KEY_COLUMNS),
+}
+"""File -> field of Sources, and the columns of that frame."""
+RESULTS = (
+    *("matches", "pending", "breaks", "unverified", "effects"),
+    *("movements", "journals", "items", "sides"),
+)
+"""Files of a result; each is a frame of the same name."""
+_REJECT = ("kind", "source", "line", "column", "reason", "value", *KEY_COLUMNS)
+
+
+def input_tables(sources: Sources) -> Tables:
+    """What a night reads; a source that was not given is a table without a row."""
+    frames = {name: getattr(sources, field) for name, (field, _) in FRAMES.items()}
+    return {
+        **{
+            name: SCHEMAS[name].columns.empty_table()
+            if frame is None
+            else table_of(frame, name=name)
+            for name, frame in frames.items()
+        },
+        "rejects": table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects"),
+        "files": table_of_rows(map(_cells_of_file, sources.files), name="files"),
+    }
+
+
+def result_tables(result: Reconciliation) -> Tables:
+    """What a night came to."""
+    return {name: table_of(getattr(result, name), name=name) for name in RESULTS}
+
+
+def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
+    """The control totals as they were computed in the night's own process."""
+    columns = SCHEMAS["totals"].columns.names
+    rows = ({name: getattr(total, name) for name in columns} for total in totals)
+    return table_of_rows(rows, name="totals")
+
+
+def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
+    """A frame as the table of a file; what else the frame holds is left out."""
+    schema = SCHEMAS[name].columns
+    return pa.table([_column(frame[field.name], field=field) for field in schema], schema=schema)
+
+
+def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
+    """A few rows as the table of a file."""
+    schema = SCHEMAS[name].columns
+    cells = [*rows]
+    columns = [
+        pa.array([row[field.name] for row in cells], _plain(field.type)).cast(field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def frame_of_table(table: pa.Table) -> pd.DataFrame:
+    """The way back: a frame with the types that the engine wants."""
+    columns = {field.name: _series(table.column(field.name), field=field) for field in table.schema}
+    return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+
+def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
+    """The frames of Sources by field; whether a source was given, other files tell."""
+    return {
+        field: frame_of_table(tables[name])[[*columns]] for name, (field, columns) in FRAMES.items()
+    }
+
+
+def rejects_of(table: pa.Table) -> tuple[Reject, ...]:
+    """The rows that could not be read."""
+    rows = table.select(_REJECT).to_pylist()
+    return tuple(Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
+
+
+def files_of(table: pa.Table) -> tuple[SourceFile, ...]:
+    """The files that were read."""
+    rows = table.to_pylist()
+    return tuple(SourceFile(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
+
+
+def totals_of(table: pa.Table) -> tuple[ControlTotal, ...]:
+    """The control totals of a night."""
+    return tuple(ControlTotal(**row) for row in table.to_pylist())
+
+
+def words_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a small table."""
+    yield from table.to_pylist()
+
+
+def _cells_of_reject(reject: Reject) -> dict[str, Any]:
+    return {name: _text(getattr(reject, name)) for name in _REJECT}
+
+
+def _cells_of_file(file: SourceFile) -> dict[str, Any]:
+    return {name: _text(getattr(file, name)) for name in SCHEMAS["files"].columns.names}
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, SourceKind) else value
+
+
+def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
+    """One column; a text that is not given is blank, never null."""
+    kind = field.type
+    if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind)):
+        return pa.chunked_array([pa.array(column, type=kind, from_pandas=True)])
+    found: Any = pa.array(column, from_pandas=True)
+    words = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    if words.null_count or words.type == pa.null():
+        words = words.cast(pa.string()).fill_null("")
+    if pa.types.is_dictionary(kind):
+        words = words.dictionary_encode()
+    return words.cast(kind)
+
+
+def _series(column: pa.ChunkedArray, *, field: pa.Field) -> "pd.Series[Any]":
+    kind: Any = field.type
+    found: Any
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
+        found = column.cast(pa.string()).to_pandas(types_mapper=lambda _: TEXT_TYPE)
+    elif pa.types.is_timestamp(kind):
+        found = column.to_pandas().astype(INSTANT)
+    elif field.nullable:
+        found = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
+    else:
+        found = column.to_pandas()
+    series: pd.Series[Any] = found.reset_index(drop=True)
+    return series
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,51 @@
+"""Where every judged row went, by the names that other rows know it by."""
+
+from typing import Any
+
+
+def told(case: Any) -> list[tuple[Any, ...]]:
+    """Source, order number, state and how many rows, of the items of a case."""
+    items = case.run().items
+    names = ("source", "order_no", "entry_id", "state", "items")
+    return sorted(zip(*(items[name].tolist() for name in names), strict=True))
+
+
+def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
+    """Each row of a broken set is one item of its break."""
+    case.order().payment(amount=12000).entry(amount=12000)
+    broken = case.run()
+    assert told(case) == [
+        ("gateway", "A1", "", "BREAK", 1),
+        ("ledger", "A1", "E0", "BREAK", 1),
+        ("orders", "A1", "", "BREAK", 1),
+    ]
+    assert {*broken.items["result_id"]} == {*broken.breaks["break_id"]}
+
+
+def test_a_replaced_row_is_told_and_counts_nothing(case: Any) -> None:
+    """An older answer of a payment belongs to its set and is no item of it."""
+    case.order().payment(amount=12000, queried_at="2026-11-02T00:00:00Z")
+    case.payment(amount=11000, reference_no="R9", queried_at="2026-11-01T00:00:00Z")
+    assert [row[-1] for row in told(case) if row[0] == "gateway"] == [0, 1]
+
+
+def test_exact_sets_are_told_by_their_match_alone(case: Any) -> None:
+    """A set that agrees in every leg has a row among the matches and none among the items."""
+    case.order().payment().entry()
+    assert told(case) == []
+    assert case.run().matches["rule"].tolist() == ["exact"]
+
+
+def test_an_entry_that_nothing_is_compared_with_is_its_own_match(case: Any) -> None:
+    """A fee without a settlement source is told under the id of its match."""
+    case.order().payment().entry().entry("fee", order_no="", amount=30)
+    result = case.run()
+    alone = result.items[result.items["set_kind"] == "not_compared"]
+    assert alone["entry_id"].tolist() == ["E1"]
+    assert {*alone["result_id"]} <= {*result.matches["match_id"]}
+
+
+def test_a_payout_of_a_batch_is_an_item_of_its_break(case: Any) -> None:
+    """What a settlement file paid out and the books do not have is told under its batch."""
+    case.order().payment().entry().line().line("payout", order_no="", transaction_id="")
+    assert ("payouts", "", "B1", "BREAK", 1) in told(case)

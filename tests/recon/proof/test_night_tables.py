@@ -1,0 +1,122 @@
+"""What a night read and came to survives the way into its folder's tables and back."""
+
+from typing import Any
+
+import pytest
+
+from recon.archive.schemas import SCHEMAS
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sources import (
+    AgreedWriteOffs,
+    Exported,
+    LeftOut,
+    LoadCounts,
+    SettledDays,
+    Sources,
+)
+from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
+from recon.proof.books_bridge import FILE, OTHER_ACCOUNTS, books_of
+from recon.proof.compared_tables import compared_tables, previous_of_tables, sources_of_tables
+from recon.proof.engine import reconcile
+from recon.proof.night_tables import (
+    RESULTS,
+    Tables,
+    frame_of_table,
+    input_tables,
+    result_tables,
+    totals_of,
+    totals_table,
+)
+from recon.sandbox.planted.files import Planted, planted
+
+REJECT = Reject(SourceKind.ORDERS, "orders.csv", 7, "amount", "not an amount", "x", "M1", "1", "A1")
+FILE_READ = SourceFile(SourceKind.ORDERS, "orders.csv", "00ff", 91, 3, 1, 1, 1)
+QUARANTINED = Quarantined(4, "M1", "1", "A9", "orders.csv", 9, "status", "no such status")
+
+
+@pytest.fixture(scope="module")
+def night() -> Planted:
+    """Orders of which some carry one break each, every code in turn."""
+    return planted(size=400, broken=200)
+
+
+def compared(night: Planted, sources: Sources, **terms: Any) -> Reconciliation:
+    """The result of some sources under the rules of the night."""
+    return reconcile(sources, rules=night.rules, as_of=night.as_of, **terms)
+
+
+def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tables:
+    """All tables of which a comparison can be made again."""
+    books = books_of(sources)
+    small = compared_tables(sources, rules=night.rules, previous=previous, books=books)
+    return {**input_tables(sources), **small}
+
+
+def test_the_same_result_comes_of_the_tables(night: Planted) -> None:
+    """Sources that went into tables and back give the same digest and the same totals."""
+    first = compared(night, night.sources)
+    again = compared(night, sources_of_tables(tables_of(night, night.sources)))
+    assert again.digest == first.digest
+    assert again.control_totals == first.control_totals
+    assert len(first.breaks) == 200
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_frame_of_a_result_comes_back(night: Planted, name: str) -> None:
+    """Each frame of a result is the same after the way into its table and back."""
+    result = compared(night, night.sources)
+    table = result_tables(result)[name]
+    assert table.schema.equals(SCHEMAS[name].columns)
+    frame, back = getattr(result, name), frame_of_table(table)
+    assert digest_of([back]) == digest_of([frame[[*back.columns]]])
+
+
+def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
+    """Counts, agreements, journals, days and unreadable rows are the same after the way."""
+    case.order().payment().entry().line()
+    given = case.sources()
+    sources = Sources(
+        given.orders,
+        given.gateway,
+        given.ledger,
+        None,
+        rejects=(REJECT,),
+        files=(FILE_READ,),
+        merged_rows={"orders": LoadCounts(3, 1, 1, 1)},
+        arrived={SourceKind.ORDERS: {"identical repeats": -2}},
+        books={"EUR": {FILE: 12000, OTHER_ACCOUNTS: -2000}},
+        exported=(Exported("b1", "EUR", 2, booked=True), Exported("b2", "EUR", 1, booked=False)),
+        agreed_write_offs=AgreedWriteOffs({"b3": ("EUR", 5)}, {"E9": ("EUR", 7)}),
+        opening_balance=(LeftOut("payments", "EUR", 2, 900),),
+        settlement=given.settlement,
+        settled=SettledDays("2026-10-01", "2026-10-02", frozenset({"B1"}), waits_for="03.csv"),
+        quarantined=(QUARANTINED,),
+    )
+    small = compared_tables(sources, rules=case.rules, previous=None, books=books_of(sources))
+    back = sources_of_tables({**input_tables(sources), **small})
+    same = ("rejects", "files", "merged_rows", "arrived", "books", "exported", "quarantined")
+    for name in (*same, "agreed_write_offs", "opening_balance", "settled"):
+        assert getattr(back, name) == getattr(sources, name), name
+    assert back.instructions is None
+    assert back.universe is None
+    assert previous_of_tables(small) is None
+
+
+def test_the_night_before_comes_back(case: Any, new_case: Any) -> None:
+    """Open breaks, closed ones and chargebacks of the night before are the same after the way."""
+    earlier = new_case().order().run()
+    case.after(earlier, charged_back=("A7",)).order().payment()
+    sources, previous = case.sources(), case.previous
+    small = compared_tables(sources, rules=case.rules, previous=previous, books={})
+    back = previous_of_tables(small)
+    assert back is not None
+    assert digest_of([back.breaks]) == digest_of([previous.breaks])
+    assert digest_of([back.chargebacks]) == digest_of([previous.chargebacks])
+    assert (back.as_of, back.closed, dict(back.away)) == (previous.as_of, frozenset(), {})
+
+
+def test_the_totals_come_back(night: Planted) -> None:
+    """Each control total is the same after the way."""
+    totals = compared(night, night.sources).control_totals
+    assert totals_of(totals_table(totals)) == totals
