@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, Merchant
-from recon.cli.people import As, Code, code_of
+from recon.cli.one_time_codes import Code, code_of
+from recon.cli.people import As
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:

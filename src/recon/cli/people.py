@@ -1,6 +1,6 @@
 """What people decide: approve, reject, resolve, release, agree to a write-off, enrol.
 
-A code is read from --code or asked for without an echo; it is never printed, stored or logged.
+A code is asked for without an echo (`one_time_codes`); it is never printed, stored or logged.
 """
 
 import os
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recon.cli.one_time_codes import Code, code_of
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pydantic import SecretStr
 
     from recon.settlement.approval import ApprovalList
     from recon.settlement.instruction import Instruction
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from recon.steps.people.resolutions import Form
 
 As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
-Code = Annotated[
-    str,
-    typer.Option(help="Your current one-time code; asked for when it is needed and not given."),
-]
 ITEMS_SHOWN_MAX = 50
 
 
@@ -197,19 +192,6 @@ def said(
     if reply["before"]:
         complain(f"{reply['before']}: if that was not you, tell whoever runs this installation.")
     return reply
-
-
-def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr | None":
-    """The code of whoever speaks; asked for when one is needed and a terminal is there."""
-    from pydantic import SecretStr
-
-    from recon.steps.ground.identity import key_of
-
-    declared = environment.settings.approvers.get(key_of(name, environment=environment))
-    needs = declared and (declared.code_secret_env or declared.code_secret_file)
-    if needs and not code and sys.stdin.isatty():
-        code = typer.prompt("One-time code", hide_input=True)
-    return SecretStr(code) if code else None
 
 
 def _show(environment: "Environment", only: object) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from recon.cli.people import As, Code, said
+from recon.cli.one_time_codes import Code
+from recon.cli.people import As, said
 from recon.cli.speaking import say
 
 Name = Annotated[str, typer.Option("--as", help="Who does it.")]

@@ -1,0 +1,112 @@
+"""How a command gets a one-time code: asked for or from its input, never seen by another login."""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+import typer
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from recon.cli.commands import app, main
+from recon.desk.key_files import make_keys
+
+SECRET = pyotp.random_base32()
+PLACE = ["--merchant", "100042", "--account", "100042001"]
+WHY = ["--reason", "it was a drill"]
+WORDS = {
+    "approve": ["--list", "0" * 16],
+    "reject": ["i1", *WHY],
+    "resolve": ["i1", "--verdict", "applied", "--evidence", "seen in the portal"],
+    "release": ["r1", *WHY],
+    "agree-write-off": ["1"],
+    "sign-off": ["--run", "r1", "--role", "reviewer"],
+    "allow-sending": WHY,
+    "db accept-restore": WHY,
+    "file again": ["a.csv", *PLACE, *WHY],
+    "file dismiss": ["a.csv", *PLACE, *WHY],
+    "import-resolutions": ["a.xlsx"],
+    "rejected-rows dismiss": ["1", *WHY],
+    "set-aside": ["a.json", *WHY],
+}
+"""Command -> what it needs beside name and code."""
+
+
+@pytest.fixture
+def live(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ed25519PublicKey]:
+    """A desk in this process and one person, towards a gateway that is not on this machine."""
+    (installation / "config" / "approvers.toml").write_text(
+        '[approvers.jo]\nname = "Jo Ahn"\ncode_secret_env = "JO_SECRET"\n'
+    )
+    (installation / "a.xlsx").write_bytes(b"no workbook")
+    monkeypatch.chdir(installation)
+    monkeypatch.setenv("JO_SECRET", SECRET)
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
+    monkeypatch.setenv("RECON_DESK_KEY_FILE", str(installation / "desk.key"))
+    return make_keys(installation / "desk.key", public=installation / "desk.pub")
+
+
+def commands_with_code(group: Any, *before: str) -> Iterator[str]:
+    """Every command that takes a one-time code."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands_with_code(command, *before, name)
+        elif any("--code" in one.opts for one in command.params):
+            yield " ".join((*before, name))
+
+
+def now() -> str:
+    """Jo's code."""
+    return pyotp.TOTP(SECRET).at(datetime.now(UTC))
+
+
+def test_these_are_all_commands_that_take_a_code() -> None:
+    """No command has a way of its own."""
+    assert sorted(commands_with_code(typer.main.get_command(app))) == sorted(WORDS)
+
+
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize("command", WORDS)
+def test_towards_a_live_gateway_no_code_stands_on_a_command_line(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every login of the machine reads it in /proc; it is refused before anybody looks at it."""
+    assert main([*command.split(), *WORDS[command], "--as", "jo", "--code", now()]) == 2
+    assert "can be read by everybody on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("live")
+def test_a_code_is_read_from_the_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A right one is taken: what is refused then is what was said, and a second time the code."""
+    code, words = now(), ["reject", "i1", *WHY, "--as", "jo", "--code", "-"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{code}\nmore"))
+    assert main(words) == 2
+    assert "code" not in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(code))
+    assert main(words) == 2
+    assert "was used before" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("live")
+def test_an_empty_input_is_no_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what was expected there."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["reject", "i1", *WHY, "--as", "jo", "--code", "-"]) == 2
+    assert "which is empty" in capsys.readouterr().err
+
+
+def test_the_sandbox_takes_a_code_from_the_command_line(
+    live: Ed25519PublicKey, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing moves there, and a demo is typed in one line."""
+    assert live
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
+    assert main(["reject", "i1", *WHY, "--as", "jo", "--code", now()]) == 2
+    assert "code" not in capsys.readouterr().err
