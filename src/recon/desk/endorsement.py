@@ -13,6 +13,7 @@ always there:
 - `at`, `valid_until`: instants, ISO 8601 in UTC with microseconds; `valid_until` is "" for ever.
 - `sequence`: a whole number, 1, 2, 3 ... over all endorsements of one database.
 - `nonce`: 32 hexadecimal digits of chance.
+- `database`: hash of the first link of the history in which it was said; it counts in no other.
 
 What is signed are the bytes `TAG` + the document in canonical form: keys sorted, no white space,
 UTF-8, nothing escaped that need not be. What travels and is stored is `Signed`: that very text, the
@@ -34,7 +35,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from recon.config.approvers import folded
 from recon.model.errors import EndorsementError
 
-TAG = b"recon endorsement v1\n"
+TAG = b"recon endorsement v2\n"
 """Domain separation: no other signature of this key can be taken for an endorsement."""
 TERMS_TAG = b"recon terms v1\n"
 KEY_ID_CHARACTERS = 16
@@ -79,6 +80,7 @@ class Endorsement:
     valid_until: str
     sequence: int
     nonce: str
+    database: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ class HeldKeys:
     """Whether only words count that a one-time code proved."""
     memory: Path | None = None
     """Where the desk remembers what it said; None: this process is not the desk, or everybody's."""
+    published: Path | None = None
+    """Where everybody reads what the newest word is; None: the sandbox's desk tells nobody."""
 
     def __repr__(self) -> str:
         held = "both keys" if self.private else "public key" if self.public else "no key"
@@ -70,12 +72,23 @@ def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
             msg = f"{PUBLIC} and {PRIVATE} name two keys that are no pair"
             raise ConfigurationError(msg)
         known = own.public_key()
-    memory = None if private is None else private.with_name(private.name + ENDING)
-    held = HeldKeys(known, own, must_be_proven=not is_sandbox, memory=memory)
+    held = HeldKeys(
+        known,
+        own,
+        must_be_proven=not is_sandbox,
+        memory=None if private is None else private.with_name(private.name + ENDING),
+        published=_published(private, public=public),
+    )
     if not is_sandbox and held.name == SANDBOX_KEYS.name:
         msg = f"{PUBLIC} names the key of the sandbox, which everybody knows; {SET_UP}"
         raise ConfigurationError(msg)
     return held
+
+
+def _published(private: Path | None, *, public: Path | None) -> Path | None:
+    """Beside the public key, which `recon desk init` makes beside the private one."""
+    beside = public or (None if private is None else private.with_suffix(".pub"))
+    return None if beside is None else beside.with_name(beside.name + ENDING)
 
 
 def _named(variables: Mapping[str, str], name: str) -> Path | None:

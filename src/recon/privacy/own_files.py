@@ -7,6 +7,8 @@ OWNER = 0o600
 """Of what holds secrets or what the merchant wrote: its owner only."""
 GROUP = 0o640
 """Of results: the owner writes, the group of finance may read."""
+EVERYBODY = 0o644
+"""Of what everybody checks by and its owner alone may change."""
 FOLDER = 0o750
 STRANGERS = 0o027
 """What the group may not change, and nobody else do at all."""
@@ -44,6 +46,13 @@ def for_group(path: str, flags: int) -> int:
 def for_owner(path: str, flags: int) -> int:
     """Opener of what only its owner may read."""
     return os.open(path, flags, OWNER)
+
+
+def for_everybody(path: str, flags: int) -> int:
+    """Opener of what everybody may read, under any umask, and only its owner write."""
+    descriptor = os.open(path, flags, EVERYBODY)
+    os.fchmod(descriptor, EVERYBODY)
+    return descriptor
 
 
 def write_result(path: Path, text: str, *, newline: str | None = None) -> None:

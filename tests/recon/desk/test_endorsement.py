@@ -39,6 +39,7 @@ WORD = Endorsement(
     valid_until=instant(NOW + timedelta(days=1)),
     sequence=1,
     nonce="00" * 16,
+    database="11" * 32,
 )
 SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
 
@@ -52,7 +53,9 @@ def problem(*words: Endorsement, terms: Mapping[str, str | int] = TERMS, days: i
 def test_the_document_is_one_text() -> None:
     """Whoever writes a checker in another language finds these bytes."""
     assert canonical(replace(WORD, items={"b": "2", "a": "1"})) == (
-        '{"at":"2026-11-20T03:00:00.000000+00:00","items":{"a":"1","b":"2"},"kind":"approval",'
+        '{"at":"2026-11-20T03:00:00.000000+00:00","database":"'
+        + "11" * 32
+        + '","items":{"a":"1","b":"2"},"kind":"approval",'
         '"name":"Jo Ähn","nonce":"00000000000000000000000000000000","person":"jo","proven":true,'
         '"role":"approver","says":{},"sequence":1,"subject":"0123456789abcdef",'
         '"valid_until":"2026-11-21T03:00:00.000000+00:00"}'
@@ -62,7 +65,7 @@ def test_the_document_is_one_text() -> None:
 def test_the_signature_is_plain_ed25519_over_tag_and_text() -> None:
     """A stranger's library verifies it from the documented bytes."""
     signed = endorse(WORD, key=KEY)
-    message = b"recon endorsement v1\n" + signed.document.encode()
+    message = b"recon endorsement v2\n" + signed.document.encode()
     KEY.public_key().verify(bytes.fromhex(signed.signature), message)
     assert message.startswith(TAG)
     assert opened(signed, key=KEY.public_key()) == WORD

@@ -1,5 +1,7 @@
 """The desk's own memory of its newest words."""
 
+import multiprocessing
+import os
 import stat
 from pathlib import Path
 
@@ -38,3 +40,36 @@ def test_a_folder_that_takes_nothing_is_told(tmp_path: Path) -> None:
     """With the file's name."""
     with pytest.raises(ConfigurationError, match="cannot be written"):
         Memory(tmp_path / "gone" / "desk.key.spoken").keep("a", Spoken(1, "11"))
+
+
+def test_everybody_reads_the_published_copy(tmp_path: Path) -> None:
+    """Under any umask; and what is forgotten is forgotten there, too."""
+    own, published = tmp_path / "desk.key.spoken", tmp_path / "desk.pub.spoken"
+    memory = Memory(own, published=published)
+    before = os.umask(0o077)
+    try:
+        memory.keep("a", Spoken(1, "aa"))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (own, published)] == [0o600, 0o644]
+    assert Memory(published).newest("a") == Spoken(1, "aa")
+    memory.forget("a")
+    assert Memory(published).newest("a") is None
+
+
+def test_of_two_desks_the_newer_word_stays(tmp_path: Path) -> None:
+    """Two processes with one key remember at the same time; no word is remembered away."""
+    path = tmp_path / "desk.key.spoken"
+
+    def remember(turn: int) -> None:
+        for number in range(1, 26):
+            Memory(path).keep(f"database {turn}", Spoken(number, "aa"))
+            Memory(path).keep("both", Spoken(2 * number + turn, "aa"))
+
+    workers = [multiprocessing.Process(target=remember, args=(turn,)) for turn in (0, 1)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    found = [Memory(path).newest(name) for name in ("database 0", "database 1", "both")]
+    assert found == [Spoken(25, "aa"), Spoken(25, "aa"), Spoken(51, "aa")]

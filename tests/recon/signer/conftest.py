@@ -117,6 +117,7 @@ class Desk:
                         valid_until=instant(now + timedelta(hours=hours)),
                         sequence=self.sequence,
                         nonce=f"{self.sequence:032x}",
+                        database="11" * 32,
                     ),
                     key=self.key,
                 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from recon.desk.endorsement import Kind
 from recon.model.words import InstructionState
+from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.store.money.bound_rows import PROBLEMS_MAX
@@ -24,6 +25,7 @@ def unendorsed(connection: Any, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
     words = endorsed(environment)
     kinds = (
+        iter(filter(None, [lost_word(environment.desk, store=environment.store)])),
         words.broken(connection),
         words.row_problems(connection, states=SENT),
         iter(filter(None, [words.start_problem(connection)])),

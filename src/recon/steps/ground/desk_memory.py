@@ -2,9 +2,11 @@
 
 import hmac
 
+from recon.desk.held_keys import HeldKeys
 from recon.desk.memory import Memory, Spoken
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
+from recon.store.database.engine import Store
 from recon.store.money import endorsement_saving
 
 
@@ -14,7 +16,7 @@ def refuse_lost(environment: Environment) -> None:
     Raises:
         UsageError: the newest word that the desk remembers is not in the database.
     """
-    memory, database = _memory(environment), _name_of(environment)
+    memory, database = _memory(environment), name_of(environment.store)
     known = None if memory is None else memory.newest(database)
     if known is None:
         return
@@ -38,18 +40,18 @@ def remember(environment: Environment) -> None:
         sequence = endorsement_saving.next_sequence(connection) - 1
         signature = endorsement_saving.signature_of(connection, sequence)
     if sequence:
-        memory.keep(_name_of(environment), Spoken(sequence, signature))
+        memory.keep(name_of(environment.store), Spoken(sequence, signature))
 
 
 def has_spoken(environment: Environment) -> bool:
     """Whether this desk ever gave this database a word, whatever the database says."""
     memory = _memory(environment)
-    return memory is not None and memory.newest(_name_of(environment)) is not None
+    return memory is not None and memory.newest(name_of(environment.store)) is not None
 
 
 def go_on_restored(environment: Environment) -> int:
     """Go on with the words that the database has; the number of the newest that is lost, or 0."""
-    memory, database = _memory(environment), _name_of(environment)
+    memory, database = _memory(environment), name_of(environment.store)
     known = None if memory is None else memory.newest(database)
     if memory is None or known is None:
         return 0
@@ -62,11 +64,34 @@ def go_on_restored(environment: Environment) -> int:
     return 0
 
 
+def lost_word(desk: HeldKeys, *, store: Store) -> str:
+    """Why people's words may be missing, by what the desk published; "" when none is known to be.
+
+    For a night. What is published is read first: the snapshot taken afterwards must have it.
+    """
+    known = None if desk.published is None else Memory(desk.published).newest(name_of(store))
+    if known is None:
+        return ""
+    with store.reading() as connection:
+        found = endorsement_saving.signature_of(connection, known.sequence)
+    if hmac.compare_digest(found, known.signature):
+        return ""
+    return (
+        f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "
+        "lacks it: words of people were taken away, or an older backup is in use (`recon verify`, "
+        "then `recon desk restored` as the desk's login)"
+    )
+
+
 def _memory(environment: Environment) -> Memory | None:
-    path = environment.desk.memory
-    return None if path is None else Memory(path)
+    desk = environment.desk
+    return None if desk.memory is None else Memory(desk.memory, published=desk.published)
 
 
-def _name_of(environment: Environment) -> str:
-    """The database as the desk's own settings name it, without its password."""
-    return environment.store.url.render_as_string(hide_password=True)
+def name_of(store: Store) -> str:
+    """The database as desk and nights name it, whatever their logins there are."""
+    if store.path is not None:
+        return f"sqlite:///{store.path.resolve()}"
+    url = store.url
+    host = url.host or url.query.get("host", "")
+    return f"postgresql://{host}:{url.port or ''}/{url.database}"

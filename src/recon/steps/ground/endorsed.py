@@ -48,6 +48,7 @@ def note_endorsed(connection: Any, said: Said, *, person: Person, environment: E
         raise UsageError(f"{msg}; nothing was changed")
     if endorsement_saving.next_sequence(connection) == 1:
         note_beginning(connection, environment=environment)
+    nonce = _nonce(environment)
     word = Endorsement(
         kind=said.kind,
         subject=said.subject,
@@ -60,7 +61,8 @@ def note_endorsed(connection: Any, said: Said, *, person: Person, environment: E
         at=instant(person.word.at),
         valid_until=instant(said.valid_until) if said.valid_until else "",
         sequence=endorsement_saving.next_sequence(connection),
-        nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
+        nonce=nonce,
+        database=endorsement_saving.named_database(connection, chance=nonce, at=person.word.at),
     )
     endorsement_saving.save(connection, endorse(word, key=key), word=word, at=person.word.at)
 
@@ -79,7 +81,7 @@ def note_beginning(connection: Any, *, environment: Environment, always: bool = 
     spoke = endorsement_saving.next_sequence(connection) != 1 or has_spoken(environment)
     if key is None or spoke or not (since or always):
         return 0
-    now = environment.clock()
+    now, nonce = environment.clock(), _nonce(environment)
     word = Endorsement(
         kind=Kind.BEGINNING,
         subject="desk",
@@ -92,10 +94,15 @@ def note_beginning(connection: Any, *, environment: Environment, always: bool = 
         at=instant(now),
         valid_until="",
         sequence=1,
-        nonce=f"{environment.randomness.getrandbits(NONCE_BITS):032x}",
+        nonce=nonce,
+        database=endorsement_saving.named_database(connection, chance=nonce, at=now),
     )
     endorsement_saving.save(connection, endorse(word, key=key), word=word, at=now)
     return since
+
+
+def _nonce(environment: Environment) -> str:
+    return f"{environment.randomness.getrandbits(NONCE_BITS):032x}"
 
 
 def words_for_signer(environment: Environment) -> WordsOf:

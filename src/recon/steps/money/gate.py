@@ -5,6 +5,7 @@ from typing import Any
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
 from recon.steps.files.arrivals import WHOLE_FILE
+from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.money.restore import resolve_pending, restored_since
@@ -22,10 +23,11 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     if not foreign:
         resolve_pending(run, environment=environment)
     words = endorsed(environment)
+    lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         asked = len(answers.phase_keys(connection, run.run_id, phase=answers.BASELINE))
         totals = proofs.before_money(connection, run, universe=asked, phase=answers.BASELINE)
-        problem = _history_problem(connection, run, environment=environment) or foreign
+        problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
             merchant_id=run.merchant_id,

@@ -190,6 +190,11 @@ def head(connection: Connection) -> Head:
     return Head(0, GENESIS) if found is None else Head(found.sequence, found.hash)
 
 
+def first_hash(connection: Connection) -> str:
+    """The hash of the first link, which no two databases share; "" of an empty chain."""
+    return hashes_of(connection, [1]).get(1, "")
+
+
 def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
     """The hashes of some links by their number; what the chain does not have is not among them."""
     found = connection.execute(_HASHES, {"wanted": sorted(set(sequences))}).tuples()

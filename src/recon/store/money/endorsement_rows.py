@@ -13,12 +13,11 @@ from recon.desk.endorsement import (
     Kind,
     Signed,
     is_filled_in,
-    opened,
     row_problem,
     words_problem,
 )
 from recon.desk.held_keys import HeldKeys
-from recon.model.errors import EndorsementError, GateClosedError
+from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
 from recon.store.money import sending_rows
@@ -30,21 +29,11 @@ from recon.store.money.bound_rows import (
     events_of,
 )
 from recon.store.money.endorsement_saving import introduced
-from recon.store.schema import endorsement, history, instruction, sending_switch
+from recon.store.money.opened_words import OpenedWords
+from recon.store.schema import history, instruction, sending_switch
 
 BY_HAND = "by hand: "
 """How the approval of a movement begins that one person makes at the sandbox by hand."""
-_KNOWN = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
-_DOCUMENTS = (
-    select(
-        endorsement.c.sequence,
-        endorsement.c.document,
-        endorsement.c.signature,
-        endorsement.c.key_id,
-    )
-    .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
-    .order_by(endorsement.c.sequence)
-)
 _WAS_PLANNED = select(history.c.entity_id).where(
     history.c.entity == "instruction", history.c.event == InstructionState.PLANNED.value
 )
@@ -91,42 +80,19 @@ class Endorsed:
     def __init__(self, keys: HeldKeys) -> None:
         """Nothing is opened yet; without a public key nothing ever counts."""
         self._keys = keys
-        self._opened: dict[int, Endorsement] = {}
-        self._unopened: dict[int, str] = {}
-        self._of_item: dict[str, list[Endorsement]] = {}
+        self._words = OpenedWords(keys)
 
     def words(self, connection: Connection) -> list[Endorsement]:
         """Every endorsement whose signature holds, oldest first."""
-        self._look(connection)
-        return list(self._opened.values())
+        return self._words.all(connection)
 
     def broken(self, connection: Connection) -> Iterator[str]:
-        """Rows that are no endorsements of the desk, or are missing between others, in words."""
-        self._look(connection)
-        for sequence, why in self._unopened.items():
-            yield f"endorsement {sequence}: {why}"
-        numbers = sorted({*self._opened, *self._unopened})
-        for number, expected in zip(numbers, range(1, len(numbers) + 1), strict=True):
-            if number != expected:
-                yield f"endorsement {expected} is missing (next is {number})"
-                return
+        """As `OpenedWords.broken`."""
+        return self._words.broken(connection)
 
     def taken_away(self, connection: Connection) -> str:
-        """Why a rejection may be missing among the words that count, in words; "" when none is.
-
-        Words from before the first that holds are another key's: nothing rests on them.
-        """
-        self._look(connection)
-        first = min(self._opened, default=0)
-        newest = max((*self._opened, *self._unopened), default=0)
-        numbers = range(first, newest + 1) if first else ()
-        gone = next((one for one in numbers if one not in self._opened), 0)
-        if not gone:
-            return ""
-        return (
-            f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
-            "no word of people counts (`recon verify`)"
-        )
+        """As `OpenedWords.taken_away`."""
+        return self._words.taken_away(connection)
 
     def problem(
         self,
@@ -188,11 +154,10 @@ class Endorsed:
         """
         if self._keys.public is None:
             return 0
-        self._look(connection)
-        first = self._opened.get(1)
+        first = self._words.numbered(connection, 1)
         if first is not None and first.kind is Kind.BEGINNING:
             return int(first.says.get("sequence", "0"))
-        if self._opened or self._unopened or self._keys.must_be_proven:
+        if self._words.any(connection) or self._keys.must_be_proven:
             return 0
         return introduced(connection)
 
@@ -252,16 +217,13 @@ class Endorsed:
         self, connection: Connection, instruction_ids: Sequence[str]
     ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
         """For whoever checks some rows by itself: the terms that people saw, and their words."""
-        self._look(connection)
         events = events_of(connection, instruction_ids)
         seen = {
             wanted: dict(yeses[-1][TERMS])
             for wanted, told in events.items()
             if (yeses := _yeses(told))
         }
-        words = {one.sequence for it in instruction_ids for one in self._of_item.get(it, ())}
-        found = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
-        return seen, [Signed(row.document, row.signature, row.key_id) for row in found]
+        return seen, self._words.signed(connection, instruction_ids)
 
     def start_problem(self, connection: Connection) -> str:
         """Why money that was stopped may not be sent again, although the switch says so."""
@@ -285,7 +247,6 @@ class Endorsed:
     ) -> str:
         if self._keys.public is None:
             return NO_KEY
-        self._look(connection)
         # The table is compared with what the history binds; here is what people saw of it.
         yeses = _yeses(told)
         if not yeses:
@@ -296,7 +257,7 @@ class Endorsed:
         return row_problem(
             instruction_id,
             terms=terms,
-            endorsements=self._of_item.get(instruction_id, ()),
+            endorsements=self._words.about(connection, instruction_id),
             must_be_proven=self._keys.must_be_proven,
             at=at,
         )
@@ -325,31 +286,7 @@ class Endorsed:
                 "no rule lets it go"
             )
 
-    def _look(self, connection: Connection) -> None:
-        """Open what was added since the last look."""
-        key = self._keys.public
-        if key is None:
-            return
-        known = connection.execute(_KNOWN).scalars()
-        new = [one for one in known if one not in self._opened and one not in self._unopened]
-        for start in range(0, len(new), DOCUMENTS_AT_ONCE):
-            wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
-            for row in connection.execute(_DOCUMENTS, wanted):
-                try:
-                    word = opened(Signed(row.document, row.signature, row.key_id), key=key)
-                except EndorsementError as error:
-                    self._unopened[row.sequence] = str(error)
-                    continue
-                if word.sequence != row.sequence:
-                    self._unopened[row.sequence] = f"it is a copy of endorsement {word.sequence}"
-                    continue
-                self._opened[row.sequence] = word
-                for item in word.items:
-                    self._of_item.setdefault(item, []).append(word)
 
-
-DOCUMENTS_AT_ONCE = 20
-"""Documents that are in memory while they are opened."""
 NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
 
 

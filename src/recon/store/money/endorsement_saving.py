@@ -1,10 +1,16 @@
-"""Endorsements as the desk adds them, and what it looks up to give each its number."""
+"""Endorsements as the desk adds them, and what it looks up to give each its number.
 
+Each is a link of the history, too: who takes one away, the newest as well, leaves its link.
+"""
+
+import hashlib
 from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
 
 from recon.desk.endorsement import Endorsement, Signed
+from recon.store.database.history import Event, append, first_hash
+from recon.store.money.endorsement_links import ENTITY, SAID, WORDS, newest_said
 from recon.store.schema import endorsement, history
 
 _NEWEST = select(func.max(endorsement.c.sequence))
@@ -25,12 +31,29 @@ def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datet
             key_id=signed.key,
         )
     )
+    told = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
+    append(connection, [Event(ENTITY, WORDS, SAID, told)], at=at)
+
+
+def digest_of(signature: str) -> str:
+    """By which a link names a word."""
+    return hashlib.sha256(signature.encode()).hexdigest()
+
+
+def named_database(connection: Connection, *, chance: str, at: datetime) -> str:
+    """What tells this database from every other; an empty chain begins by chance."""
+    if not first_hash(connection):
+        append(connection, [Event("desk", "desk", "opened", {"chance": chance})], at=at)
+    return first_hash(connection)
 
 
 def next_sequence(connection: Connection) -> int:
-    """The number of the next one, within the caller's turn to write."""
+    """The number of the next one, within the caller's turn to write.
+
+    One that was given is never given again, also where its word was taken away.
+    """
     newest: int | None = connection.execute(_NEWEST).scalar_one()
-    return (newest or 0) + 1
+    return max(newest or 0, newest_said(connection)) + 1
 
 
 def signature_of(connection: Connection, sequence: int) -> str:

@@ -9,7 +9,7 @@ from recon.desk.held_keys import SANDBOX_KEYS
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.money.endorsement_saving import next_sequence, save
+from recon.store.money.endorsement_saving import named_database, next_sequence, save
 from recon.store.schema import endorsement
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -33,6 +33,7 @@ def said(store: Store, *people: str, subject: str = "r1", kind: Kind = Kind.RELE
                 valid_until="",
                 sequence=next_sequence(connection),
                 nonce="00" * 16,
+                database=named_database(connection, chance="", at=NOW),
             )
             save(connection, endorse(word, key=SANDBOX_KEYS.private), word=word, at=NOW)
 
