@@ -74,9 +74,9 @@ def write_orders(path: Path, base_url: str, *, skip: int) -> None:
         for row in rows:
             units = parse_minor_units(row["amount"], currency=row["currency"])
             amount = format_minor_units(units, currency=row["currency"])
-            told = {name: row[name] for name in ("order_no", "currency")} | PLACE
-            told |= {"amount": amount, "status": "paid", "ordered_at": now, "action": "capture"}
-            writer.writerow(told)
+            cells = {name: row[name] for name in ("order_no", "currency")} | PLACE
+            cells |= {"amount": amount, "status": "paid", "ordered_at": now, "action": "capture"}
+            writer.writerow(cells)
 
 
 def one_night(base_url: str) -> float:
@@ -88,8 +88,8 @@ def one_night(base_url: str) -> float:
         inbox = folder / "inbox"
         inbox.mkdir()
         merchants = folder / "merchants.toml"
-        told = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
-        merchants.write_text(told)
+        declared = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
+        merchants.write_text(declared)
         write_orders(inbox / "orders.csv", base_url, skip=0)
         date = (system_clock() - timedelta(days=1)).date().isoformat()
         request = NightRequest(
@@ -116,16 +116,16 @@ def main() -> None:
     again = lambda: digest_alone(agreeing, rules=rules, as_of=AS_OF)  # noqa: E731 - one of two
     tell("one order, its digest once more (T14)", again, repeats=REPEATS)
     broken = planted(size=SHARE_BROKEN, broken=SHARE_BROKEN, settled=True).sources
-    told = f"{len(broken.orders)} orders with a break each"
-    tell(told, lambda: compared(broken, rules=rules), repeats=REPEATS)
+    sentence = f"{len(broken.orders)} orders with a break each"
+    tell(sentence, lambda: compared(broken, rules=rules), repeats=REPEATS)
     with sandbox(SANDBOX_ORDERS) as base_url:
         one_night(base_url)
         nights = [one_night(base_url) for _ in range(REPEATS_OF_NIGHTS)]
     middle, least = statistics.median(nights), min(nights)
     print(f"{f'a night of {NIGHT_ORDERS} orders':<58}{middle:>8.3f}{least:>8.3f}", flush=True)
     many = planted(size=given.many, broken=given.many // SHARE_BROKEN, settled=False).sources
-    told = f"{given.many:,} orders, one in {SHARE_BROKEN} with a break"
-    tell(told, lambda: compared(many, rules=rules), repeats=REPEATS_OF_MANY, calls=False)
+    sentence = f"{given.many:,} orders, one in {SHARE_BROKEN} with a break"
+    tell(sentence, lambda: compared(many, rules=rules), repeats=REPEATS_OF_MANY, calls=False)
 
 
 if __name__ == "__main__":

@@ -134,12 +134,12 @@ def tell(title: str, found: dict[str, list[Figures]], *, anchor: str) -> None:
         if not runs:
             continue
         ratio = f"{_median(runs, 'cpu') / base:.2f}" if base else "-"
-        told = {
+        figures = {
             key: int(runs[-1][key]) for key in ("good", "bad", "lines", "sum") if key in runs[-1]
         }
         cells = f"{_median(runs, 'cpu'):>8.2f}{_median(runs, 'server'):>8.2f}"
         cells += f"{_median(runs, 'wall'):>8.2f}{_median(runs, 'peak_mib'):>7.0f}"
-        print(f"{name:<34}{cells}{ratio:>8}  {told}")
+        print(f"{name:<34}{cells}{ratio:>8}  {figures}")
 
 
 def _median(runs: list[Figures], name: str) -> float:

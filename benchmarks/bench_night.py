@@ -91,19 +91,19 @@ def write_orders(path: Path, base_url: str, *, ledger: Path) -> None:
         writer = csv.DictWriter(file, fieldnames=HEADER, restval="", extrasaction="ignore")
         writer.writeheader()
         for number, payment in enumerate(lines_of(base_url, "payments")):
-            told: dict[str, Any] = {
+            cells: dict[str, Any] = {
                 "amount": format_minor_units(units_of(payment), currency=payment["currency"]),
                 "status": STATUS.get(payment["state"], payment["state"]),
                 "ordered_at": authorised.get(payment["transaction_id"], ""),
             }
-            if not told["ordered_at"]:
+            if not cells["ordered_at"]:
                 continue  # a payment that failed: the shop has no order of it
             if payment["state"] == "partially_refunded":
                 part = refunded[payment["transaction_id"]]
-                told["refund_amount"] = format_minor_units(part, currency=payment["currency"])
+                cells["refund_amount"] = format_minor_units(part, currency=payment["currency"])
             if payment["state"] == "authorised" and number % CAPTURED_ONE_IN == 0:
-                told |= {"action": "capture", "request_id": f"C{number}"}
-            writer.writerow(payment | told)
+                cells |= {"action": "capture", "request_id": f"C{number}"}
+            writer.writerow(payment | cells)
 
 
 def one_night(folder: Path, base_url: str) -> dict[str, Any]:
@@ -112,8 +112,10 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     inbox, ledger = folder / "inbox", folder / "ledger.csv"
     inbox.mkdir()
     merchants, rules = folder / "merchants.toml", folder / "rules.toml"
-    told = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
-    merchants.write_text(f'{told}archive = "{folder / "kept"}"\nledger = {{ path = "{ledger}" }}\n')
+    declared = merchants.read_text().replace(f'inbox = "{folder}"', f'inbox = "{inbox}"')
+    merchants.write_text(
+        f'{declared}archive = "{folder / "kept"}"\nledger = {{ path = "{ledger}" }}\n'
+    )
     rules.write_text(f"{rules.read_text()}\n{WINDOW}")
     write_orders(inbox / "orders.csv", base_url, ledger=ledger)
     date = (system_clock() - timedelta(days=1)).date().isoformat()

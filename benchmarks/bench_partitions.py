@@ -44,15 +44,15 @@ def compare(size: int) -> None:
         print(f"{'parts':<10}" + "".join(f"{head:>14}" for head in heads))
         digests = set()
         for who, partitions in RUNS:
-            told = figures_of(
+            figures = figures_of(
                 [sys.executable], SCRIPT, who, str(partitions), folder, seconds_max=SECONDS_MAX
             )
-            if told is None:
+            if figures is None:
                 continue
-            digests.add(told.pop("digest"))
+            digests.add(figures.pop("digest"))
             print(
                 f"{who + ' ' + str(partitions):<10}"
-                + "".join(f"{one:>14.1f}" for one in told.values())
+                + "".join(f"{one:>14.1f}" for one in figures.values())
             )
         if len(digests) != 1:
             sys.exit(f"{size:,} orders came to {len(digests)} digests")
@@ -69,10 +69,10 @@ def reading() -> None:
         write_csv(path, rows=READ_ROWS)
         read = set()
         for who in ("here", "dask"):
-            told = figures_of([sys.executable], READING, who, str(path), seconds_max=SECONDS_MAX)
-            if told is not None:
-                read.add(told.pop("sha256"))
-                print(f"{who:<10}" + "".join(f"{one:>14.1f}" for one in told.values()))
+            figures = figures_of([sys.executable], READING, who, str(path), seconds_max=SECONDS_MAX)
+            if figures is not None:
+                read.add(figures.pop("sha256"))
+                print(f"{who:<10}" + "".join(f"{one:>14.1f}" for one in figures.values()))
     if len(read) != 1:
         sys.exit(f"the file was read in {len(read)} ways")
 
@@ -86,9 +86,9 @@ def query() -> None:
         for who, partitions in (("here", 1), ("dask", 2)):
             with tempfile.TemporaryDirectory() as folder:
                 words = (who, str(partitions), folder, base_url)
-                told = figures_of([sys.executable], ASKING, *words, seconds_max=SECONDS_MAX)
-            if told is not None:
-                cells = "".join(f"{one:>14.1f}" for one in told.values())
+                figures = figures_of([sys.executable], ASKING, *words, seconds_max=SECONDS_MAX)
+            if figures is not None:
+                cells = "".join(f"{one:>14.1f}" for one in figures.values())
                 print(f"{who + ' ' + str(partitions):<10}{cells}")
 
 

@@ -81,8 +81,8 @@ def one_night(base_url: str, *, kill_after: int = 0) -> Taken:
         environment = os.environ | variables(folder, base_url)
         (folder / "inbox").mkdir()
         merchants = folder / "merchants.toml"
-        told = merchants.read_text()
-        apart = told.replace(f'inbox = "{folder}"', f'inbox = "{folder / "inbox"}"')
+        declared = merchants.read_text()
+        apart = declared.replace(f'inbox = "{folder}"', f'inbox = "{folder / "inbox"}"')
         merchants.write_text(apart)
         drop(folder / "inbox" / "orders.csv", authorised(base_url))
         if kill_after:
@@ -99,8 +99,8 @@ def one_night(base_url: str, *, kill_after: int = 0) -> Taken:
 def settling(folder: Path) -> float:
     """Seconds of the step that moves money, in the newest run."""
     newest = max((folder / stages.FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-    told = json.loads(newest.read_text())
-    return sum(one["seconds"] for one in told["stages"] if one["stage"] == "settle")
+    document = json.loads(newest.read_text())
+    return sum(one["seconds"] for one in document["stages"] if one["stage"] == "settle")
 
 
 def reached(base_url: str) -> int:

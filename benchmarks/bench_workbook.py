@@ -45,8 +45,8 @@ def cost(name: str, rows: int, folder: Path, *, python: list[str]) -> dict[str, 
         text=True,
         timeout=SECONDS_MAX,
     )
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def least(found: list[dict[str, float]]) -> float:

@@ -89,11 +89,11 @@ def duckdb(folder: Path) -> Run:
             types |= {
                 column: "TIMESTAMPTZ" for column in header if column.endswith(("_at", "date"))
             }
-            told = ", ".join(f"'{column}': '{kind}'" for column, kind in types.items())
+            listing = ", ".join(f"'{column}': '{kind}'" for column, kind in types.items())
             place = folder / f"{name}.csv"
             database.execute(
                 f"CREATE TABLE {name} AS SELECT * FROM "  # noqa: S608 - our own names
-                f"read_csv('{place}', header = true, columns = {{{told}}})"
+                f"read_csv('{place}', header = true, columns = {{{listing}}})"
             )
         return len(database.execute(SQL).fetchall())
 

@@ -35,12 +35,12 @@ def keys_of(base_url: str) -> list[str]:
 def main() -> None:
     """One run."""
     who, partitions, folder, base_url = sys.argv[1:]
-    keys, told = keys_of(base_url), variables(Path(folder), base_url)
+    keys, served = keys_of(base_url), variables(Path(folder), base_url)
     address = "local" if who == "dask" else ""
     settings = ClusterSettings(partitions=int(partitions), address=address, connect_seconds=300)
     with (
-        environment_of(told, clock=system_clock, randomness=random.Random(1)) as environment,
-        workers_of(settings, variables=told) as workers,
+        environment_of(served, clock=system_clock, randomness=random.Random(1)) as environment,
+        workers_of(settings, variables=served) as workers,
     ):
         asked_by = replace(environment, workers=workers)
 

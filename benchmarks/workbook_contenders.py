@@ -109,11 +109,11 @@ def broken(count: int) -> Any:
 
     from recon.matching.breaks.result import BREAK_COLUMNS
 
-    told = {"code": "AMOUNT_OVER", "severity": "LOW", "currency": "EUR", "state_orders": "paid"}
-    told |= {"state_gateway": "paid", "merchant_id": "100042", "account_id": "100042001"}
-    told |= {"first_seen": "2026-11-20", "owed_to": "shopper", "reason": "the amounts differ"}
+    cells = {"code": "AMOUNT_OVER", "severity": "LOW", "currency": "EUR", "state_orders": "paid"}
+    cells |= {"state_gateway": "paid", "merchant_id": "100042", "account_id": "100042001"}
+    cells |= {"first_seen": "2026-11-20", "owed_to": "shopper", "reason": "the amounts differ"}
     found = [
-        {**dict.fromkeys(BREAK_COLUMNS, ""), **told, "break_id": f"{number:016x}"}
+        {**dict.fromkeys(BREAK_COLUMNS, ""), **cells, "break_id": f"{number:016x}"}
         | {"order_no": f"BRK-{number:09d}", "transaction_id": f"{number:020d}", "age_days": 1}
         | {"order_amount": 1_000, "gateway_amount": 1_000 + number, "ledger_amount": 1_000}
         | {"effect_orders": number, "effect_ledger": number, "exposure": number}

@@ -93,10 +93,10 @@ def _compared(request: NightRequest) -> State[Any]:
     run_id = _finished_run(request)
     with opened_environment() as environment:
         found = rebuild_night(run_id, out=None, environment=environment)
-    told = f"run {run_id}, compared by recon {found.version_then} then: {found.digest_then}"
+    sentence = f"run {run_id}, compared by recon {found.version_then} then: {found.digest_then}"
     if found.same:
-        return Completed(name=THE_SAME_RESULT, message=f"The same result as {told}.")
-    message = f"NOT the result of {told}; it is {found.result.digest} now. Nothing was changed."
+        return Completed(name=THE_SAME_RESULT, message=f"The same result as {sentence}.")
+    message = f"NOT the result of {sentence}; it is {found.result.digest} now. Nothing was changed."
     return Failed(name=ANOTHER_RESULT, message=message)
 
 

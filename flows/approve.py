@@ -57,7 +57,7 @@ def approve(  # noqa: PLR0917 - the fields of a form
 
         if decision is Decision.SHOW:
             found = approvals.waiting(environment)
-            return _ended(found.wanted, told="Waits", name="Shown")
+            return _ended(found.wanted, ending="Waits", name="Shown")
         if not list_digest or not name:
             msg = "name the digest of the list and who you are"
             raise UsageError(msg)
@@ -66,15 +66,15 @@ def approve(  # noqa: PLR0917 - the fields of a form
             body: dict[str, Any] = {"list": list_digest}
             done = say_at_desk("approve", body, who=(name, code), environment=environment)
             complete = done["complete"]
-            told = "Approved by two people" if complete else "Waits for a second person"
-            return _ended(wanted, told=told, name="Approved" if complete else "Noted")
+            sentence = "Approved by two people" if complete else "Waits for a second person"
+            return _ended(wanted, ending=sentence, name="Approved" if complete else "Noted")
         if wanted.digest != list_digest:
             msg = f"the list is {wanted.digest} now; look at it before you reject it"
             raise UsageError(msg)
         ids = [item.instruction_id for item in wanted.items]
         body = {"instruction_ids": ids, "reason": reason}
         say_at_desk("reject", body, who=(name, code), environment=environment)
-        return _ended(wanted, told="Rejected", name="Rejected")
+        return _ended(wanted, ending="Rejected", name="Rejected")
 
 
 def waiting_for_people(environment: "Environment") -> int:
@@ -84,12 +84,12 @@ def waiting_for_people(environment: "Environment") -> int:
     return len(waiting(environment).wanted.items)
 
 
-def _ended(wanted: "ApprovalList", *, told: str, name: str) -> State[Any]:
-    from recon.settlement.approval import told as sums_told
+def _ended(wanted: "ApprovalList", *, ending: str, name: str) -> State[Any]:
+    from recon.settlement.approval import sums_in_words
 
     count = len(wanted.items)
-    sentence = f"{told}: {count} instructions"
-    sentence += f", {sums_told(wanted.sums)}, list {wanted.digest}." if count else "."
+    sentence = f"{ending}: {count} instructions"
+    sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
     say(sentence)
     create_markdown_artifact(markdown_of(wanted, sentence), key="approvals", description=sentence)
     return Completed(name=name, message=sentence)

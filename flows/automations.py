@@ -127,8 +127,8 @@ def _same(found: AutomationCore, wanted: AutomationCore) -> bool:
 def _told(automation: AutomationCore) -> dict[str, Any]:
     """What it says, without the server's own ids; events as sets, which have no order."""
     names = set(AutomationCore.model_fields)
-    told = automation.model_dump(include=names, exclude={"trigger": {"id"}})
-    return {name: told[name] for name in names if name in told}
+    document = automation.model_dump(include=names, exclude={"trigger": {"id"}})
+    return {name: document[name] for name in names if name in document}
 
 
 def _automation(
@@ -191,8 +191,8 @@ def _long(block_id: UUID) -> AutomationCore:
 
 def _waiting(block_id: UUID) -> AutomationCore:
     # The account is its resource; no flow is needed to know it.
-    told = _ring(block_id, APPROVAL, _WAITING_WORDS)
-    return _automation(APPROVAL, {WAITING}, told, match_related={})
+    ring = _ring(block_id, APPROVAL, _WAITING_WORDS)
+    return _automation(APPROVAL, {WAITING}, ring, match_related={})
 
 
 def _ring(block_id: UUID, name: str, words: Sequence[str]) -> SendNotification:

@@ -49,8 +49,10 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
             for one in found
         ]
         count = sum(one.count for one in found)
-        told = f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
-        create_table_artifact(table=rows, key="housekeeping", description=told)
+        sentence = (
+            f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
+        )
+        create_table_artifact(table=rows, key="housekeeping", description=sentence)
         if stayed:
             return Failed(name="SOME STAYED", message="; ".join(stayed[:10]))
-        return Completed(name="DELETED" if delete else "SHOWN", message=f"{told}.")
+        return Completed(name="DELETED" if delete else "SHOWN", message=f"{sentence}.")

@@ -28,7 +28,7 @@ OPENING_VARIABLES = ("command", "env", "working_dir")
 AUTOMATIONS_COMMAND = "`recon prefect automations` makes them"
 
 
-def told() -> Iterator[tuple[str, Callable[[], str]]]:
+def health_checks() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names of lines, and what looks; each gives a sentence or raises ReconError."""
     yield "Prefect", _answers
     yield "Prefect's doors", _doors

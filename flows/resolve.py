@@ -97,11 +97,13 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     from recon.model.money import Money
 
     lines = ["# Money in doubt", "", sentence, ""]
-    told = [one for _, one in shown if one.told]
-    if told:
+    with_message = [one for _, one in shown if one.told]
+    if with_message:
         # Above the table: its last column is beyond the edge of a page.
         lines += ["## What the gateway told by itself", ""]
-        lines += [f"- {one.what}, instruction {one.instruction_id}: {one.told}." for one in told]
+        lines += [
+            f"- {one.what}, instruction {one.instruction_id}: {one.told}." for one in with_message
+        ]
         lines += [""]
     if shown:
         lines += [

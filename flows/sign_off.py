@@ -118,6 +118,6 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
         names = ", ".join(f"{one.role} {one.by}" for one in night.signed) or "not signed"
         account = f"{night.merchant_id}/{night.account_id}"
         cells = (account, str(night.business_date), night.standing, night.run_id, names)
-        told = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
-        lines.append("| " + " | ".join(told) + " |")
+        cells_shown = [cell.replace("|", "/") for cell in (*cells, night.void_because)]
+        lines.append("| " + " | ".join(cells_shown) + " |")
     return "\n".join(lines)

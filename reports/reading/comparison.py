@@ -77,16 +77,16 @@ def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
         OutputError: the workbook cannot be read.
     """
     try:
-        told = CalamineWorkbook.from_path(str(path))
-        with _true_file(night, beside=_beside(workbook_facts(told), path=path)) as file:
+        workbook = CalamineWorkbook.from_path(str(path))
+        with _true_file(night, beside=_beside(workbook_facts(workbook), path=path)) as file:
             signed = _sign_off_rows(file)
             file.seek(0)
             true = CalamineWorkbook.from_filelike(file)
             for title in SHEETS:
-                if title not in told.sheet_names:
+                if title not in workbook.sheet_names:
                     yield f"the sheet {title} is missing"
                     continue
-                rows = (_rows(told, title), _rows(true, title))
+                rows = (_rows(workbook, title), _rows(true, title))
                 yield from _sheet(title, rows=rows, signed=signed)
     except (CalamineError, OSError) as error:
         raise _not_ours(path, error) from error
@@ -132,14 +132,14 @@ def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
 
 
 def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[str]:
-    told, true = rows
+    shown, true = rows
     if title == BREAKS:
-        yield from _breaks(told, true=true)
+        yield from _breaks(shown, true=true)
         return
     left_out = (
         signed if title == SUMMARY else _facts_left_out(true) if title in {RUN_TITLE, GUIDE} else ()
     )
-    for number in range(1, max(len(told), len(true)) + 1):
+    for number in range(1, max(len(shown), len(true)) + 1):
         if number not in left_out:
             sides = tuple(side[number - 1] if number <= len(side) else [] for side in rows)
             yield from _row(title, number=number, sides=(sides[0], sides[1]))
@@ -149,13 +149,13 @@ def _facts_left_out(true: Rows) -> frozenset[int]:
     return frozenset(number for number, row in enumerate(true, 1) if row[0] in NEWER_LATER)
 
 
-def _breaks(told: Rows, *, true: Rows) -> Iterator[str]:
+def _breaks(shown: Rows, *, true: Rows) -> Iterator[str]:
     """Breaks by their key: people may sort them."""
-    for number, sides in enumerate(zip(told[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
+    for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
         # "Shown" counts what a filter leaves.
         yield from () if number == HEADER_ROW - 2 else _row(BREAKS, number=number, sides=sides)
     stored = {row[0]: row for row in true[HEADER_ROW:] if row[0] != ""}
-    for number, row in enumerate(told[HEADER_ROW:], HEADER_ROW + 1):
+    for number, row in enumerate(shown[HEADER_ROW:], HEADER_ROW + 1):
         if not row or all(cell == "" for cell in row):
             continue
         expected = stored.pop(row[0], None)
@@ -179,8 +179,8 @@ def _row(
     sides: tuple[list[Any], list[Any]],
     left_out: frozenset[int] = frozenset(),
 ) -> Iterator[str]:
-    told, true = sides
-    for column in range(1, max(len(told), len(true)) + 1):
+    shown, true = sides
+    for column in range(1, max(len(shown), len(true)) + 1):
         said, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
         if column not in left_out and not _is_same(said, stored):
             cell = f"{title}!{get_column_letter(column)}{number}"

@@ -50,8 +50,8 @@ def _put(  # noqa: PLR0917, PLR0913 - one call per sheet, each with its own colu
     widths: Sequence[int],
 ) -> None:
     sheet = draft.sheet(title)
-    told = f"{len(rows)} of {done.name}, run {done.run_id}, answered by {done.by}."
-    put_heading(draft, sheet, title=title, sentence=told)
+    sentence = f"{len(rows)} of {done.name}, run {done.run_id}, answered by {done.by}."
+    put_heading(draft, sheet, title=title, sentence=sentence)
     put_header(draft, sheet, row=HEADER_ROW, titles=titles)
     set_widths(sheet, widths)
     for number, row in enumerate(rows, HEADER_ROW + 1):

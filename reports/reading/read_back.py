@@ -123,8 +123,8 @@ def _row(
     answer, refusals = _answer(row, cells=cells)
     version = row[VERSION].value
     if not isinstance(version, int | float) or isinstance(version, bool):
-        told = "the number of answers so far was changed"
-        refusals.append(Refusal(cells[VERSION], _text(row[VERSION]), told))
+        sentence = "the number of answers so far was changed"
+        refusals.append(Refusal(cells[VERSION], _text(row[VERSION]), sentence))
     if refusals:
         return None, refusals
     read = ReturnedRow(
@@ -193,9 +193,9 @@ def altered_cells(
         for column in COMPARED:
             shown, expected = row.shown[column.title], column.value(stored)
             if not _same(shown, expected, column=column, currency=str(stored["currency"])):
-                told = f"the database says {'nothing' if expected in {None, ''} else expected}"
+                sentence = f"the database says {'nothing' if expected in {None, ''} else expected}"
                 cell = f"{BREAKS_SHEET}, row {row.number}, {column.title}"
-                found.append(Refusal(cell, str(shown or ""), told))
+                found.append(Refusal(cell, str(shown or ""), sentence))
     return found
 
 

@@ -123,9 +123,9 @@ def _answers(content: bytes, *, answers: Mapping[str, KeptAnswer]) -> dict[str, 
     for number, key in enumerate(keys[HEADER_ROW:], HEADER_ROW + 1):
         row = {"kept": answers.get(str(key))}
         for column, one in enumerate(COLUMNS, 1):
-            told = one.value(row) if row["kept"] and one.title in FILLED_IN else None
-            if told not in {None, ""}:
-                texts[f"{get_column_letter(column)}{number}"] = str(told)
+            answer = one.value(row) if row["kept"] and one.title in FILLED_IN else None
+            if answer not in {None, ""}:
+                texts[f"{get_column_letter(column)}{number}"] = str(answer)
     return texts
 
 

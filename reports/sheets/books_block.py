@@ -96,12 +96,12 @@ def books_sentence(figures: NightFigures, *, currency: str) -> str:
     taken = [step for step in BOOK_STEPS if steps[step] and step != FILE]
     if not taken:
         return ""
-    told = [f"{_amount(steps[FILE], currency)} {currency} {FILE}"]
-    told += [
+    sentences = [f"{_amount(steps[FILE], currency)} {currency} {FILE}"]
+    sentences += [
         f"{'+' if steps[step] > 0 else '−'} {_amount(abs(steps[step]), currency)} {step}"  # noqa: RUF001 - a minus
         for step in taken
     ]
-    return f"{' '.join(told)} = {_amount(sum(steps.values()), currency)} compared"
+    return f"{' '.join(sentences)} = {_amount(sum(steps.values()), currency)} compared"
 
 
 def _amount(minor_units: int, currency: str) -> str:

@@ -41,9 +41,9 @@ def _to_do(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    told = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+    words = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
     older = row.get("reopens")
-    return f"Open again, it was closed as break {older}. {told}" if older else told
+    return f"Open again, it was closed as break {older}. {words}" if older else words
 
 
 def _risk(row: Row) -> str:

@@ -61,8 +61,8 @@ def _why_not(figures: NightFigures, *, reference: str) -> str:
     """Why a question was not asked, or only in part; "" for those that were."""
     if reference == "T7" and figures.opening_breaks is None:
         return "no night before this one"
-    told = (one for one in figures.not_covered if reference in _REFERENCE.findall(one))
-    return "; ".join(sentence.partition(": ")[2] or sentence for sentence in told)
+    reasons = (one for one in figures.not_covered if reference in _REFERENCE.findall(one))
+    return "; ".join(sentence.partition(": ")[2] or sentence for sentence in reasons)
 
 
 def _put_question(

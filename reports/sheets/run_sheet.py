@@ -73,8 +73,8 @@ def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
     Raises:
         OutputError: what stands there is no name of a file of the same folder.
     """
-    told = [value for name, value in facts.items() if name.startswith(BESIDE)]
-    named = [_BESIDE.fullmatch(value) for value in told]
+    values = [value for name, value in facts.items() if name.startswith(BESIDE)]
+    named = [_BESIDE.fullmatch(value) for value in values]
     if None in named:
         msg = "the workbook's hidden sheet does not name files beside it: it is not one of ours"
         raise OutputError(msg)

@@ -171,8 +171,8 @@ def _put_standing(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) 
             draft.text(sheet, (row, column), text, looks.BODY_TEXT)
         _put_reason(draft, sheet, row, one.reason)
     row = top + 2 + len(rows[:REJECTS_MAX])
-    told = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
-    draft.text(sheet, (row, 1), told, looks.NOTE)
+    sentence = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
+    draft.text(sheet, (row, 1), sentence, looks.NOTE)
     return row + 2
 
 

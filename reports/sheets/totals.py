@@ -148,12 +148,12 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
     """All rows, sorted: what is urgent first, then by order number."""
     breaks = rows_of(figures.breaks)
     pending = [{**row, "result": WAITING, "reason": ""} for row in rows_of(figures.pending)]
-    told = unread_rows(figures)
+    rows = unread_rows(figures)
     unverified = [
         {**row, "result": NOT_VERIFIED, "expected_side": "", "due_at": None}
         | {
-            "told": told.get((row["account_id"], row["order_no"]))
-            or told.get(("", row["order_no"]))
+            "told": rows.get((row["account_id"], row["order_no"]))
+            or rows.get(("", row["order_no"]))
         }
         for row in rows_of(figures.unverified)
     ]

@@ -156,14 +156,14 @@ def _compared(rows: Rows, kind: SourceKind) -> int:
 def bridge_sentence(figures: NightFigures, *, kind: SourceKind) -> str:
     """The same steps in one line: "1,748 rows accepted − 4 repeats … = 1,702 compared"."""  # noqa: RUF002 - a minus
     steps = figures.bridge.get(kind, {})
-    told = [f"{_accepted(figures, kind):,} rows accepted"]
-    told += [
+    sentences = [f"{_accepted(figures, kind):,} rows accepted"]
+    sentences += [
         f"{'+' if steps[step] > 0 else '−'} {abs(steps[step]):,} {step}"  # noqa: RUF001 - a minus
         for step in STEPS
         if steps.get(step)
     ]
     come_to = _accepted(figures, kind) + sum(steps.values())
-    return f"{BRIDGE_WORDS[kind]}: {' '.join(told)} = {come_to:,} compared"
+    return f"{BRIDGE_WORDS[kind]}: {' '.join(sentences)} = {come_to:,} compared"
 
 
 def put_sides(

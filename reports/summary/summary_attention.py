@@ -102,8 +102,8 @@ def _what(line: _Line) -> str:
     """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
     one = line.one
     if len(line.kinds) > 1:
-        told = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
-        return ", ".join(told) + NOT_SENT
+        kinds = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
+        return ", ".join(kinds) + NOT_SENT
     what = f"{one.what}: {words_of(one.code).title.lower()}" if one.code else one.what
     return what if line.count == 1 else f"{line.count:,} × {what}"  # noqa: RUF001 - times
 
@@ -148,8 +148,8 @@ def _put_line(page: Page, row: int, line: _Line) -> None:
         about = " · ".join(f"{_amount(amount, currency)}" for currency, amount in line.money)
         page.merged(row, ABOUT, about, body.but(wrap=True))
     since = local_instant(one.since, timezone=page.figures.timezone)
-    told = f"{one.since:%d %b %Y}" if one.code else f"{since:%d %b %H:%M}"
-    page.text(row, COLUMNS[4][0], told, body)
+    since_words = f"{one.since:%d %b %Y}" if one.code else f"{since:%d %b %H:%M}"
+    page.text(row, COLUMNS[4][0], since_words, body)
     to_do = f"{_whose(one)}{words_of(one.code).to_do}" if one.code else one.next_step
     page.merged(row, COLUMNS[5], to_do, body.but(wrap=True))
     _fit(page, row, about=about, to_do=to_do)
@@ -172,8 +172,8 @@ def _put_breaks(page: Page, row: int) -> int:
     answered = sum(one["break_id"] in page.figures.answers for one in breaks)
     said = f", {answered:,} of {len(breaks):,} answered"
     formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{said}"'
-    told = (formula, f"{len(breaks):,} {words}, {grave:,} high{said}")
-    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), told, amber.but(wrap=True))
+    line = (formula, f"{len(breaks):,} {words}, {grave:,} high{said}")
+    page.draft.formula(page.sheet, (row, COLUMNS[0][0]), line, amber.but(wrap=True))
     about = _put_money_at_risk(page, row)
     first = min((str(one["first_seen"]) for one in breaks if one["first_seen"]), default="")
     since = f"{date.fromisoformat(first):%d %b %Y}" if first else ""
@@ -182,7 +182,7 @@ def _put_breaks(page: Page, row: int) -> int:
     page.merged(row, COLUMNS[5], "", body)
     page.draft.link(page.sheet, (row, COLUMNS[5][0]), (to_do, "'Breaks'!A6"))
     _fit(page, row, about=about, to_do=to_do)
-    if text_width(told[1]) > WHAT_CHARACTERS:
+    if text_width(line[1]) > WHAT_CHARACTERS:
         height = page.sheet.row_dimensions[row].height
         page.sheet.row_dimensions[row].height = max(height, ROW_POINTS + LINE_POINTS)
     return row + 1
@@ -228,19 +228,19 @@ def _put_money_at_risk(page: Page, row: int) -> str:
     currencies = sorted({one["currency"] for one in breaks} - {"", None})
     risky = [{**one, "exposure": at_risk(one)} for one in breaks]
     sums = {one: sum_of(risky, name="exposure", currency=one) for one in currencies}
-    told = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
+    amounts = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
     page.merged(row, ABOUT, "", look)
     large = any(amount > NUMBER_MINOR_UNITS_MAX for amount in sums.values())
     if large or page.totals.text_currencies.intersection(currencies) or not currencies:
-        page.text(row, ABOUT[0], told, look)
-        return told
+        page.text(row, ABOUT[0], amounts, look)
+        return amounts
     parts = [
         f'TEXT(SUMIFS(brkAtRisk,brkCcy,"{currency}"),"{_format(currency)}")&" {currency}"'
         for currency in currencies
     ]
     formula = "=" + '&" · "&'.join(parts)
-    page.draft.formula(page.sheet, (row, ABOUT[0]), (formula, told), look)
-    return told
+    page.draft.formula(page.sheet, (row, ABOUT[0]), (formula, amounts), look)
+    return amounts
 
 
 def _format(currency: str) -> str:

@@ -120,10 +120,10 @@ def put_results(page: Page, row: int) -> None:
         NOT_VERIFIED: len(rows.open) - waiting,
         "Breaks": len(rows.breaks),
     }
-    told = " · ".join(f"{count:,} {name.lower()}" for name, count in counts.items())
+    counted = " · ".join(f"{count:,} {name.lower()}" for name, count in counts.items())
     parts = [
         f'TEXT(\'Control totals\'!B{page.places.results[name]},"#,##0")&" {name.lower()}"'
         for name in counts
     ]
     formula = "=" + '&" · "&'.join(parts)
-    page.draft.formula(page.sheet, (row, RIGHT), (formula, told), looks.SUBTITLE)
+    page.draft.formula(page.sheet, (row, RIGHT), (formula, counted), looks.SUBTITLE)

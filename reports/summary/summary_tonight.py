@@ -96,11 +96,11 @@ def _put_assurance(page: Page, top: int) -> int:
     """What was proven and what cannot be seen: one line per statement, then what had no source."""
     by_statement: dict[str, list[str]] = {}
     for line in page.figures.scope_of_assurance:
-        told = by_statement.setdefault(str(line.get("statement", "")), [])
-        told += _figures_of(line)
+        figures_told = by_statement.setdefault(str(line.get("statement", "")), [])
+        figures_told += _figures_of(line)
     sentences = [
-        f"{statement[:1].upper()}{statement[1:]}{': ' if told else ''}{' · '.join(told)}"
-        for statement, told in by_statement.items()
+        f"{statement[:1].upper()}{statement[1:]}{': ' if figures else ''}{' · '.join(figures)}"
+        for statement, figures in by_statement.items()
     ]
     sentences += [f"Not covered: {sentence}" for sentence in page.figures.not_covered]
     if not sentences:

@@ -187,7 +187,7 @@ def test_the_doctor_sees_closed_doors(
     assert api
     monkeypatch.setattr(prefect_health, "_client", lambda: _client_of(server))
     monkeypatch.setattr(prefect_health, "_auth", lambda: server.auth)
-    told = dict(prefect_health.told())["Prefect's doors"]()
+    told = dict(prefect_health.health_checks())["Prefect's doors"]()
     assert "asks for a password" in told
 
 
@@ -219,7 +219,7 @@ def test_the_doctor_names_a_pool_that_takes_programs(
     try:
         api.patch("/work_pools/recon", json={"base_job_template": opened}).raise_for_status()
         with pytest.raises(ReconError, match=r"command, env.*recon prefect pool"):
-            dict(prefect_health.told())["Prefect's doors"]()
+            dict(prefect_health.health_checks())["Prefect's doors"]()
     finally:
         api.patch("/work_pools/recon", json={"base_job_template": kept}).raise_for_status()
 

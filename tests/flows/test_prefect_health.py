@@ -40,7 +40,7 @@ def lines(
         "_client",
         lambda: SyncPrefectClient(server.api_url, auth_string=server.auth),
     )
-    return dict(prefect_health.told())
+    return dict(prefect_health.health_checks())
 
 
 @pytest.fixture

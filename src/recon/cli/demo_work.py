@@ -90,9 +90,11 @@ def _write_sample(place: DemoFolder, memory: Memory) -> None:
     )
     write_ledger_table(night, path=place.ledger)
     write_ledger_csv(night, path=place.ledger_csv)
-    told = partial(day_file, memory.port, account_id=ACCOUNT.account_id, day=DEMO_BUSINESS_DATE)
+    write_day = partial(
+        day_file, memory.port, account_id=ACCOUNT.account_id, day=DEMO_BUSINESS_DATE
+    )
     name = f"settlement-{DEMO_BUSINESS_DATE}.csv"
-    write_whole(place.settlement / name, told(name))
+    write_whole(place.settlement / name, write_day(name))
     # The sandbox's key is that of this night, with what is planted into the settlement file.
-    write_whole(place.answer_key, told(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
+    write_whole(place.answer_key, write_day(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
     write_inbox(night, inbox=place.inbox)

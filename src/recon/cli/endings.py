@@ -32,8 +32,8 @@ def ending_of(error: BaseException, *, debug: bool) -> Ending:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, ReconError):
-        told = str(error) or (type(error).__doc__ or "").strip()
-        return Ending(f"{told}\n{_full_text(error)}" if debug else told, error.exit_code)
+        sentence = str(error) or (type(error).__doc__ or "").strip()
+        return Ending(f"{sentence}\n{_full_text(error)}" if debug else sentence, error.exit_code)
     where = _full_text(error) if debug else _kept(error)
     return Ending(
         f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "

@@ -138,7 +138,7 @@ def payout(
     new_id = str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
     row = checked(PayoutRow, {"request_id": new_id, **read_private(file)})
     result = send_row(Operation.PAYOUT, row, place=place, clock=system_clock)
-    _tell(result, as_json=as_json, told={"request_id": str(row.request_id)})
+    _tell(result, as_json=as_json, fields={"request_id": str(row.request_id)})
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
@@ -204,9 +204,9 @@ def _card(path: Path | None) -> dict[str, Any]:
     return card
 
 
-def _tell(result: Any, *, as_json: bool, told: dict[str, str] | None = None) -> None:
+def _tell(result: Any, *, as_json: bool, fields: dict[str, str] | None = None) -> None:
     head = {"outcome": result.outcome, "code": result.code, "message": result.message}
-    row = {**head, **(told or {}), **result.facts}
+    row = {**head, **(fields or {}), **result.facts}
     if as_json:
         show_json(row)
     else:

@@ -81,7 +81,7 @@ def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
         "reference_no": record.reference_no,
         "transaction_date": record.transaction_date,
         "queried_at": record.queried_at.isoformat(),
-        "risk": {name: told for name, told in asdict(record.risk).items() if told},
+        "risk": {name: risk for name, risk in asdict(record.risk).items() if risk},
         "extra": {
             name: _structured(text)
             for name, text in {**record.reply_extra, **record.extra}.items()

@@ -81,8 +81,8 @@ def end_with(figures: Mapping[str, int | str], *, place: str) -> NoReturn:
     end, verdict = figures["end"], figures["verdict"]
     beside = f", and the workbook says {verdict}" if end != verdict else ""
     say(f"{end}: {place}{beside}")
-    if told := figures["told"]:
-        say(str(told))
+    if sentence := figures["told"]:
+        say(str(sentence))
     raise typer.Exit(int(figures["exit_code"]))
 
 
@@ -144,8 +144,8 @@ def tell(
     from recon.steps.night import notices
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        told = notices.tell_again(run, environment=environment)
-    say(f"Told: {', '.join(told)}." if told else f"Nobody is still to be told of run {run}.")
+        again = notices.tell_again(run, environment=environment)
+    say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {run}.")
 
 
 def _line_of(one: "Attention", *, now: datetime) -> str:
@@ -155,8 +155,10 @@ def _line_of(one: "Attention", *, now: datetime) -> str:
     days = max(0, (now - one.since).days)
     money = f", {Money.of_minor_units(one.amount, currency=one.currency)}" if one.currency else ""
     order = f" order {one.order_no}" if one.order_no else ""
-    told = f"{one.what}:{order}{money}, since {one.since:%Y-%m-%d %H:%M} ({days} days)"
-    return f"{told}. {one.next_step}" + (f" [{one.instruction_id}]" if one.instruction_id else "")
+    sentence = f"{one.what}:{order}{money}, since {one.since:%Y-%m-%d %H:%M} ({days} days)"
+    return f"{sentence}. {one.next_step}" + (
+        f" [{one.instruction_id}]" if one.instruction_id else ""
+    )
 
 
 def withdraw(

@@ -73,11 +73,11 @@ def dismissed(
 def _line_of(one: "KnownFile") -> str:
     """Its night, name and version, then what became of it."""
     source, word = one.source, one.word
-    told = (
+    text = (
         f"{source.rows_accepted} of {source.rows_read} rows taken, {source.rows_rejected} refused"
     )
     if one.refused:
-        told = f"refused whole: {one.refused}"
+        text = f"refused whole: {one.refused}"
     if word is not None:
-        told = f"{told}; {word.said}, said {word.by} at {word.at:%Y-%m-%d %H:%M} UTC: {word.reason}"
-    return f"{one.business_date} {source.name} (version {one.version}, run {one.run_id}): {told}"
+        text = f"{text}; {word.said}, said {word.by} at {word.at:%Y-%m-%d %H:%M} UTC: {word.reason}"
+    return f"{one.business_date} {source.name} (version {one.version}, run {one.run_id}): {text}"

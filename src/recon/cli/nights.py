@@ -75,12 +75,12 @@ def nights(
 def line_of(night: "Night") -> str:
     """One night: account, date, verdict, who signed it, and what is missing."""
     names = ", ".join(f"{one.role} {one.by}" for one in night.signed)
-    told = f"signed by {names}" if names else "not signed"
+    sentence = f"signed by {names}" if names else "not signed"
     waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
     run = f" ({night.run_id})" if night.run_id else ""
     place = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{place}: {night.standing}{run}, {told}{waits}{void}"
+    return f"{place}: {night.standing}{run}, {sentence}{waits}{void}"
 
 
 def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None:
@@ -118,18 +118,18 @@ def _check() -> None:
     except ReconError as error:
         say(_one_line(Plugin.UNKNOWN, str(error)))
         raise typer.Exit(Plugin.UNKNOWN) from None
-    told = [f"{one.place}: {trouble}" for one in accounts for trouble in one.troubles]
+    sentences = [f"{one.place}: {trouble}" for one in accounts for trouble in one.troubles]
     never = [one.place for one in accounts if one.newest is None]
-    told += [f"{place}: no night has run yet" for place in never]
+    sentences += [f"{place}: no night has run yet" for place in never]
     incomplete = all(one.only_incomplete for one in accounts if one.troubles)
-    code = Plugin.OK if not told else Plugin.WARNING if incomplete else Plugin.CRITICAL
+    code = Plugin.OK if not sentences else Plugin.WARNING if incomplete else Plugin.CRITICAL
     dates = [one.newest.business_date for one in accounts if one.newest]
     fine = f"{len(accounts)} accounts, newest night {max(dates, default='none')}"
     figures = " ".join(f"{name}={count}" for name, count in counted(accounts).items())
-    say(f"{_one_line(code, ' '.join(told) or fine)} | {figures}")
+    say(f"{_one_line(code, ' '.join(sentences) or fine)} | {figures}")
     raise typer.Exit(code)
 
 
-def _one_line(code: Plugin, told: str) -> str:
+def _one_line(code: Plugin, sentence: str) -> str:
     """What stands before the figures: the bar is theirs alone."""
-    return f"NIGHTS {code.name} - {' '.join(told.replace('|', '/').split())}"
+    return f"NIGHTS {code.name} - {' '.join(sentence.replace('|', '/').split())}"

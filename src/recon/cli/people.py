@@ -195,7 +195,7 @@ def said(
 
 
 def _show(environment: "Environment", only: object) -> None:
-    from recon.settlement.approval import told
+    from recon.settlement.approval import sums_in_words
     from recon.steps.money.approve import Narrowing, waiting
 
     found = waiting(environment, only=only if isinstance(only, Narrowing) else None)
@@ -203,7 +203,7 @@ def _show(environment: "Environment", only: object) -> None:
     if not wanted.items:
         say("Nothing waits for approval.")
         return
-    say(f"List {wanted.digest}: {len(wanted.items)} instructions, {told(wanted.sums)}")
+    say(f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}")
     if found.first_by and found.valid_until:
         say(f"  {found.first_by} approved it; valid until {found.valid_until:%Y-%m-%d %H:%M} UTC")
     _show_items("largest", wanted, items=wanted.largest)

@@ -67,11 +67,13 @@ def doctor() -> None:
 def _of_prefect() -> Iterable[tuple[str, Callable[[], str]]]:
     """Lines about Prefect; one that says so where no server is named."""
     if not os.environ.get("PREFECT_API_URL", "").strip():
-        told = "PREFECT_API_URL is not set: nights start from the command line or another scheduler"
-        return [("Prefect", lambda: told)]
-    from flows.prefect_health import told as looks
+        sentence = (
+            "PREFECT_API_URL is not set: nights start from the command line or another scheduler"
+        )
+        return [("Prefect", lambda: sentence)]
+    from flows.prefect_health import health_checks
 
-    return looks()
+    return health_checks()
 
 
 def accept_restore(

@@ -79,10 +79,10 @@ class _People(BaseModel):
     @model_validator(mode="after")
     def _nobody_is_two(self) -> Self:
         """One name or one secret under two short names would let one person be two."""
-        told: dict[tuple[str, str], str] = {}
+        names: dict[tuple[str, str], str] = {}
         for short, person in self.approvers.items():
             for key, value in _marks_of(short, person):
-                first = told.setdefault((key, value), short)
+                first = names.setdefault((key, value), short)
                 if value and first != short:
                     msg = f"{first} and {short} have the same {key}: each person needs their own"
                     raise ValueError(msg)

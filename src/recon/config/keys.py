@@ -66,8 +66,8 @@ class SignKeys:
         """
         signer = signer_of(environment, accounts=accounts)
         if signer is not None:
-            told = f"the signer at {signer} holds the sign keys, not this process"
-            return cls(told, {}, signer=signer)
+            sentence = f"the signer at {signer} holds the sign keys, not this process"
+            return cls(sentence, {}, signer=signer)
         own = {
             key: _told(partial(_own_key, environment, account=key, named=named))
             for key, named in accounts.items()

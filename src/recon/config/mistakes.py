@@ -71,8 +71,8 @@ _LINE_MARKS = str.maketrans("", "", "\n\r\t")
 
 def problems_of(error: ValidationError, *, source: str) -> str:
     """Every mistake of a file in one sentence, each with its key, never with its value."""
-    told = [": ".join(filter(None, each)) for each in mistakes_of(error)]
-    return f"{source}: {'; '.join(told)}"
+    sentences = [": ".join(filter(None, each)) for each in mistakes_of(error)]
+    return f"{source}: {'; '.join(sentences)}"
 
 
 def mistakes_of(error: ValidationError) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
             transport=httpx.HTTPTransport(uds=str(path)), timeout=SECONDS_MAX
         ) as client:
             reply = client.post(f"http://desk/{act}", json=dict(body))
-            told: dict[str, Any] = reply.json()
+            message: dict[str, Any] = reply.json()
     except httpx.ConnectError as error:
         raise UsageError(_nobody(path)) from error
     except (httpx.HTTPError, ValueError) as error:
@@ -37,17 +37,17 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
         )
         raise UsageError(msg) from error
     if reply.status_code != httpx.codes.OK:
-        raise _error_of(told)
-    return told
+        raise _error_of(message)
+    return message
 
 
 def _nobody(path: Path) -> str:
     return f"no desk listens at {path}: start `recon desk serve`; nothing was changed"
 
 
-def _error_of(told: Mapping[str, Any]) -> ReconError:
+def _error_of(reply: Mapping[str, Any]) -> ReconError:
     """The desk's error of the same kind, so that the command ends as if it had met it itself."""
-    kind = getattr(errors, str(told.get("kind", "")), UsageError)
+    kind = getattr(errors, str(reply.get("kind", "")), UsageError)
     is_ours = isinstance(kind, type) and issubclass(kind, ReconError)
-    why = str(told.get("error", "the desk refused"))
+    why = str(reply.get("error", "the desk refused"))
     return kind(why) if is_ours else UsageError(why)

@@ -44,8 +44,8 @@ class _Known(H11Protocol):
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
         size = struct.calcsize(CREDENTIALS)
-        told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        _, user, _ = struct.unpack(CREDENTIALS, told)
+        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        _, user, _ = struct.unpack(CREDENTIALS, credentials)
         self.client = (f"login {user}", 0)
 
 

@@ -114,12 +114,12 @@ async def probe(
     try:
         reply = json_object(place.credentials.without_key(raw.body))
     except UnreadableReplyError as error:
-        told = f"HTTP {raw.status}, and the reply is {error}"
-        return Probe("silent", told, SignatureState.ABSENT)
-    word, told, code = _read(raw.status, reply, place=place)
+        sentence = f"HTTP {raw.status}, and the reply is {error}"
+        return Probe("silent", sentence, SignatureState.ABSENT)
+    word, sentence, code = _read(raw.status, reply, place=place)
     return Probe(
         word,
-        told,
+        sentence,
         _state(text_of(reply.get("encryption_data")) or "", expected=signature),
         tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
         code,
@@ -156,14 +156,14 @@ def _rows(
 
 def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str, str]:
     """What the reply says in the status map's words, in its own, and the code beside these."""
-    told = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
-    code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(told)[0]
+    message = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
+    code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(message)[0]
     number = text_of(reply.get("return_status")) or ""
     codes = place.interface.status_map
     word = str(codes.query_return_status.get(number, "unknown"))
     if code in codes.refusals.signature_codes:
         word = "signature"
-    said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {told or 'no text'}"
+    said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {message or 'no text'}"
     return word, said, code
 
 
@@ -176,8 +176,8 @@ def _state(given: str, *, expected: str) -> SignatureState:
 
 def _skew_seconds(header: str, *, now: datetime) -> float | None:
     try:
-        told = parsedate_to_datetime(header)
+        gateway_time = parsedate_to_datetime(header)
     except (ValueError, TypeError, OverflowError):
         return None
-    told = told.replace(tzinfo=UTC) if told.tzinfo is None else told
-    return (told - now).total_seconds()
+    gateway_time = gateway_time.replace(tzinfo=UTC) if gateway_time.tzinfo is None else gateway_time
+    return (gateway_time - now).total_seconds()

@@ -160,8 +160,8 @@ def answers_of(found: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> Ke
     by_key: dict[str, list[tuple[Answer, str]]] = {}
     for record in found.found:
         answer, reason = _answer_of(record, rules=rules)
-        told = answer not in {Answer.FAILED, Answer.NOT_FOUND}
-        row = _row(record, rules=rules, amounts=amounts) if told else None
+        is_usable = answer not in {Answer.FAILED, Answer.NOT_FOUND}
+        row = _row(record, rules=rules, amounts=amounts) if is_usable else None
         if isinstance(row, str):
             answer, reason = Answer.FAILED, row
         elif row is not None:
@@ -220,8 +220,8 @@ def _detail(record: OrderRecord) -> str:
     """What is kept beside the columns, as JSON; too long a text loses what nobody documented."""
     risk = {name: value for name, value in asdict(record.risk).items() if value}
     undocumented = {"row": dict(record.extra), "reply": dict(record.reply_extra)}
-    for told in ({"risk": risk, **undocumented}, {"risk": risk, "cut": True}, {"cut": True}):
-        text = json.dumps(told, sort_keys=True)
+    for document in ({"risk": risk, **undocumented}, {"risk": risk, "cut": True}, {"cut": True}):
+        text = json.dumps(document, sort_keys=True)
         if len(text) <= DETAIL_CHARACTERS_MAX:
             return text
     return "{}"

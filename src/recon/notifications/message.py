@@ -147,11 +147,13 @@ def read_message(
 
 def kept_fields(pairs: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed fields whose values have the form they must have."""
-    told = {**pairs, "result_code": re.split("[:_]", pairs.get("result_info", ""), maxsplit=1)[0]}
+    fields = {**pairs, "result_code": re.split("[:_]", pairs.get("result_info", ""), maxsplit=1)[0]}
     return {
-        name: told[name]
+        name: fields[name]
         for name, form in sorted(KEPT_FIELDS.items())
-        if told.get(name) and re.fullmatch(form, told[name], re.ASCII) and _is_no_card(told[name])
+        if fields.get(name)
+        and re.fullmatch(form, fields[name], re.ASCII)
+        and _is_no_card(fields[name])
     }
 
 

@@ -122,10 +122,10 @@ def books_totals(
     """T0 in money: the file and every step = the ledger as it is compared."""
     ledger = sides[sides["source"].eq("ledger")]
     came_to = {(*place, currency): sum(steps.values()) for currency, steps in books.items()}
-    told: Counter[tuple[str, str, str]] = Counter()
+    counted: Counter[tuple[str, str, str]] = Counter()
     for currency, amount in zip(ledger["currency"], ledger["amount"], strict=True):
-        told[*place, str(currency)] += int(amount)
-    yield from paired("T0", NAME, left=came_to, right=dict(told), measure="amount")
+        counted[*place, str(currency)] += int(amount)
+    yield from paired("T0", NAME, left=came_to, right=dict(counted), measure="amount")
 
 
 def _keyless(ledger: pd.DataFrame) -> Ints:

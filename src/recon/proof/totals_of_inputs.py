@@ -225,10 +225,10 @@ def instruction_totals(
     if instructions is None:
         return
     known = CONFIRMED_STATES | REJECTED_STATES | DOUBTFUL_STATES | WAITING_STATES
-    told = instructions[is_word(instructions["state"], *known, InstructionState.WITHDRAWN)]
+    counted = instructions[is_word(instructions["state"], *known, InstructionState.WITHDRAWN)]
     name = "instructed = confirmed + rejected + in doubt + waiting + withdrawn"
-    yield from compared_rows("T8", name, left=instructions, right=told)
-    yield from compared_sums("T8", name, left=instructions, right=told)
+    yield from compared_rows("T8", name, left=instructions, right=counted)
+    yield from compared_sums("T8", name, left=instructions, right=counted)
     confirmed = is_word(instructions["state"], *CONFIRMED_STATES)
     confirmed &= ~is_word(instructions["kind"], InstructionKind.REVIEW)
     confirmed &= amounts_of(instructions["amount"]) > 0

@@ -120,10 +120,10 @@ def conservation_totals(
 
 def shown_rows(places: Arrays, *, breaks: pd.DataFrame) -> Bools:
     """Items in a known state; broken ones only where their break is in the frame of breaks."""
-    state, told = places["state"], {*breaks["break_id"].tolist()}
+    state, break_ids = places["state"], {*breaks["break_id"].tolist()}
     broken = state == SetState.BREAK.value
     known = among(state, {one.value for one in SetState})
-    known[broken] = among(places["break_id"][broken], told)
+    known[broken] = among(places["break_id"][broken], break_ids)
     return known
 
 
@@ -211,8 +211,8 @@ def bounds_totals(
         for merchant, account in sorted(_accounts(places, joined=joined)):
             yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
         return
-    told, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
-    right = [number for number, breaks in left.items() if breaks & told or number in closed]
+    outside, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
+    right = [number for number, breaks in left.items() if breaks & outside or number in closed]
     counts = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
     one, other = counts
     yield from paired("T9", name, left=added(one, aside), right=other, measure="count")

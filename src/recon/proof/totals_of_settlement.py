@@ -60,11 +60,11 @@ def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
     groups, batches = placed(settlement, by=("merchant_id", "batch_id", *ACCOUNT_CURRENCY[1:]))
     lines: dict[tuple[str, str], dict[Place, int]] = {}
     totals: dict[tuple[str, str], dict[Place, int]] = {}
-    for told, rows in ((lines, ~paid), (totals, paid)):
+    for stated, rows in ((lines, ~paid), (totals, paid)):
         sums = sums_of(moved[rows], groups=groups[rows], size=len(batches)).tolist()
         for place in np.unique(groups[rows]).tolist():
             merchant, batch, account, currency = batches[place]
-            told.setdefault((merchant, batch), {})[merchant, account, currency] = sums[place]
+            stated.setdefault((merchant, batch), {})[merchant, account, currency] = sums[place]
     for (merchant, batch), right in sorted(totals.items()):
         name = f"settlement {batch}: gross - fees = pay-out"
         left = lines.get((merchant, batch), {})

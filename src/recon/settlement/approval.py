@@ -136,7 +136,7 @@ def requesters_of(holds: Iterable[str]) -> set[str]:
     return {match[1] for match in asked if match}
 
 
-def told(sums: Mapping[str, int]) -> str:
+def sums_in_words(sums: Mapping[str, int]) -> str:
     """Sums in words."""
     shown = [
         f"{Decimal(amount).scaleb(-exponent(currency))} {currency}"
@@ -147,7 +147,7 @@ def told(sums: Mapping[str, int]) -> str:
 
 def told_of(item: Instruction) -> str:
     """One instruction in words: its id, what it does, and to what."""
-    what = f"{item.instruction_id} {item.kind} {told({item.currency: item.amount})}"
+    what = f"{item.instruction_id} {item.kind} {sums_in_words({item.currency: item.amount})}"
     return f"{what}, order {item.order_no}"
 
 

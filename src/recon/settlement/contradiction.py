@@ -88,15 +88,15 @@ def shown_against(
     )
 
 
-def number_unexplained(*, known: Iterable[str], told: Iterable[str]) -> str:
+def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> str:
     """That the gateway counted a refund which nobody has named, in words; "" when it did not.
 
     Args:
         known: The gateway's ids of our own refunds of a payment.
-        told: Its ids of refunds of that payment which its messages name.
+        refund_ids: Its ids of refunds of that payment which its messages name.
     """
     ours = {number_of(one) for one in known}
-    named = {number_of(one) for one in told}
+    named = {number_of(one) for one in refund_ids}
     first, last = max(ours, default=0) + 1, max(named, default=0)
     missing = sorted(set(range(first, last)) - named)
     if not missing:

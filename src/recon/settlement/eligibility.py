@@ -155,16 +155,16 @@ def clear_alone(
 def shown_twice(payments: Iterable[Payment]) -> dict[str, str]:
     """Transactions that these answers show in two ways, with why nothing is sent for them."""
     first: dict[str, Payment] = {}
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for payment in payments:
         known = first.setdefault(payment.transaction_id, payment)
         if known.shown != payment.shown:
             ways = " and as ".join(sorted({known.shown, payment.shown}))
-            told[payment.transaction_id] = (
+            reasons[payment.transaction_id] = (
                 f"the gateway shows transaction {payment.transaction_id} in two ways, as {ways}; "
                 "nothing is sent for it until its answers agree"
             )
-    return told
+    return reasons
 
 
 _NO_ANSWER: Mapping[Answer, str] = {

@@ -41,11 +41,11 @@ def judge(
     if chain_problem:
         closed = f"the history does not hold: {chain_problem}"
     elif failed:
-        told = "; ".join(
+        listing = "; ".join(
             f"{total.id} {total.name} {total.account_id}: {total.left} is not {total.right}"
             for total in failed[:3]
         )
-        closed = f"a control total before money does not tie: {told}"
+        closed = f"a control total before money does not tie: {listing}"
     held = []
     if unproven_nights:
         dates = ", ".join(unproven_nights)

@@ -71,8 +71,8 @@ def _skipped(
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
     words = f"-{one.number:02} {before} took effect"
     for item in not_done:
-        told = f"the gateway numbered the next refund of this payment {words}"
-        yield item, f"the journal has it as {item.state}, but {told}"
+        sentence = f"the gateway numbered the next refund of this payment {words}"
+        yield item, f"the journal has it as {item.state}, but {sentence}"
     if not not_done:
         yield one.instruction, _told(one, f"numbered it {words}, and it is not ours")
 

@@ -124,8 +124,8 @@ def resolve(
     if named is not None:
         return named
     if instruction.kind in NO_QUERY_SHOWS:
-        told = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
-        return Resolution(InstructionState.NEEDS_HUMAN, told)
+        sentence = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
+        return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     # An answer from before the quarantine's end proves nothing: the effect may still come.
     ripe = ripe_at(since, waited=evidence.waited, now=now, quarantined_for=quarantined_for)
     silent = ripe - quarantined_for + SILENCE_MIN
@@ -147,8 +147,8 @@ def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resoluti
     last = max((one.queried_at for one in seen), default=since)
     if now - last < UNSEEN_MAX:
         return None
-    told = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
-    return Resolution(InstructionState.NEEDS_HUMAN, told)
+    sentence = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
+    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _divided(seen: Sequence[Seen]) -> Resolution | None:
@@ -156,11 +156,11 @@ def _divided(seen: Sequence[Seen]) -> Resolution | None:
     if not seen or seen[-1].queried_at - seen[0].queried_at < UNSEEN_MAX or _agreed(seen):
         return None
     states = ", ".join(sorted({one.state.value for one in seen}))
-    told = (
+    sentence = (
         f"the gateway's {len(seen)} answers since {seen[0].queried_at:%Y-%m-%d %H:%M} UTC do not "
         f"agree ({states})"
     )
-    return Resolution(InstructionState.NEEDS_HUMAN, told)
+    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _by_message(
@@ -172,10 +172,12 @@ def _by_message(
     stays true. What later answers deny is for people.
     """
     applied = _APPLIED.get(instruction.kind, frozenset())
-    told = [one for one in evidence.signed if one.state in applied]
-    if not told or _is_part(instruction):
+    states = [one for one in evidence.signed if one.state in applied]
+    if not states or _is_part(instruction):
         return None
-    words = f"a signed message of {told[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {told[-1].state}"
+    words = (
+        f"a signed message of {states[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {states[-1].state}"
+    )
     newest = evidence.seen[-1] if evidence.seen else None
     if newest is not None and newest.state in applied:
         shown = f"{words}, and the gateway shows {newest.state}"
@@ -188,16 +190,16 @@ def _by_message(
 
 def _hinted(evidence: Evidence) -> Resolution:
     """A message about our refund, or of a later one: a person looks, nothing is sent again."""
-    told = f"{evidence.told[-1]}; its signature does not cover that: look the refund up"
-    return Resolution(InstructionState.NEEDS_HUMAN, told)
+    sentence = f"{evidence.told[-1]}; its signature does not cover that: look the refund up"
+    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
     """A refund that carries our own reference is ours: it needs no second answer."""
     for found in reversed(refunds):
         if found.refund_reference_id:
-            told = f"the gateway has our reference as refund {found.refund_reference_id}"
-            return Resolution(InstructionState.RESOLVED_APPLIED, told)
+            sentence = f"the gateway has our reference as refund {found.refund_reference_id}"
+            return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
     return None
 
 
@@ -209,15 +211,15 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
     """
     if not _apart(refunds):
         return None
-    told = (
+    sentence = (
         f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
     proven = [one for one in refunds if one.shown_beside]
     if _apart(proven):
-        shown = f"{told}; they showed refund {proven[-1].shown_beside} of ours"
+        shown = f"{sentence}; they showed refund {proven[-1].shown_beside} of ours"
         return Resolution(InstructionState.RESOLVED_NOT_APPLIED, shown)
-    alone = f"{told}, but they showed no other refund of ours either, so that proves nothing"
+    alone = f"{sentence}, but they showed no other refund of ours either, so that proves nothing"
     return Resolution(InstructionState.NEEDS_HUMAN, alone)
 
 
@@ -228,8 +230,8 @@ def _by_state(
     if agreed is None:
         return None
     if agreed.state is GatewayState.NONE:
-        told = "the gateway no longer shows this payment"
-        return Resolution(InstructionState.NEEDS_HUMAN, told)
+        sentence = "the gateway no longer shows this payment"
+        return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     if instruction.kind is InstructionKind.REFUND:
         return _refund(agreed, until=refund_visible_until)
     return Resolution(_state_shown(instruction, agreed), _evidence(seen, agreed))

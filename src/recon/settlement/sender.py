@@ -312,13 +312,13 @@ class Sender:
     async def _answer_to(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
         """S; a process that was told to end waits only a little longer for the reply."""
         sending = asyncio.ensure_future(self._gateway.send(prepared))
-        told: timedelta | None = None
+        told_to_end: timedelta | None = None
         while not sending.done():
             await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
             if sending.done() or not (reason := self._ending()):
                 continue
-            told = told or self._elapsed()
-            if self._elapsed() - told > END_WITHIN:
+            told_to_end = told_to_end or self._elapsed()
+            if self._elapsed() - told_to_end > END_WITHIN:
                 sending.cancel()
                 await asyncio.wait({sending})
                 return NoReply(reason) if sending.cancelled() else sending.result()

@@ -44,13 +44,13 @@ class BatchPlan:
     """Currency -> rows and minor units; a kind that moves none has the currency ""."""
 
     def __str__(self) -> str:
-        told = " and ".join(
+        listing = " and ".join(
             f"{rows} of {format_minor_units(amount, currency=currency)} {currency}"
             if currency
             else str(rows)
             for currency, (rows, amount) in self.sums.items()
         )
-        return f"{self.kind} {told}"
+        return f"{self.kind} {listing}"
 
 
 def queue(cleared: Iterable[Cleared], *, refusal: Callable[[Instruction], str]) -> Queue:

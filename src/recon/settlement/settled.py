@@ -64,17 +64,17 @@ def by_settlement(
     whole = [line for line in moved if not line.own_reference and line.reference_no not in known]
     if len(whole) != 1 or not _is_the_whole(instruction, line=whole[0]):
         return None
-    told = f"{_words(whole[0])} shows this payment's whole amount"
-    return Resolution(InstructionState.RESOLVED_APPLIED, told)
+    sentence = f"{_words(whole[0])} shows this payment's whole amount"
+    return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
 
 
 def _named(instruction: Instruction, *, lines: Sequence[SettledLine]) -> Resolution:
     """Lines under our own reference: one of exactly our amount is ours."""
     if len(lines) == 1 and _same(instruction, line=lines[0]):
-        told = f"{_words(lines[0])} has our reference and amount"
-        return Resolution(InstructionState.RESOLVED_APPLIED, told)
-    told = f"{_words(lines[0])} has our reference, but not this amount and payment, once"
-    return Resolution(InstructionState.NEEDS_HUMAN, told)
+        sentence = f"{_words(lines[0])} has our reference and amount"
+        return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
+    sentence = f"{_words(lines[0])} has our reference, but not this amount and payment, once"
+    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _same(instruction: Instruction, *, line: SettledLine) -> bool:

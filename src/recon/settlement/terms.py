@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from recon.model.words import InstructionKind
-from recon.settlement.approval import told
+from recon.settlement.approval import sums_in_words
 from recon.settlement.instruction import FOLLOWS, Instruction
 
 BOUND = (
@@ -106,6 +106,6 @@ def _difference(name: str, *, now: Terms, bound: Terms) -> str:
 
 def _money(terms: Terms, name: str) -> str:
     try:
-        return told({str(terms.get("currency", "")): int(terms.get(name, 0))})
+        return sums_in_words({str(terms.get("currency", "")): int(terms.get(name, 0))})
     except (KeyError, ValueError):
         return str(terms.get(name, 0))

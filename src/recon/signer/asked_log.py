@@ -44,9 +44,9 @@ class AskedLog:
         """Close the file."""
         os.close(self._descriptor)
 
-    def note(self, answer: str, *, at: datetime, why: str = "", **told: Any) -> None:
+    def note(self, answer: str, *, at: datetime, why: str = "", **fields: Any) -> None:
         """One line."""
-        line = {"at": at.astimezone(UTC).isoformat(), "answer": answer, "why": why, **told}
+        line = {"at": at.astimezone(UTC).isoformat(), "answer": answer, "why": why, **fields}
         text = json.dumps({name: value for name, value in line.items() if value != ""})
         os.write(self._descriptor, f"{text}\n".encode(errors="replace"))
 

@@ -98,7 +98,7 @@ def test_a_number_that_nobody_named_is_told(
     known: list[str], told: list[str], expected: str
 ) -> None:
     """A refund after ours that skips a number says that one between them took effect."""
-    words = number_unexplained(known=known, told=told)
+    words = number_unexplained(known=known, refund_ids=told)
 
     assert expected in words
     assert bool(words) == bool(expected)

@@ -96,9 +96,9 @@ def said(merchant: Any) -> None:
             )
         for by in ("Jo Ahn", "Kim Bell"):
             approval_rows.save_release(connection, run.run_id, reason="looked at", word=word(by, 3))
-        case_rows.open_case(connection, refund, told="the gateway shows less", at=now)
+        case_rows.open_case(connection, refund, reason="the gateway shows less", at=now)
         case_rows.close_case(
-            connection, refund.instruction_id, said="applied", told="seen by two", at=now
+            connection, refund.instruction_id, said="applied", reason="seen by two", at=now
         )
         until = now + timedelta(days=3)
         for second in (False, True, None):

@@ -88,8 +88,8 @@ def read_block(
             return None
     trim = records.broken or _may_have_margins(content, marks, dialect=dialect)
     columns = {name: trimmed(table.column(name), margins=trim) for name in names}
-    told = np.flatnonzero(odd)[: REJECTED_ROWS_MAX + 1]
-    spans = [Span(int(lines[at]), int(starts[at]), int(ends[at])) for at in told]
+    odd_rows = np.flatnonzero(odd)[: REJECTED_ROWS_MAX + 1]
+    spans = [Span(int(lines[at]), int(starts[at]), int(ends[at])) for at in odd_rows]
     return Block(columns, lines[filled & ~odd], spans, end, len(records.newlines))
 
 

@@ -283,8 +283,8 @@ class _Checked:
         if not at:
             for mark, found in _BOMS.items():
                 if content.startswith(mark):
-                    told = f"is {found} (bytes 0 and 1 say so); save it as {encoding.upper()}"
-                    refuse(name, told)
+                    sentence = f"is {found} (bytes 0 and 1 say so); save it as {encoding.upper()}"
+                    refuse(name, sentence)
             if encoding == "utf-8" and content.startswith(codecs.BOM_UTF8):
                 marked = codecs.BOM_UTF8
         nul = content.find(b"\0")
@@ -296,8 +296,8 @@ class _Checked:
         except UnicodeDecodeError as error:
             place = error.start + len(marked)
             line = self._line + content.count(b"\n", 0, place)
-            told = f"byte {at + place} on line {line} is 0x{content[place]:02x}"
-            refuse(name, f"is not {encoding.upper()}: {told}")
+            sentence = f"byte {at + place} on line {line} is 0x{content[place]:02x}"
+            refuse(name, f"is not {encoding.upper()}: {sentence}")
         self._at += len(content)
         # Several times quicker than bytes.count, which looks for one after the other.
         self._line += int(np.count_nonzero(np.frombuffer(content, np.uint8) == ord("\n")))

@@ -111,8 +111,8 @@ class _Text:
             lengths = pc.binary_length(chunk.dictionary)
             longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
             if longest > CELL_CHARACTERS_MAX:
-                told = f"holds a cell of {longest} characters in column {scrubbed(named)!r}"
-                refuse(self.name, f"{told}; at most {CELL_CHARACTERS_MAX} are read")
+                sentence = f"holds a cell of {longest} characters in column {scrubbed(named)!r}"
+                refuse(self.name, f"{sentence}; at most {CELL_CHARACTERS_MAX} are read")
             spread = lengths.cast(pa.int64()).take(chunk.indices)
             self._bytes += pc.sum(spread).as_py() or 0
             _refuse_too_much(self._bytes, size=self._size, name=self.name)

@@ -152,8 +152,8 @@ class _Strings:
             return
         self._lengths[-1] += len(text)
         if self._lengths[-1] > CELL_CHARACTERS_MAX:
-            told = f"string {len(self._lengths) - 1} of {self._part} is longer than"
-            self._refuse(f"{told} {CELL_CHARACTERS_MAX} characters")
+            sentence = f"string {len(self._lengths) - 1} of {self._part} is longer than"
+            self._refuse(f"{sentence} {CELL_CHARACTERS_MAX} characters")
 
     def _refuse(self, what: str) -> NoReturn:
         refuse(self._name, f"is a damaged workbook: {what}; save it again")
@@ -235,8 +235,8 @@ class _Walk:
         if self._depth == 1:
             if local != "worksheet" or space not in MAIN_SPACES:
                 root = f"{space}{_BETWEEN}{local}"
-                told = f"{self._part} holds {root[:80]!r} and no sheet"
-                refuse(self._name, f"is a damaged workbook: {told}")
+                sentence = f"{self._part} holds {root[:80]!r} and no sheet"
+                refuse(self._name, f"is a damaged workbook: {sentence}")
         elif local == "sheetData":
             wanted = self._depth == len(("worksheet", "sheetData")) and space in MAIN_SPACES
             if self._had_data or not wanted:
@@ -261,8 +261,8 @@ class _Walk:
         if not self._may_hold_text:
             if text.strip():
                 shown = scrubbed(text)
-                told = f"text stands between the cells' elements at row {self._row} ({shown!r})"
-                self._refuse(told)
+                sentence = f"text stands between the cells' elements at row {self._row} ({shown!r})"
+                self._refuse(sentence)
         elif self._path:
             if self._path[-1] == "v":
                 self._value += text
@@ -298,8 +298,8 @@ class _Walk:
                     self._refuse(f"cell {self._place} has {name[:20]!r}, which no cell has")
         self._kind = attributes.get("t", "n")
         if self._kind not in CELL_TYPES:
-            told = f"cell {self._place} has the type {self._kind[:20]!r}, which does not exist"
-            self._refuse(told)
+            sentence = f"cell {self._place} has the type {self._kind[:20]!r}, which does not exist"
+            self._refuse(sentence)
         self._parts, self._value, self._characters_of_cell = [], "", 0
 
     def _end_value(self) -> None:
@@ -348,8 +348,8 @@ class _Walk:
         if self._characters_of_cell > CELL_CHARACTERS_MAX:
             self._refuse_cell(f"more than {CELL_CHARACTERS_MAX} characters")
         if self._characters > SHEET_CHARACTERS_MAX:
-            told = f"has a sheet ({self._part}) of more than {SHEET_CHARACTERS_MAX} characters"
-            refuse(self._name, f"{told} in its cells; split it")
+            sentence = f"has a sheet ({self._part}) of more than {SHEET_CHARACTERS_MAX} characters"
+            refuse(self._name, f"{sentence} in its cells; split it")
 
     def _refuse_inside_cell(self, *_: object) -> None:
         if "c" in self._path:
@@ -368,8 +368,8 @@ class _Walk:
         self._refuse(f"cell {self._place} holds {what}")
 
     def _refuse_content(self, what: str) -> NoReturn:
-        told = f"holds {what} in cell {self._place} ({self._part})"
-        refuse(self._name, f"{told}; correct it and save again")
+        sentence = f"holds {what} in cell {self._place} ({self._part})"
+        refuse(self._name, f"{sentence}; correct it and save again")
 
     def _refuse(self, what: str) -> NoReturn:
         refuse(self._name, f"is a damaged workbook: in {self._part}, {what}; save it again")

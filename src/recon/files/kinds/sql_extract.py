@@ -214,12 +214,12 @@ def _raw_table(
     kinds = {place: {type(row[place]) for row in rows} for place in places}
     for place in places:
         _refuse_inexact(kinds[place], column=header[place], name=name, dialect=dialect)
-    told = [[_text(row[place]) for place in places] for row in rows]
-    order = sorted(range(len(rows)), key=told.__getitem__)
+    text = [[_text(row[place]) for place in places] for row in rows]
+    order = sorted(range(len(rows)), key=text.__getitem__)
     columns: dict[str, pa.Array] = {}
     numbers: dict[str, pa.Array] = {}
     for at, place in enumerate(places):
-        cells = [told[row][at] for row in order]
+        cells = [text[row][at] for row in order]
         columns[header[place]] = trimmed(pa.array(cells, pa.large_string()))
         exact = _number_types(kinds[place])
         marks = [type(rows[row][place]) in exact for row in order]
@@ -239,7 +239,7 @@ def _raw_table(
 
 def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]) -> bytes:
     """One object for each row, exact numbers as they are written."""
-    told = []
+    lines = []
     for name, cells in columns.items():
         marks = numbers[name].to_pylist()
         texts = [
@@ -247,8 +247,8 @@ def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]
             for text, mark in zip(cells.to_pylist(), marks, strict=True)
         ]
         key = json.dumps(name, ensure_ascii=False)
-        told.append([f"{key}: {text}" for text in texts])
-    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*told, strict=True)).encode()
+        lines.append([f"{key}: {text}" for text in texts])
+    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*lines, strict=True)).encode()
 
 
 def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -> None:
@@ -281,6 +281,6 @@ def _text(cell: Any) -> str:
 
 
 def _first_line(error: Exception, *, url: URL) -> str:
-    told = str(getattr(error, "orig", None) or error).strip().splitlines()
-    line = told[0] if told else type(error).__name__
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    line = lines[0] if lines else type(error).__name__
     return scrubbed(line.replace(url.password, "***") if url.password else line)

@@ -100,9 +100,9 @@ class FileReader:
             name = shown_name(file.name)
             _refuse_broken(name, ended, facts=facts, bounds=bounds)
             try:
-                told = parcel.read_facts(facts, of=work)
+                parcel_facts = parcel.read_facts(facts, of=work)
                 rows.seek(0)
-                yield Read(told, rows)
+                yield Read(parcel_facts, rows)
             except parcel.BrokenParcelError:
                 msg = f"{name} broke its reader, which gave back what no reader writes"
                 raise ReaderBrokenError(msg) from None
@@ -198,13 +198,13 @@ def _broken(code: int, *, where: str, bounds: Bounds) -> str:
     """What a file did to its reader, by how that ended."""
     memory = f"{bounds.data_bytes // MIB} MiB of memory"
     time = f"{bounds.seconds} s of the processor"
-    told = {
+    reasons = {
         child.OUT_OF_MEMORY: f"needs more than {memory} to be read; split it",
         child.GAVE_UP: f"broke its reader ({where or 'it could not say why'})",
         -signal.SIGXCPU: f"needs more than {time} to be read; split it",
         -signal.SIGKILL: f"ended its reader, perhaps for want of memory (it may take {memory})",
     }
-    return told.get(code, f"broke its reader (signal {-code})")
+    return reasons.get(code, f"broke its reader (signal {-code})")
 
 
 @contextmanager

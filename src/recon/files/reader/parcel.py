@@ -51,11 +51,11 @@ def _facts_of(work: Callable[..., Any]) -> TypeAdapter[Any]:
 
 def write_facts(facts: object, *, of: Callable[..., Any], into: IO[bytes]) -> None:
     """What a task gives, in the type that it declares."""
-    told = _facts_of(of).dump_json(facts)
-    if len(told) > FACTS_BYTES_MAX:
+    content = _facts_of(of).dump_json(facts)
+    if len(content) > FACTS_BYTES_MAX:
         msg = f"more than {FACTS_BYTES_MAX} bytes of rejects and counts; split the file"
         raise SourceUnreadableError(msg)
-    into.write(_READ + told)
+    into.write(_READ + content)
 
 
 def write_refusal(error: ReconError, *, into: IO[bytes]) -> None:
@@ -76,20 +76,20 @@ def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
     if os.fstat(file.fileno()).st_size > FACTS_BYTES_MAX + 1:
         raise BrokenParcelError
     file.seek(0)
-    kind, told = file.read(1), file.read()
+    kind, content = file.read(1), file.read()
     try:
         if kind == _REFUSED:
-            raise _refusal(told)
+            raise _refusal(content)
         if kind != _READ:
             raise BrokenParcelError
-        return _facts_of(of).validate_json(told)
+        return _facts_of(of).validate_json(content)
     except ValidationError:
         raise BrokenParcelError from None
 
 
-def _refusal(told: bytes) -> ReconError:
+def _refusal(content: bytes) -> ReconError:
     try:
-        name, words = json.loads(told)
+        name, words = json.loads(content)
     except ValueError:
         raise BrokenParcelError from None
     return REFUSALS.get(name, SourceUnreadableError)(str(words))

@@ -89,8 +89,8 @@ def mendable_text(
     writer.writerow([*names, *TOLD_COLUMNS])
     for row in rows:
         cells = [row.cells.get(name, "") for name in names]
-        told = [str(row.line), row.column, row.reason, row.text]
-        writer.writerow(map(defused, [*cells, *told]))
+        parts = [str(row.line), row.column, row.reason, row.text]
+        writer.writerow(map(defused, [*cells, *parts]))
     return out.getvalue()
 
 

@@ -94,13 +94,13 @@ class Reading:
 
     def reason(self, row: int) -> str:
         """All that is wrong with a row, scrubbed."""
-        told = [scrubbed(self.problems[row][1])]
+        reasons = [scrubbed(self.problems[row][1])]
         further = list(self.further.get(row, {}).items())
         for column, why in further[:FURTHER_FAULTS_MAX]:
-            told.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
+            reasons.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
         if len(further) > FURTHER_FAULTS_MAX:
-            told.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
-        return "; also ".join(told)
+            reasons.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
+        return "; also ".join(reasons)
 
 
 def read_table(
@@ -204,8 +204,10 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
         lacks = f"lacks the {word} {', '.join(missing)}"
         # A first row that names nothing we know may be a payee and his account, not a header.
         if not set(raw.header) & set(names_of(schema, layout=layout).values()):
-            told = f"none of its {len(raw.header)} columns has a name that is known: its first row"
-            refuse(raw.name, f"{lacks}; {told} is no header, or another file's")
+            sentence = (
+                f"none of its {len(raw.header)} columns has a name that is known: its first row"
+            )
+            refuse(raw.name, f"{lacks}; {sentence} is no header, or another file's")
         seen = ", ".join(scrubbed(name) for name in raw.header[:40])
         refuse(raw.name, f"{lacks}; it has {seen}")
 

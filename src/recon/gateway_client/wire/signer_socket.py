@@ -154,9 +154,9 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
-    told = scrubbed(str(reply.get("told") or f"HTTP {status}"))
+    reason = scrubbed(str(reply.get("told") or f"HTTP {status}"))
     refused = reply.get("refused")
     rows = refused if isinstance(refused, dict) else {}
     by_row = {int(row): scrubbed(str(why)) for row, why in rows.items() if row.isdecimal()}
-    msg = f"the signer refused: {told}; nothing was sent"
+    msg = f"the signer refused: {reason}; nothing was sent"
     return UnsignedError(msg, refused=by_row, final=True)

@@ -62,7 +62,7 @@ def breaks_of(
         severity_of(codes, at_risk=money, currency=currency, age_days=days, rules=rules).value
         for codes, money, currency, days in facts
     ]
-    told = broken.assign(
+    frame = broken.assign(
         break_id=broken["identity"],
         code=np.array([codes[0].value for codes in found], dtype=object),
         exposure=exposure,
@@ -74,7 +74,7 @@ def breaks_of(
         reason=filled("", size=len(broken)),
     )
     by = [*SORTED_BY, "code", "break_id"]
-    return frame_in_order(told, names=("set", *BREAK_COLUMNS), by=by)
+    return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=by)
 
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[Any]) -> Ints:

@@ -69,10 +69,10 @@ def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[st
         asked |= among(rows["identity"], {*previous.breaks["break_id"].tolist()})
     chosen = rows.take(asked & rows["own"])
     hosted = (hosts[chosen["set"]] >= 0).tolist()
-    told = chosen.rows("identity", "state", "flags")
+    chosen_rows = chosen.rows("identity", "state", "flags")
     return {
         one: Fate(state, words, away)
-        for (one, state, words), away in zip(told, hosted, strict=True)
+        for (one, state, words), away in zip(chosen_rows, hosted, strict=True)
     }
 
 

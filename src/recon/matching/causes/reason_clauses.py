@@ -52,18 +52,18 @@ def gateway_says(facts: Facts) -> str:
         return f"the gateway reports a chargeback of the payment{also} of {captured}"
     if state not in MONEY:
         return f"the gateway says {state} with {facts.money(facts.stated)}"
-    told = f"the gateway says {state} with {captured} captured{together}"
+    sentence = f"the gateway says {state} with {captured} captured{together}"
     if state == "paid" and not facts.gateway_refunded:
-        return told
-    return f"{told} and {_given_back(facts)} refunded"
+        return sentence
+    return f"{sentence} and {_given_back(facts)} refunded"
 
 
 def _each_payment(facts: Facts) -> str:
-    told = [
+    sentences = [
         f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}"
         for one in facts.rows.payments
     ]
-    return listed(told)
+    return listed(sentences)
 
 
 def refund_seen(facts: Facts) -> str:
@@ -148,10 +148,10 @@ def _net(one: Paid) -> str:
 
 def _answers(facts: Facts) -> str:
     rows = [one for one in facts.rows.payments if one.transaction_id == _twice_told(facts)]
-    told = [
+    sentences = [
         f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}" for one in rows
     ]
-    return listed(told)
+    return listed(sentences)
 
 
 def _twice_told(facts: Facts) -> str:
@@ -166,14 +166,14 @@ def _by_currency(facts: Facts) -> str:
         "the order": [*rows.orders],
         "a payout": [*rows.payouts],
     }
-    told = {side: _sums(said) for side, said in sides.items()}
-    told |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
-    told["our instructions"] = _sums(
+    clauses = {side: _sums(said) for side, said in sides.items()}
+    clauses |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
+    clauses["our instructions"] = _sums(
         Said("", one.currency, one.amount)
         for one in rows.moves
         if one.kind in _MOVED_BY and one.state in _MOVED and one.currency != facts.currency
     )
-    return listed([f"{side} {words}" for side, words in told.items() if words])
+    return listed([f"{side} {words}" for side, words in clauses.items() if words])
 
 
 _MOVED_BY = frozenset({"capture", "refund"})
@@ -221,13 +221,15 @@ def _over_authorised(facts: Facts) -> str:
 
 
 def _evidence_of_refund(facts: Facts) -> str:
-    told = {
+    amounts = {
         "the gateway shows {} refunded": facts.gateway_refunded,
         "our refund of {} was confirmed": facts.refund_confirmed,
         "the order says {} refunded": facts.order_refunded,
         "the ledger has refunds of {}": facts.ledger_refund,
     }
-    return listed([words.format(facts.money(amount)) for words, amount in told.items() if amount])
+    return listed(
+        [words.format(facts.money(amount)) for words, amount in amounts.items() if amount]
+    )
 
 
 def _booked_more_than_once(facts: Facts) -> str:
@@ -252,7 +254,7 @@ def _name(one: Rival, *, at: str) -> str:
 def _not_done(kind: str) -> Clause:
     """Whether the gateway refused, or a person found that it took no effect."""
 
-    def told(facts: Facts) -> str:
+    def clause(facts: Facts) -> str:
         states = {one.state for one in facts.rows.moves if one.kind == kind}
         refused = InstructionState.REJECTED in states
         found_out = InstructionState.RESOLVED_NOT_APPLIED in states
@@ -260,26 +262,26 @@ def _not_done(kind: str) -> Clause:
             return "was refused or did not take effect" if refused else "did not take effect"
         return "was refused by the gateway"
 
-    return told
+    return clause
 
 
 def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause:
     """What we instructed of one kind and standing, in the currency that we instructed it in."""
 
-    def told(facts: Facts) -> str:
+    def clause(facts: Facts) -> str:
         mine = [one for one in facts.rows.moves if one.kind == kind and one.state in states]
         if any(one.currency != facts.currency for one in mine):
             return _sums(Said("", one.currency, one.amount) for one in mine)
         return facts.money(getattr(facts, column))
 
-    return told
+    return clause
 
 
 def _payout(standing: str) -> Clause:
-    def told(facts: Facts) -> str:
+    def clause(facts: Facts) -> str:
         return _sums(one for one in facts.rows.payouts if one.words == standing) or NOTHING
 
-    return told
+    return clause
 
 
 def _paid_out(facts: Facts) -> str:

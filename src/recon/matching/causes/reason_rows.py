@@ -161,7 +161,7 @@ def _payments(
     bears = captured > 0
     held = np.where(known, authorised, items["amount"])
     states = np.array(GATEWAY_STATES, dtype=object)
-    told = items.assign(
+    rows = items.assign(
         word=states[items["state"]],
         code=texts(sources.gateway["payment_status"])[items["row"]],
         over=np.where(bears, captured, held),
@@ -169,7 +169,7 @@ def _payments(
     )
     named = ("set", "transaction_id", "word", "code", "currency", "over")
     sums = ("captured", "refunded", "authorised", "beyond")
-    return _grouped((number, Paid(*row)) for number, *row in told.rows(*named, *sums))
+    return _grouped((number, Paid(*row)) for number, *row in rows.rows(*named, *sums))
 
 
 def _entries(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:

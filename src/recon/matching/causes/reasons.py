@@ -48,8 +48,8 @@ def with_reasons(
         codes, numbers=breaks["set"].to_numpy(), joined=joined, sources=sources, host=outcomes.host
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
-    told = [reason_of(code, facts=one) for code, one in zip(codes, facts, strict=True)]
-    return breaks.assign(reason=pd.Series(told, index=breaks.index, dtype="str"))
+    sentences = [reason_of(code, facts=one) for code, one in zip(codes, facts, strict=True)]
+    return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))
 
 
 def reason_of(code: BreakCode, *, facts: Facts) -> str:

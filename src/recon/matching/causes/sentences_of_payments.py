@@ -20,8 +20,10 @@ def _less(facts: Facts) -> bool:
 
 def _refunded_beyond(facts: Facts) -> bool:
     """We refunded more than the order tells of, and the query does not show it."""
-    told = "refunded" in facts.state_orders
-    return told and facts.refund_confirmed > max(facts.gateway_refunded, facts.order_refunded)
+    is_refunded = "refunded" in facts.state_orders
+    return is_refunded and facts.refund_confirmed > max(
+        facts.gateway_refunded, facts.order_refunded
+    )
 
 
 OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {

@@ -85,8 +85,10 @@ def _other_account(breaks: Breaks, evidence: Evidence) -> Found:
     told_of = chosen.assign(other=chosen["set"].map(other))
     for (_, account, stray), rows in told_of.groupby([*ACCOUNT, "other"]):
         if len(rows) >= BREAKS_MIN:
-            told = f"The other side of these records of account {account} sits in account {stray}."
-            yield rows.index, told
+            sentence = (
+                f"The other side of these records of account {account} sits in account {stray}."
+            )
+            yield rows.index, sentence
 
 
 def _scale(breaks: Breaks, evidence: Evidence) -> Found:
@@ -111,8 +113,8 @@ def _scale(breaks: Breaks, evidence: Evidence) -> Found:
             ):
                 inside = breaks[breaks["set"].isin(rows.index[off]).to_numpy()]
                 if len(inside) >= BREAKS_MIN and off.sum() >= SHARE_MIN * all_rows:
-                    told = f"The amounts of {file} in {currency} are {scale} times too {word}."
-                    yield inside.index, told
+                    sentence = f"The amounts of {file} in {currency} are {scale} times too {word}."
+                    yield inside.index, sentence
 
 
 def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
@@ -126,8 +128,8 @@ def _unknown_file(breaks: Breaks, evidence: Evidence) -> Found:
     agreeing = evidence.agreeing("source")
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
         if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
-            told = f"The gateway knows nearly no order of {file}: is it of another account?"
-            yield rows.index, told
+            sentence = f"The gateway knows nearly no order of {file}: is it of another account?"
+            yield rows.index, sentence
 
 
 def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
@@ -142,14 +144,16 @@ def _doubled_file(breaks: Breaks, evidence: Evidence) -> Found:
     both = files.groupby(level=0).agg(lambda group: " and ".join(sorted(set(group))))
     both = both[both.str.contains(" and ")]
     for pair, rows in _grouped(chosen, by=chosen["set"].map(both)):
-        told = f"{pair} hold the same orders with different content: is one a correction?"
-        yield rows.index, told
+        sentence = f"{pair} hold the same orders with different content: is one a correction?"
+        yield rows.index, sentence
 
 
-def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str, few: str) -> "Finder":
+def _missing_day(
+    code: BreakCode, *, lacking: str, dated: str, few_words: str, few: str
+) -> "Finder":
     """A business date of which a source has next to nothing, although the gateway has payments.
 
-    `told` is said where it has nothing at all, `few` where a few strayed into the date.
+    `few_words` is said where it has nothing at all, `few` where a few strayed into the date.
     """
 
     def find(breaks: Breaks, evidence: Evidence) -> Found:
@@ -169,7 +173,7 @@ def _missing_day(code: BreakCode, *, lacking: str, dated: str, told: str, few: s
             every = len(rows) + strays
             if day != NO_INSTANT and len(rows) >= SHARE_MIN * every:
                 words = {"day": date.fromordinal(EPOCH + day), "account": account}
-                said = few if strays else told
+                said = few if strays else few_words
                 yield rows.index, said.format(**words, strays=strays, every=every)
 
     return find
@@ -194,7 +198,7 @@ FINDERS: tuple[Finder, ...] = (
         BreakCode.MISSING_IN_ORDERS,
         lacking="order_state",
         dated="transaction_date",
-        told="No order file has an order of {day} for account {account}: is a file missing?",
+        few_words="No order file has an order of {day} for account {account}: is a file missing?",
         few=(
             "The order files have only {strays} of {every} payments of {day} for account "
             "{account}: is a file missing?"
@@ -204,7 +208,7 @@ FINDERS: tuple[Finder, ...] = (
         BreakCode.MISSING_IN_LEDGER,
         lacking="ledger_capture",
         dated="transaction_date",
-        told=(
+        few_words=(
             "The ledger has no capture of payments of {day} in account {account}: "
             "is a posting run missing?"
         ),

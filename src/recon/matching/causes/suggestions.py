@@ -75,7 +75,7 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.
         sets: the joined sides.
         rules: the calendar.
     """
-    told: dict[int, str] = {}
+    suggestions: dict[int, str] = {}
     for leg in LEGS:
         lacking = _unexplained(breaks, codes=leg.lacking, amount=leg.amount)
         beside = _unexplained(breaks, codes=leg.beside, amount=leg.amount_beside)
@@ -86,11 +86,11 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.
         days = business_days(event_instants(sets), calendar=rules.business_calendar)
         for guesses in (_alike(one, other, leg=leg), _summing(one, other, days=days, leg=leg)):
             for row, sentence in guesses:
-                told.setdefault(row, sentence)
-    if not told:
+                suggestions.setdefault(row, sentence)
+    if not suggestions:
         return breaks
     reasons = breaks["reason"].copy()
-    for row, sentence in told.items():
+    for row, sentence in suggestions.items():
         reasons.iloc[row] = f"{reasons.iloc[row]} {sentence}"
     return breaks.assign(reason=reasons)
 
@@ -118,9 +118,9 @@ def _alike(one: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tupl
         pairs = [(a, b) for a in left for b in right if _near(a.name, b.name)]
         for a, b in pairs:
             if sum(a == x or b == y for x, y in pairs) == 1:
-                told = "of the same amount, whose number is nearly the same"
-                yield a.row, _guess(f"the {leg.word_beside} of {b.name}, {told}")
-                yield b.row, _guess(f"the {leg.word} of {a.name}, {told}")
+                sentence = "of the same amount, whose number is nearly the same"
+                yield a.row, _guess(f"the {leg.word_beside} of {b.name}, {sentence}")
+                yield b.row, _guess(f"the {leg.word} of {a.name}, {sentence}")
 
 
 def _summing(

@@ -126,9 +126,9 @@ def _settlement(lines: pd.DataFrame, *, rules: Rules) -> Leg:
 
 def _first_days(lines: pd.DataFrame, *, belongs: Bools) -> Rows:
     """A line of the first day of each account: it stays, to say where the settled days begin."""
-    told = np.flatnonzero(belongs)
-    accounts = placed(lines.iloc[told], by=ACCOUNT).rows
-    days = lines["settled_on"].iloc[told].reset_index(drop=True)
+    rows = np.flatnonzero(belongs)
+    accounts = placed(lines.iloc[rows], by=ACCOUNT).rows
+    days = lines["settled_on"].iloc[rows].reset_index(drop=True)
     at_first = days.eq(days.groupby(accounts).transform("min")).to_numpy()
     _, first = np.unique(accounts[at_first], return_index=True)
-    return told[at_first][first]
+    return rows[at_first][first]

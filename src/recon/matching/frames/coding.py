@@ -94,8 +94,8 @@ def by_word(
         asked = {word: of(word) for word in texts}
         return np.array([asked[word] for word in texts], dtype=None if texts else np.int64)
     (codes,), words = coded([column])
-    told = [of(word) for word in words.to_pylist()]
-    return np.array(told or [0])[codes]
+    values = [of(word) for word in words.to_pylist()]
+    return np.array(values or [0])[codes]
 
 
 def is_word(column: "pd.Series[str]", *words: str) -> Bools:

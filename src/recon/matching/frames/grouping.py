@@ -87,9 +87,9 @@ def amounts_of(column: "pd.Series[int]") -> Ints:
 def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints:
     """Minor units of a column, where it is blank those of another one; a copy of its own."""
     amounts = amounts_of(otherwise).copy()
-    told = given(column)
-    if told.any():
-        amounts[told] = amounts_of(column)[told]
+    column_given = given(column)
+    if column_given.any():
+        amounts[column_given] = amounts_of(column)[column_given]
     return amounts
 
 

@@ -97,13 +97,13 @@ def _unexplained(pattern: Pattern, *, findings: tuple[Finding, ...]) -> Iterator
     Every difference has a finding of its own; this is the floor under them, so that no set is
     MATCHED or PENDING with money that does not add up.
     """
-    told = {finding.leg for finding in findings if finding.code or finding.due is not Due.NOW}
+    explained = {finding.leg for finding in findings if finding.code or finding.due is not Due.NOW}
     if _BOTH_LEGS.intersection(finding.code for finding in findings):
-        told.add(Leg.ORDERS)
-    if pattern.residual_orders and not told & {Leg.ORDERS, Leg.OURS}:
+        explained.add(Leg.ORDERS)
+    if pattern.residual_orders and not explained & {Leg.ORDERS, Leg.OURS}:
         code = _of_orders(pattern)
         yield Finding(code, Leg.ORDERS, _ONE_SIDED.get(code, Due.NOW))
-    if pattern.residual_ledger and Leg.LEDGER not in told:
+    if pattern.residual_ledger and Leg.LEDGER not in explained:
         code = _of_ledger(pattern)
         yield Finding(code, Leg.LEDGER, _ONE_SIDED.get(code, Due.NOW))
 

@@ -23,8 +23,8 @@ _HIGH_BITS = np.uint64(32)
 
 def partition_of(order_nos: "pd.Series[str]", *, partitions: int) -> Rows:
     """The partition of each row, 0 .. partitions-1."""
-    told = _hashes(order_nos) >> _HIGH_BITS
-    return np.asarray(told % np.uint64(partitions), dtype=np.intp)
+    hashed = _hashes(order_nos) >> _HIGH_BITS
+    return np.asarray(hashed % np.uint64(partitions), dtype=np.intp)
 
 
 def rows_by_partition(order_nos: "pd.Series[str]", *, partitions: int) -> list[Rows]:

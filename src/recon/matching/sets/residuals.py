@@ -64,8 +64,8 @@ def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool
     ]
     of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
     # A chargeback explains the leg of orders while the books have it, or are still to have it.
-    told = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
-    charged = (sets["gateway_state"] == NUMBER["chargeback"]) & told
+    explained = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
+    charged = (sets["gateway_state"] == NUMBER["chargeback"]) & explained
     facts, rounded_orders = _orders(
         sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
     )

@@ -111,22 +111,22 @@ def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
 
 def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
     """The payouts that were told, with the ledger entries that name them."""
-    told = list(_told(sources))
+    rows = list(_told(sources))
     numbers: dict[Key, int] = {}
     names: dict[Key, int] = {}
-    for row in told:
+    for row in rows:
         row["set"] = numbers.setdefault(_key(row, row["name"]), len(numbers))
         for name in row["names"]:
             names.setdefault(_key(row, name), row["set"])
     instructed = np.full(_length(sources.instructions), -1, dtype=np.intp)
-    for row in told:
+    for row in rows:
         if row["source"] == "instructions":
             instructed[row["row"]] = row["set"]
     booked = _booked(sources.ledger, judged=judged, numbers=numbers, names=names)
     named = np.array([*numbers], dtype=object).reshape(-1, 3)
     columns = dict(zip(("merchant_id", "account_id", "key"), named.T, strict=True))
     frame = Arrays({**columns, "order_no": filled("", size=len(named))}, size=len(named))
-    return Payouts(_items(told), frame, booked, instructed)
+    return Payouts(_items(rows), frame, booked, instructed)
 
 
 def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column]:
@@ -271,12 +271,12 @@ def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
     return next((names[key] for word in tried if (key := _key(cells, word)) in names), None)
 
 
-def _items(told: list[dict[str, Any]]) -> Arrays:
+def _items(rows: list[dict[str, Any]]) -> Arrays:
     kinds = {"set": np.intp, "currency": object, "amount": np.int64}
     kinds |= {"at": np.int64, "standing": object}
-    columns = {name: np.array([row[name] for row in told], kind) for name, kind in kinds.items()}
+    columns = {name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
     columns["net"] = np.where(columns["standing"] == "confirmed", -columns["amount"], 0)
-    return Arrays({**columns, "row": np.arange(len(told))}, size=len(told))
+    return Arrays({**columns, "row": np.arange(len(rows))}, size=len(rows))
 
 
 def _place(cells: Mapping[Any, Any]) -> dict[str, Any]:

@@ -104,9 +104,9 @@ def _stray(sandbox: Sandbox, reply: Reply) -> list[Row]:
     shape = reply.rows[0] if reply.rows else {}
     for payment in sandbox.book.every_payment():
         if payment.transaction_id not in asked and shape:
-            told = {"amount": payment.amount, "currency": payment.currency}
-            told |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
-            return [shape | told]
+            shown = {"amount": payment.amount, "currency": payment.currency}
+            shown |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+            return [shape | shown]
     return []
 
 

@@ -30,7 +30,7 @@ def told_after(
     if not before.told:
         return tuple(map(_told, lied))
     answered = {key_of(row): _told(row) for row in reversed(_rows(after))}
-    keys = [(told.transaction_id, told.order_no) for told in before.told]
+    keys = [(row.transaction_id, row.order_no) for row in before.told]
     keys += [key for key in asked if before.rows_key and key not in keys]
     known = [answered.pop(key, Told(*key, "", ROW_MISSING)) for key in keys]
     return (*known, *answered.values())
@@ -38,7 +38,7 @@ def told_after(
 
 def told_nothing(reply: Reply, *, why: str, rows: Iterable[RowKey]) -> tuple[Told, ...]:
     """Every row with nothing beside it but the reason."""
-    keys = [(told.transaction_id, told.order_no) for told in reply.told] or list(rows)
+    keys = [(row.transaction_id, row.order_no) for row in reply.told] or list(rows)
     return tuple(Told(*key, "", why) for key in keys)
 
 

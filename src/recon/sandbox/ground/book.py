@@ -137,7 +137,7 @@ class Book:
         rows = self.select(f"{statement} ORDER BY position LIMIT ?", (after, limit))
         return [(row[0], Effect(*row[1:])) for row in rows]
 
-    def write_request(self, logged: LoggedRequest, *, told: Iterable[Told]) -> None:
+    def write_request(self, logged: LoggedRequest, *, rows: Iterable[Told]) -> None:
         """Log a request and what its rows were told."""
         self.execute(
             "INSERT OR REPLACE INTO request VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -147,7 +147,7 @@ class Book:
             "INSERT OR REPLACE INTO request_row VALUES (?, ?, ?, ?, ?, ?)",
             [
                 (logged.request_log_id, position, *astuple(row))
-                for position, row in enumerate(told, start=1)
+                for position, row in enumerate(rows, start=1)
             ],
         )
 

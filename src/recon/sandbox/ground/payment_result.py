@@ -80,8 +80,8 @@ def signed(sandbox: Sandbox, content: dict[str, Any]) -> dict[str, Any]:
 def xml_result(sandbox: Sandbox, course: Course) -> Reply:
     """The XML reply to a card payment."""
     payment, detail = course
-    content, told = result_of(sandbox, payment, detail), told_of(payment, detail)
-    return Reply(content, form="xml", told=(told,), outcome=told.status)
+    content, row_reply = result_of(sandbox, payment, detail), told_of(payment, detail)
+    return Reply(content, form="xml", told=(row_reply,), outcome=row_reply.status)
 
 
 def told_of(payment: Payment, detail: Detail) -> Told:
@@ -116,6 +116,6 @@ def way_back(sandbox: Sandbox, payment: Payment, detail: Detail, *, url: str) ->
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         return ""
     result = result_of(sandbox, payment, detail)
-    told = urlencode({name: result[name] for name in RETURNED})
-    query = f"{parts.query}&{told}" if parts.query else told
+    pairs = urlencode({name: result[name] for name in RETURNED})
+    query = f"{parts.query}&{pairs}" if parts.query else pairs
     return urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))

@@ -53,7 +53,7 @@ class Courier:
         attempts = 0
         async with self._turn, _client() as client:
             while due := next_due(self._sandbox.book, now=self._sandbox.clock.now()):
-                await self._attempt(client, number=due[0], told=due[1])
+                await self._attempt(client, number=due[0], note=due[1])
                 attempts += 1
         return attempts
 
@@ -68,23 +68,23 @@ class Courier:
             await asyncio.sleep(NAP_SECONDS_MAX)
             await self.settle()
 
-    async def _attempt(self, client: httpx.AsyncClient, *, number: int, told: Notification) -> None:
-        outcome, acknowledged = await _post(client, told)
-        state, due_at = self._next(told, acknowledged=acknowledged)
+    async def _attempt(self, client: httpx.AsyncClient, *, number: int, note: Notification) -> None:
+        outcome, acknowledged = await _post(client, note)
+        state, due_at = self._next(note, acknowledged=acknowledged)
         book = self._sandbox.book
         with book.transaction():
-            note_attempt(book, number, sent=told, outcome=outcome, state=state, due_at=due_at)
+            note_attempt(book, number, sent=note, outcome=outcome, state=state, due_at=due_at)
 
-    def _next(self, told: Notification, *, acknowledged: bool) -> tuple[State, int]:
+    def _next(self, sent: Notification, *, acknowledged: bool) -> tuple[State, int]:
         """What becomes of a notification after an attempt, and when the next one is due."""
         if acknowledged:
-            return "acknowledged", told.due_at
-        about = f"{told.type}\x1f{told.transaction_id}\x1f{told.about}\x1f{told.fault}"
+            return "acknowledged", sent.due_at
+        about = f"{sent.type}\x1f{sent.transaction_id}\x1f{sent.about}\x1f{sent.fault}"
         terms, seed = self._sandbox.terms.notifications, self._sandbox.options.seed
-        repetitions = retry_seconds(terms, seed=seed, about=about) if told.retried else ()
-        if told.attempts >= len(repetitions):
-            return "given up", told.due_at
-        return "waiting", told.first_at + repetitions[told.attempts]
+        repetitions = retry_seconds(terms, seed=seed, about=about) if sent.retried else ()
+        if sent.attempts >= len(repetitions):
+            return "given up", sent.due_at
+        return "waiting", sent.first_at + repetitions[sent.attempts]
 
 
 def _client() -> httpx.AsyncClient:
@@ -97,12 +97,14 @@ def _client() -> httpx.AsyncClient:
     )
 
 
-async def _post(client: httpx.AsyncClient, told: Notification) -> tuple[str, bool]:
+async def _post(client: httpx.AsyncClient, notification: Notification) -> tuple[str, bool]:
     """What the merchant answered, and whether that acknowledges; the body is not read."""
     try:
         async with (
             asyncio.timeout(ATTEMPT_SECONDS_MAX),
-            client.stream("POST", told.url, content=sent_body(told), headers=FORM) as reply,
+            client.stream(
+                "POST", notification.url, content=sent_body(notification), headers=FORM
+            ) as reply,
         ):
             status = reply.status_code
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:

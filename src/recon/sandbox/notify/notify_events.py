@@ -156,7 +156,7 @@ def _tell(
     sign_key = sandbox.options.sign_key
     signed = typed | {"encryption_data": sign(TEMPLATE, typed, sign_key=sign_key)}
     state: State = "waiting" if is_loopback(url) else "not sent"
-    told = Notification(
+    notification = Notification(
         type=type_,
         operation=subject.operation,
         merchant_id=subject.merchant_id,
@@ -172,18 +172,22 @@ def _tell(
         due_at=at,
         state=state,
     )
-    _plan(sandbox, told)
+    _plan(sandbox, notification)
 
 
-def _plan(sandbox: Sandbox, told: Notification) -> None:
-    row = (told.transaction_id, told.order_no or told.about)
+def _plan(sandbox: Sandbox, notification: Notification) -> None:
+    row = (notification.transaction_id, notification.order_no or notification.about)
     seed, book = sandbox.options.seed, sandbox.book
-    faults = draw(book, operation=told.operation, rows=[row], seed=seed, notifications=True)
-    sent = played(told, faults=faults, sign_key=sandbox.options.sign_key)
+    faults = draw(book, operation=notification.operation, rows=[row], seed=seed, notifications=True)
+    sent = played(notification, faults=faults, sign_key=sandbox.options.sign_key)
     for one in sent:
         add(book, one)
-    if told.state == "waiting" and told.due_at <= sandbox.clock.now() and not _held(sent):
-        release_held(book, account_id=told.account_id, at=told.due_at)
+    if (
+        notification.state == "waiting"
+        and notification.due_at <= sandbox.clock.now()
+        and not _held(sent)
+    ):
+        release_held(book, account_id=notification.account_id, at=notification.due_at)
 
 
 def _held(sent: list[Notification]) -> bool:

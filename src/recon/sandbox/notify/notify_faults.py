@@ -16,43 +16,43 @@ HELD_RANK = -1
 """Of a message that waits for the next one."""
 
 
-def played(told: Notification, *, faults: list[Fault], sign_key: str) -> list[Notification]:
+def played(notification: Notification, *, faults: list[Fault], sign_key: str) -> list[Notification]:
     """What is sent instead of one message."""
-    told = replace(told, fault=" ".join(fault.rule.kind for fault in faults))
+    notification = replace(notification, fault=" ".join(fault.rule.kind for fault in faults))
     copies: list[Notification] = []
     for fault in faults:
-        told, added = _one(told, fault=fault, sign_key=sign_key)
+        notification, added = _one(notification, fault=fault, sign_key=sign_key)
         copies += added
-    return [told, *copies]
+    return [notification, *copies]
 
 
 def _one(
-    told: Notification, *, fault: Fault, sign_key: str
+    notification: Notification, *, fault: Fault, sign_key: str
 ) -> tuple[Notification, list[Notification]]:
     kind = fault.rule.kind
-    later = told.due_at + round(fault.rule.lasting)
+    later = notification.due_at + round(fault.rule.lasting)
     if kind == "notify_dropped":
-        return replace(told, state="dropped"), []
+        return replace(notification, state="dropped"), []
     if kind in {"notify_late", "notify_reordered"}:
-        rank = HELD_RANK if kind == "notify_reordered" else told.rank
-        return replace(told, due_at=later, first_at=later, rank=rank), []
-    copy = replace(told, fault=kind)
+        rank = HELD_RANK if kind == "notify_reordered" else notification.rank
+        return replace(notification, due_at=later, first_at=later, rank=rank), []
+    copy = replace(notification, fault=kind)
     if kind == "notify_twice":
-        return told, [copy]
+        return notification, [copy]
     if kind == "notify_forged":
-        forged = _changed(told.body) | {"encryption_data": FORGED_SIGNATURE}
-        return told, [replace(copy, body=urlencode(forged), retried=0)]
+        forged = _changed(notification.body) | {"encryption_data": FORGED_SIGNATURE}
+        return notification, [replace(copy, body=urlencode(forged), retried=0)]
     if kind == "notify_contradicting":
-        changed = _changed(told.body)
+        changed = _changed(notification.body)
         changed["encryption_data"] = sign(TEMPLATE, changed, sign_key=sign_key)
-        return told, [replace(copy, body=urlencode(changed), retried=0)]
-    return told, []
+        return notification, [replace(copy, body=urlencode(changed), retried=0)]
+    return notification, []
 
 
-def sent_body(told: Notification) -> str:
+def sent_body(notification: Notification) -> str:
     """The bytes of the next attempt; one that is cut arrives whole when it is repeated."""
-    cut = "notify_truncated" in told.fault.split() and not told.attempts
-    return told.body[: len(told.body) // 2] if cut else told.body
+    cut = "notify_truncated" in notification.fault.split() and not notification.attempts
+    return notification.body[: len(notification.body) // 2] if cut else notification.body
 
 
 def _changed(body: str) -> dict[str, str]:

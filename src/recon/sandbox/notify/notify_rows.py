@@ -119,29 +119,29 @@ def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dic
         (after, transaction_id, transaction_id, ROWS_PER_READ),
     ):
         for number, *values in rows:
-            yield _table(book, number, told=Notification(*values))
+            yield _table(book, number, notification=Notification(*values))
         after = rows[-1][0]
 
 
-def _table(book: Book, number: int, *, told: Notification) -> dict[str, Any]:
+def _table(book: Book, number: int, *, notification: Notification) -> dict[str, Any]:
     tried = book.select(
         "SELECT at, outcome FROM notification_attempt WHERE notification_id = ? ORDER BY attempt",
         (number,),
     )
     return {
         "notification_id": number,
-        "type": told.type,
-        "operation": told.operation,
-        "merchant_id": told.merchant_id,
-        "account_id": told.account_id,
-        "transaction_id": told.transaction_id,
-        "order_no": told.order_no,
-        "about": told.about,
-        "url": told.url,
-        "fault": told.fault,
-        "state": told.state,
-        "created_at": iso(told.created_at),
-        "due_at": iso(told.due_at) if told.state == "waiting" else "",
-        "fields": dict(parse_qsl(told.body, keep_blank_values=True)),
+        "type": notification.type,
+        "operation": notification.operation,
+        "merchant_id": notification.merchant_id,
+        "account_id": notification.account_id,
+        "transaction_id": notification.transaction_id,
+        "order_no": notification.order_no,
+        "about": notification.about,
+        "url": notification.url,
+        "fault": notification.fault,
+        "state": notification.state,
+        "created_at": iso(notification.created_at),
+        "due_at": iso(notification.due_at) if notification.state == "waiting" else "",
+        "fields": dict(parse_qsl(notification.body, keep_blank_values=True)),
         "attempts": [{"at": iso(at), "outcome": outcome} for at, outcome in tried],
     }

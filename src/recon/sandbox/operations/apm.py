@@ -34,5 +34,5 @@ def answer_apm(sandbox: Sandbox, call: Call) -> Reply:
     detail = replace(detail, stage="issuer")
     payment, detail = waiting(sandbox, payment, detail=detail)
     content = {name: call.text(name) for name in ELEMENTS} | {"issuer_url": detail.page_url}
-    told = told_of(payment, detail)
-    return Reply(signed(sandbox, content), form="xml", told=(told,), outcome=told.status)
+    row_reply = told_of(payment, detail)
+    return Reply(signed(sandbox, content), form="xml", told=(row_reply,), outcome=row_reply.status)

@@ -108,11 +108,11 @@ def _reply(
         "encryption_data": echoed_signature(call, reason=reason),
         kind.rows_key: rows,
     }
-    told = tuple(
+    row_replies = tuple(
         Told(row["transaction_id"], row["order_no"], row[kind.status_key], row[kind.message_key])
         for row in rows
     )
-    return Reply(content, rows_key=kind.rows_key, told=told, outcome=status)
+    return Reply(content, rows_key=kind.rows_key, told=row_replies, outcome=status)
 
 
 def _answer_row(sandbox: Sandbox, call: Call, row: Fields, *, kind: BatchKind) -> dict[str, Any]:

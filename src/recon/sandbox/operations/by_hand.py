@@ -62,16 +62,16 @@ def _row(payment: Payment, *, action: str, amount: str | None) -> dict[str, str]
 def plan_flips(sandbox: Sandbox, call: Call, *, reply: Reply, fault: Fault) -> None:
     """Remember that successes of this reply turn into failures later."""
     due_at = call.now + fault.rule.lasting
-    hit = fault.hits((told.transaction_id, told.order_no) for told in reply.told)
+    hit = fault.hits((row.transaction_id, row.order_no) for row in reply.told)
     planned = [
         {
             "operation": call.operation,
-            "transaction_id": told.transaction_id,
+            "transaction_id": row.transaction_id,
             "request_log_id": call.request_log_id,
             "due_at": due_at,
         }
-        for index, told in enumerate(reply.told)
-        if told.status == STATUS_DONE and index in hit
+        for index, row in enumerate(reply.told)
+        if row.status == STATUS_DONE and index in hit
     ]
     _remember(sandbox, [*_flips(sandbox), *planned])
 

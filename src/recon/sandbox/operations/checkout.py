@@ -44,12 +44,12 @@ def answer_checkout(sandbox: Sandbox, call: Call) -> Reply:
         return json_refusal(sandbox, call, reason=reason)
     payment, detail = attempted(sandbox, call, method="hosted")
     payment, detail = waiting(sandbox, payment, detail=replace(detail, stage="hosted"))
-    told = told_of(payment, detail)
+    row_reply = told_of(payment, detail)
     return Reply(
         _inputs(call, detail),
         form="html",
-        told=(told,),
-        outcome=told.status,
+        told=(row_reply,),
+        outcome=row_reply.status,
         address=f"{call.base_url}/v1/checkout",
     )
 

@@ -67,7 +67,7 @@ def _tell(sandbox: Sandbox, subscription: Subscription, *, payment: Payment) -> 
     """Tell of a charge where its first payment told of itself."""
     first = details_of(sandbox.book, [subscription.transaction_id])
     detail = first.get(subscription.transaction_id, Detail("", "card"))
-    told = Detail(
+    notified = Detail(
         payment.transaction_id,
         "card",
         info=SUCCESS,
@@ -75,4 +75,4 @@ def _tell(sandbox: Sandbox, subscription: Subscription, *, payment: Payment) -> 
         contract_name=subscription.contract_name,
         recurring_id=subscription.recurring_id,
     )
-    tell_payment(sandbox, payment, detail=told, at=payment.created_at)
+    tell_payment(sandbox, payment, detail=notified, at=payment.created_at)

@@ -72,7 +72,7 @@ def _reply(
     content = {name: call.text(name) for name in names}
     content |= {"cancel_status": status, "error_message": message}
     content["encryption_data"] = echoed_signature(call, reason=reason)
-    told = Told(
+    row_reply = Told(
         found.transaction_id if found else "", found.order_no if found else "", status, message
     )
-    return Reply(content, told=(told,), outcome=status)
+    return Reply(content, told=(row_reply,), outcome=status)

@@ -88,9 +88,9 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
 
 def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str, str]]:
     """Payments refunded in part that no file but the settlement's names: nobody can judge them."""
-    told = {line.order_no for story in night.stories for line in story.orders}
-    told |= {line.order_no for story in night.stories for line in story.ledger}
-    told |= {one.expected.order_no for one in night.stories if one.expected is not None}
+    known = {line.order_no for story in night.stories for line in story.orders}
+    known |= {line.order_no for story in night.stories for line in story.ledger}
+    known |= {one.expected.order_no for one in night.stories if one.expected is not None}
     refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
     found = {
         (line.order_no, line.transaction_id): {
@@ -102,7 +102,7 @@ def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str
             "reason": UnverifiedReason.REFUND_AMOUNT_UNKNOWN.value,
         }
         for line in settlement.true
-        if line.transaction_id in refunded and line.order_no not in told
+        if line.transaction_id in refunded and line.order_no not in known
     }
     return [found[place] for place in sorted(found)]
 

@@ -109,14 +109,14 @@ def _sentence(refusal: str) -> str:
 
 
 def _log(sandbox: Sandbox, call: Call, payment: Payment, detail: Detail) -> None:
-    told = told_of(payment, detail)
+    row_reply = told_of(payment, detail)
     logged = LoggedRequest(
         call.request_log_id,
         call.now,
         OPERATION,
         payment.merchant_id,
         payment.account_id,
-        told.status,
+        row_reply.status,
         "",
     )
-    sandbox.book.write_request(logged, told=(told,))
+    sandbox.book.write_request(logged, rows=(row_reply,))

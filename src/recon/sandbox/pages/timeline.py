@@ -92,14 +92,16 @@ def _told_by_itself(sandbox: Sandbox, transaction_id: str) -> str:
     """The notifications about a transaction, with what was answered; "" when there are none."""
     rows = [
         (
-            told["created_at"].replace("T", " ").rstrip("Z"),
-            told["type"] or told["operation"],
-            told["url"],
-            told["state"],
-            "\n".join(f"{tried['at'][:-1]} {tried['outcome']}" for tried in told["attempts"]),
-            told["fault"],
+            notification["created_at"].replace("T", " ").rstrip("Z"),
+            notification["type"] or notification["operation"],
+            notification["url"],
+            notification["state"],
+            "\n".join(
+                f"{tried['at'][:-1]} {tried['outcome']}" for tried in notification["attempts"]
+            ),
+            notification["fault"],
         )
-        for told in notification_tables(sandbox.book, transaction_id=transaction_id)
+        for notification in notification_tables(sandbox.book, transaction_id=transaction_id)
     ]
     names = ("Planned (UTC)", "Type", "Address", "State", "Attempts", "Fault played")
     return heading("Notifications") + table(names, rows) if rows else ""

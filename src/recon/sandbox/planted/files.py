@@ -198,8 +198,8 @@ def _with_pay_out(settlement: pd.DataFrame) -> pd.DataFrame:
         {"batch_id": BATCH, "settled_on": SETTLED_FROM, "entry_type": "payout", **_named(row)}
         for row in sums.to_dict("records")
     ]
-    told = [{**row, "source": "settlement.csv", "line": 1} for row in rows]
-    return _joined(settlement, frame_of(told, columns=SETTLEMENT_COLUMNS))
+    pay_out_rows = [{**row, "source": "settlement.csv", "line": 1} for row in rows]
+    return _joined(settlement, frame_of(pay_out_rows, columns=SETTLEMENT_COLUMNS))
 
 
 def _with_booked_pay_out(ledger: pd.DataFrame, *, settlement: pd.DataFrame) -> pd.DataFrame:

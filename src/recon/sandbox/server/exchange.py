@@ -62,8 +62,8 @@ def _played(sandbox: Sandbox, call: Call, *, faults: list[Fault], body: bytes) -
     if wire is not None and wire.kind == "late":
         _put_off(sandbox, call, rule=wire, body=body)
     if wire is not None and (wire.kind == "late" or wire.when == "before"):
-        told = told_after(NO_REPLY, NO_REPLY, wire=wire, rows=row_keys(call))
-        return Exchange(replace(NO_REPLY, told=told), wire)
+        row_replies = told_after(NO_REPLY, NO_REPLY, wire=wire, rows=row_keys(call))
+        return Exchange(replace(NO_REPLY, told=row_replies), wire)
     if wire is not None and wire.kind == "part":
         call, wire = _in_part(call, rule=wire)
     call = replace(call, skipped=call.skipped | _skipped(call, faults=faults))
@@ -130,7 +130,7 @@ def _log(sandbox: Sandbox, call: Call, *, reply: Reply, faults: list[Fault]) -> 
         outcome=reply.outcome,
         fault=" ".join(fault.rule.name for fault in faults),
     )
-    sandbox.book.write_request(logged, told=reply.told)
+    sandbox.book.write_request(logged, rows=reply.told)
 
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
@@ -177,7 +177,7 @@ def _run_late_requests(sandbox: Sandbox) -> int:
                 reply.outcome,
                 "late",
             )
-            told = told_nothing(reply, why="no answer (late)", rows=())
-            sandbox.book.write_request(logged, told=told)
+            row_replies = told_nothing(reply, why="no answer (late)", rows=())
+            sandbox.book.write_request(logged, rows=row_replies)
             sandbox.book.execute("DELETE FROM late_request WHERE request_log_id = ?", (log_id,))
     return len(due)

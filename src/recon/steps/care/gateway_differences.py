@@ -66,59 +66,65 @@ def _unknown_orders(place: GatewayAccount, *, answer: Probe) -> Check:
     missing_means = place.interface.status_map.query.row_missing_when_asked_alone
     if not answer.rows:
         ok = missing_means == "not_found"
-        told = "orders that the gateway does not know have no row in its reply"
+        sentence = "orders that the gateway does not know have no row in its reply"
         if not ok:
-            told += (
+            sentence += (
                 ", and each counts as unanswered; when the gateway confirms it, put into "
                 'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
             )
-        return Check("unknown orders", ok=ok, sentence=told)
+        return Check("unknown orders", ok=ok, sentence=sentence)
     code = answer.rows[0]["query_result"] or "blank"
     meaning = place.settings.rules.answer_of(code)
-    told = f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
+    sentence = (
+        f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
+    )
     if meaning is not Answer.NOT_FOUND:
-        told += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
-    return Check("unknown orders", ok=meaning is Answer.NOT_FOUND, sentence=told)
+        sentence += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
+    return Check("unknown orders", ok=meaning is Answer.NOT_FOUND, sentence=sentence)
 
 
 def _unlisted_fields(answer: Probe) -> Check:
     """Whether a field that the document does not list is ignored or refused; we send none."""
     if answer.word == "accepted":
-        told = "a field that the document does not list is ignored"
+        sentence = "a field that the document does not list is ignored"
     else:
-        told = (
+        sentence = (
             f"a field that the document does not list is refused ({answer.told}): name a brand's "
             "further fields in profiles.toml only when the gateway knows them"
         )
-    return Check("further fields", ok=True, sentence=told)
+    return Check("further fields", ok=True, sentence=sentence)
 
 
 def _refusals(place: GatewayAccount, *, answer: Probe) -> Check:
     """How the gateway words a refusal, by a query with nobody's signature."""
     if answer.word == "accepted":
-        told = (
+        sentence = (
             "a query with nobody's signature was answered: whoever knows the account's numbers can "
             "read it; tell the gateway"
         )
-        return Check("refusals", ok=False, sentence=told)
+        return Check("refusals", ok=False, sentence=sentence)
     known = place.interface.status_map.refusals
     if answer.code in {*known.signature_codes, *known.before_processing_codes}:
-        told = f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
-        return Check("refusals", ok=True, sentence=told)
+        sentence = (
+            f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
+        )
+        return Check("refusals", ok=True, sentence=sentence)
     named = f"the code {answer.code}, which no list of status_map.toml has" if answer.code else ""
-    told = (
+    sentence = (
         f"a wrong signature is refused with {named or 'words and no code'} ({answer.told}): the "
         "rows of a batch that is refused like this stay in doubt until a query shows them (A-11)"
     )
-    return Check("refusals", ok=True, sentence=told)
+    return Check("refusals", ok=True, sentence=sentence)
 
 
 async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> list[Check]:
     """What the payments of the named orders show."""
     orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
     if not orders:
-        told = "not looked at; name orders with --order, one of each currency, and with --refunded"
-        return [Check("amounts", ok=True, sentence=told)]
+        sentence = (
+            "not looked at; name orders with --order, one of each currency, and with --refunded"
+        )
+        return [Check("amounts", ok=True, sentence=sentence)]
     problems = [
         f"{order} {problem}"
         for order in orders
@@ -134,9 +140,9 @@ async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> l
     checks = [*_amounts(rows, amounts=place.interface.profile.amounts), *_statuses(place, rows)]
     checks += _refunds(place, [row for row in rows if row["order_no"] in named.refunded])
     if unknown:
-        told = f"the gateway shows no payment of {', '.join(unknown)}"
-        told += f" ({answer.told})" if answer.word != "accepted" else ""
-        checks.append(Check("named orders", ok=False, sentence=told))
+        sentence = f"the gateway shows no payment of {', '.join(unknown)}"
+        sentence += f" ({answer.told})" if answer.word != "accepted" else ""
+        checks.append(Check("named orders", ok=False, sentence=sentence))
     return checks
 
 
@@ -147,11 +153,13 @@ def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator
         shown = sorted({len(text.partition(".")[2]) for text in texts})
         ours = amounts.decimals_of(currency)
         decimals = " and ".join(str(count) for count in shown)
-        told = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
+        sentence = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
         if shown != [ours]:
-            told += f"; ours has {'none known' if ours is None else ours}"
-            told += f"; put into profiles.toml:\n{_amounts_toml(currency, shown, amounts)}"
-        yield Check(f"amounts of {currency or 'no currency'}", ok=shown == [ours], sentence=told)
+            sentence += f"; ours has {'none known' if ours is None else ours}"
+            sentence += f"; put into profiles.toml:\n{_amounts_toml(currency, shown, amounts)}"
+        yield Check(
+            f"amounts of {currency or 'no currency'}", ok=shown == [ours], sentence=sentence
+        )
 
 
 def _amounts_toml(currency: str, shown: list[int], amounts: WireAmounts) -> str:
@@ -171,14 +179,14 @@ def _statuses(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[
     if not examples:
         return
     states = {code: rules.state_of(code) for code in sorted(examples)}
-    told = ", ".join(
+    listing = ", ".join(
         f"{code} of order {examples[code]} means {state}" for code, state in states.items()
     )
     new = [code for code, state in states.items() if state is GatewayState.UNMAPPED]
     if new:
         lines = "\n".join(f'{code} = "?"' for code in new)
-        told += f"; put into rules.toml what the gateway calls it:\n[payment_status]\n{lines}"
-    yield Check("payment statuses", ok=not new, sentence=told)
+        listing += f"; put into rules.toml what the gateway calls it:\n[payment_status]\n{lines}"
+    yield Check("payment statuses", ok=not new, sentence=listing)
 
 
 def _refunds(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
@@ -189,10 +197,12 @@ def _refunds(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[C
         if rows:
             yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
         return
-    told = ", ".join(f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in hidden)
+    listing = ", ".join(
+        f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in hidden
+    )
     codes = sorted(code for code in rules.payment_status if rules.state_of(code) in SHOW_REFUNDS)
     lines = "\n".join(f'{code} = "paid"' for code in codes)
-    sentence = f"orders that you know to be refunded are shown otherwise: {told} (A-06)"
+    sentence = f"orders that you know to be refunded are shown otherwise: {listing} (A-06)"
     if lines:
         sentence += (
             "; a refund that it confirmed would become a break, because a code of rules.toml says "

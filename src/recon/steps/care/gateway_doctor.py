@@ -85,30 +85,30 @@ def gateway_checks(
 
 def _described(settings: Settings) -> str:
     gateway = settings.gateway
-    told = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
-    return told + ", unverified replies allowed" * gateway.allow_unverified_replies
+    sentence = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
+    return sentence + ", unverified replies allowed" * gateway.allow_unverified_replies
 
 
 def _connection(place: GatewayAccount, *, clock: Clock) -> Check:
     if place.route.proxy:
-        told = f"by the proxy {place.route.proxy}; the query below shows whether that works"
-        return Check("connection", ok=True, sentence=told)
+        sentence = f"by the proxy {place.route.proxy}; the query below shows whether that works"
+        return Check("connection", ok=True, sentence=sentence)
     seconds = place.settings.gateway.connect_timeout_seconds
     found = shake_hands(place.base_url, route=place.route, connect_seconds=seconds)
     if isinstance(found, str):
         return Check("connection", ok=False, sentence=found)
     if found.certificate_ends_at is None:
-        told = f"{found.reached} answers; no TLS, which is allowed on this machine only"
-        return Check("connection", ok=True, sentence=told)
+        sentence = f"{found.reached} answers; no TLS, which is allowed on this machine only"
+        return Check("connection", ok=True, sentence=sentence)
     left = found.certificate_ends_at - clock()
-    told = (
+    sentence = (
         f"{found.reached} answers over {found.protocol}; its certificate ends on "
         f"{found.certificate_ends_at:%Y-%m-%d}"
     )
     if left < timedelta(days=CERTIFICATE_DAYS_MIN):
-        told += f", in {left.days} days: ask the gateway when it will be replaced"
-        return Check("connection", ok=False, sentence=told)
-    return Check("connection", ok=True, sentence=told)
+        sentence += f", in {left.days} days: ask the gateway when it will be replaced"
+        return Check("connection", ok=False, sentence=sentence)
+    return Check("connection", ok=True, sentence=sentence)
 
 
 async def _accepted(place: GatewayAccount, *, clock: Clock) -> Accepted:
@@ -132,35 +132,35 @@ def _clock(answer: Probe) -> Iterator[Check]:
     if answer.skew_seconds is None:
         return
     skew = abs(answer.skew_seconds)
-    told = f"the gateway's clock is {answer.skew_seconds:+.0f} s from ours"
+    sentence = f"the gateway's clock is {answer.skew_seconds:+.0f} s from ours"
     if skew > SKEW_SECONDS_MAX:
-        told += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
-    yield Check("clock", ok=skew <= SKEW_SECONDS_MAX, sentence=told)
+        sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
+    yield Check("clock", ok=skew <= SKEW_SECONDS_MAX, sentence=sentence)
 
 
 def _understanding(accepted: Accepted) -> Iterator[Check]:
     """The signature first, since the gateway looks at nothing else before it."""
     answer = accepted.answer
     if answer.word == "signature":
-        told = (
+        sentence = (
             f"all {accepted.tried} rules we know are refused ({answer.told}): check the sign key, "
             "then ask the gateway which fields it signs"
         )
-        yield Check("signature rule", ok=False, sentence=told)
+        yield Check("signature rule", ok=False, sentence=sentence)
         return
     if answer.word != "accepted":
-        told = f"{CURES.get(answer.word, 'not understood')} ({answer.told})"
-        yield Check("query", ok=False, sentence=told)
+        sentence = f"{CURES.get(answer.word, 'not understood')} ({answer.told})"
+        yield Check("query", ok=False, sentence=sentence)
         return
     yield Check("query", ok=True, sentence="answered, and our address is registered")
     if accepted.tried == 1:
         yield Check("signature rule", ok=True, sentence="accepted as configured")
         return
-    told = (
+    sentence = (
         f"ours is refused, {accepted.name} is accepted; put into signature.toml:\n"
         f"{_toml_of(accepted.rule)}"
     )
-    yield Check("signature rule", ok=False, sentence=told)
+    yield Check("signature rule", ok=False, sentence=sentence)
 
 
 def _toml_of(rule: SignatureRules) -> str:
@@ -180,17 +180,17 @@ async def _replies(place: GatewayAccount, *, accepted: Accepted, clock: Clock) -
         states.append(again.signature)
     policy, worst = place.settings.gateway.reply_signatures, states[-1]
     if worst is SignatureState.VALID:
-        told = f"{len(states)} replies in a row carry the right signature"
+        sentence = f"{len(states)} replies in a row carry the right signature"
         if policy != "enforce":
-            told += f'; you have {policy}: set reply_signatures = "enforce" in gateway.toml'
-        return Check("replies", ok=True, sentence=told)
+            sentence += f'; you have {policy}: set reply_signatures = "enforce" in gateway.toml'
+        return Check("replies", ok=True, sentence=sentence)
     if worst is SignatureState.ABSENT:
-        told = "query replies carry no signature; those of money are judged when they come"
-        return Check("replies", ok=True, sentence=told)
-    told = f"reply {len(states)} carries a wrong signature ({states[-1]})"
+        sentence = "query replies carry no signature; those of money are judged when they come"
+        return Check("replies", ok=True, sentence=sentence)
+    sentence = f"reply {len(states)} carries a wrong signature ({states[-1]})"
     if policy == "enforce":
-        told += ": no answer will be believed; ask the gateway how it signs its replies"
-    return Check("replies", ok=policy != "enforce", sentence=told)
+        sentence += ": no answer will be believed; ask the gateway how it signs its replies"
+    return Check("replies", ok=policy != "enforce", sentence=sentence)
 
 
 def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
@@ -202,14 +202,14 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
         return Check("codes", ok=False, sentence=str(error))
     if not unmapped:
         return Check("codes", ok=True, sentence="every code seen so far is mapped")
-    told = ", ".join(
+    listing = ", ".join(
         f"{seen.field} {seen.code} ({seen.count} answers, such as order {seen.order_no})"
         for seen in unmapped
     )
     return Check(
         "codes",
         ok=False,
-        sentence=f"not mapped: {told}; put into rules.toml:\n{toml_of_codes(unmapped)}",
+        sentence=f"not mapped: {listing}; put into rules.toml:\n{toml_of_codes(unmapped)}",
     )
 
 

@@ -42,10 +42,12 @@ class Spared:
     files: tuple[Path, ...] = ()
 
     def __str__(self) -> str:
-        told = f"{self.kind}, kept {self.days} days: {self.count} older"
+        words = f"{self.kind}, kept {self.days} days: {self.count} older"
         if self.oldest is None:
-            return told
-        return f"{told} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
+            return words
+        return (
+            f"{words} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
+        )
 
 
 def housekeeping(environment: Environment) -> tuple[Spared, ...]:

@@ -24,12 +24,12 @@ def replies_told(settings: Settings) -> str:
         ConfigurationError: a live night would refuse to send under this policy.
     """
     gateway = settings.gateway
-    told = f"profile {gateway.profile}, reply_signatures {gateway.reply_signatures}"
+    sentence = f"profile {gateway.profile}, reply_signatures {gateway.reply_signatures}"
     if gateway.reply_signatures == "enforce":
-        return told
+        return sentence
     if gateway.allow_unverified_replies:
-        return f"{told}: unverified replies are allowed, so anybody on the way could forge one"
-    msg = f'{told}: no live night will send; set "enforce", or allow_unverified_replies = true'
+        return f"{sentence}: unverified replies are allowed, so anybody on the way could forge one"
+    msg = f'{sentence}: no live night will send; set "enforce", or allow_unverified_replies = true'
     raise ConfigurationError(msg)
 
 
@@ -63,8 +63,10 @@ def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
         for short, one in people.items()
         if not one.code_secret_env and one.code_secret_file is None
     )
-    told = f"declared: {', '.join(sorted(people))}"
-    return f"{told}; without a code, so not authenticated: {', '.join(bare)}" if bare else told
+    sentence = f"declared: {', '.join(sorted(people))}"
+    return (
+        f"{sentence}; without a code, so not authenticated: {', '.join(bare)}" if bare else sentence
+    )
 
 
 def _has_lost_secret(one: Approver, *, variables: Mapping[str, str]) -> bool:

@@ -86,8 +86,8 @@ def verify(
     if workbook is not None:
         problems += _one_workbook(environment, finished, workbook=workbook, reading=reading)
         replaced = _replaced(environment, workbook, reading=reading)
-    told = f"{head.sequence}:{head.hash}"
-    return Verification(len(finished), told, tuple(problems), unfinished, replaced)
+    sentence = f"{head.sequence}:{head.hash}"
+    return Verification(len(finished), sentence, tuple(problems), unfinished, replaced)
 
 
 def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
@@ -169,10 +169,10 @@ def _one_workbook(
     found = [*reading.differences(night, workbook)]
     if not found:
         return [*reading.beside(workbook)]
-    told = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
+    sentence = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
     more = len(found) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
-    return [told, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+    return [sentence, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
 
 
 def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:

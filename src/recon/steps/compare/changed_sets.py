@@ -83,9 +83,9 @@ def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:
 def _told(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "absent"
-    told = str(row.get("code") or row["state"].lower())
+    word = str(row.get("code") or row["state"].lower())
     older = row.get("reopens")
-    return f"{told}, which opens break {older} again" if older else told
+    return f"{word}, which opens break {older} again" if older else word
 
 
 def _why(

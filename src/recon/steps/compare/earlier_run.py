@@ -47,13 +47,13 @@ def read_earlier_run(folder: Path) -> Previous:
 
 
 def _as_of(summary: Mapping[str, object], *, path: Path) -> datetime:
-    told = summary.get("as_of")
+    as_of = summary.get("as_of")
     try:
-        moment = datetime.fromisoformat(str(told))
+        moment = datetime.fromisoformat(str(as_of))
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        msg = f"{path} is not the summary of a run: as_of is {str(told)[:40]!r}"
+        msg = f"{path} is not the summary of a run: as_of is {str(as_of)[:40]!r}"
         raise SourceUnreadableError(msg)
     return moment
 

@@ -119,8 +119,13 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])
         gateway = answers.gateway_frame(connection, run)
-        told: dict[str, Any] = {"asked": asked, "gateway": gateway, "until": until, "rules": rules}
-        lines, days = settled(connection, run, **told) if inputs.settlement else (None, None)
+        frames: dict[str, Any] = {
+            "asked": asked,
+            "gateway": gateway,
+            "until": until,
+            "rules": rules,
+        }
+        lines, days = settled(connection, run, **frames) if inputs.settlement else (None, None)
         instructions = input_rows.instruction_frame(
             connection, run, until=inputs.last_instruction_version
         )
@@ -256,7 +261,7 @@ def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str
     frames = {name: getattr(sources, name) for name in FRAMES}
     if previous is not None:
         frames |= {"open breaks": previous.breaks, "chargebacks": previous.chargebacks}
-    told = {
+    digests = {
         name: f"{len(frame)} {digest_of([frame])}"
         for name, frame in frames.items()
         if frame is not None
@@ -268,8 +273,8 @@ def input_digests(sources: Sources, *, previous: Previous | None) -> Mapping[str
         listed |= {"closed breaks": previous.closed, "breaks out of sight": previous.away.items()}
     for name, values in listed.items():
         text = "\x1e".join(sorted(map(repr, values)))
-        told[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
-    return told
+        digests[name] = f"{len(values)} {hashlib.sha256(text.encode()).hexdigest()}"
+    return digests
 
 
 def _of_this_account(

@@ -41,11 +41,11 @@ def _opening_told(run: Run, *, sources: Sources) -> list[str]:
     for one in sources.opening_balance:
         counts[one.what] += one.count
     left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
-    told = (
+    sentence = (
         f"Opening balance, not compared: {left_out} from before the window "
         f"(`recon opening {run.run_id}` lists them)."
     )
-    return [told]
+    return [sentence]
 
 
 def page_notes(

@@ -56,10 +56,10 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     )
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     digests = input_digests(sources, previous=previous)
-    told = replace(inputs, digests=digests, moved_by_rules=moved)
+    kept = replace(inputs, digests=digests, moved_by_rules=moved)
     with environment.store.writing() as connection:
         lacking = why_incomplete(result, sources=sources, rules=rules)
-        _keep(connection, run, result=result, sources=sources, inputs=told, lacking=lacking)
+        _keep(connection, run, result=result, sources=sources, inputs=kept, lacking=lacking)
         ends = ends_of(result, previous=previous)
         break_rows.save_ends(connection, run_id, ends=ends)
         chained = _chained(result, previous_run=inputs.previous_run_id)

@@ -163,7 +163,7 @@ def _summary(
     codes = result.breaks["code"].astype("str").value_counts()
     shared = result.breaks["cause"].astype("str")
     causes = shared[shared.ne("")].value_counts()
-    told = {
+    document = {
         "verdict": str(result.verdict),
         "as_of": plain_text(result.as_of),
         "sources": [_side(row) for row in result.sides.to_dict("records")],
@@ -180,14 +180,14 @@ def _summary(
         "rules_digest": result.rules_digest,
         "digest": result.digest,
     }
-    return json.dumps(told, indent=2, ensure_ascii=False, default=str) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
 
 
 def _side(row: Mapping[Any, Any]) -> dict[str, Any]:
     names = ("source", "merchant_id", "account_id", "currency", "state")
     amount = _money(row["amount"], currency=str(row["currency"]))
-    told: dict[str, Any] = {name: str(row[name]) for name in names}
-    return {**told, "count": int(row["count"]), "amount": amount}
+    cells: dict[str, Any] = {name: str(row[name]) for name in names}
+    return {**cells, "count": int(row["count"]), "amount": amount}
 
 
 def _assurance(statement: Mapping[str, str | int]) -> dict[str, str | int]:

@@ -52,7 +52,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     found = 0
     for account_id in siblings:
         try:
-            told = asyncio.run(
+            replies = asyncio.run(
                 ask(
                     lonely,
                     account=(run.merchant_id, account_id),
@@ -69,19 +69,19 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                 connection,
                 run,
                 account_id=account_id,
-                answers=told.answers,
-                observations=told.observations,
+                answers=replies.answers,
+                observations=replies.observations,
                 at=environment.clock(),
             )
-        found += len(told.observations)
+        found += len(replies.observations)
     return found
 
 
-def _lonely(told: dict[str, str], *, orders: set[str]) -> list[str]:
+def _lonely(order_nos: dict[str, str], *, orders: set[str]) -> list[str]:
     """Own orders without a payment, and payments without an own order."""
     return sorted(
         key
-        for key, answer in told.items()
+        for key, answer in order_nos.items()
         if (answer == Answer.NOT_FOUND and key in orders)
         or (answer == Answer.FOUND and key not in orders)
     )
@@ -103,7 +103,7 @@ def with_siblings(
     if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
         return sources
     with environment.store.reading() as connection:
-        told = answers.sibling_frame(connection, run)
+        frame = answers.sibling_frame(connection, run)
         orders = order_rows.orders_of_keys(
             connection,
             merchant_id=run.merchant_id,
@@ -111,15 +111,15 @@ def with_siblings(
             order_nos=sorted(own_payments ^ own_orders),
             until=last_file,
         )
-    paid_there = told["answer"] == Answer.FOUND.value
+    paid_there = frame["answer"] == Answer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are
     # that account's own business.
-    lonely_payments = told[
+    lonely_payments = frame[
         paid_there
-        & told["order_no"].isin(own_orders - own_payments)
-        & ~_in(told, places=_places(orders))
+        & frame["order_no"].isin(own_orders - own_payments)
+        & ~_in(frame, places=_places(orders))
     ]
-    absent = told[~paid_there]
+    absent = frame[~paid_there]
     lonely_orders = orders[
         orders["order_no"].isin(own_payments - own_orders) & _in(orders, places=_places(absent))
     ]

@@ -70,10 +70,10 @@ class Arrivals:
 
     def sentence(self) -> str:
         """All of it; "" when there is nothing to tell."""
-        told = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
-        told += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
-        told += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
-        return "".join(f" {sentence}" for sentence in told)
+        sentences = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
+        sentences += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
+        sentences += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
+        return "".join(f" {sentence}" for sentence in sentences)
 
 
 def arrivals(
@@ -221,9 +221,9 @@ ABSENT = "00000000"
 """How the hash of something that was never read begins."""
 
 
-def absent_sha256(*told: str) -> str:
+def absent_sha256(*identity: str) -> str:
     """What stands as the hash of something that was never read."""
-    return ABSENT + hashlib.sha256("\x1f".join(told).encode()).hexdigest()[len(ABSENT) :]
+    return ABSENT + hashlib.sha256("\x1f".join(identity).encode()).hexdigest()[len(ABSENT) :]
 
 
 def note_absent(
@@ -262,8 +262,8 @@ def note_absent(
 def unreadable_identity(path: Path, *, name: str) -> str:
     """What tells versions of a file apart whose bytes are not trusted: name, size and time."""
     status = path.lstat()
-    told = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
-    return hashlib.sha256(told.encode()).hexdigest()
+    identity = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
+    return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def unreadable(

@@ -91,8 +91,8 @@ def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[s
     if not found:
         return []
     named = ", ".join(found[:_SHOWN_MAX])
-    told = f"Order rows name accounts that nobody declared ({named}): no night compares them."
-    return [f"{told} Declare them in merchants.toml, or have the file corrected."]
+    sentence = f"Order rows name accounts that nobody declared ({named}): no night compares them."
+    return [f"{sentence} Declare them in merchants.toml, or have the file corrected."]
 
 
 _SHOWN_MAX = 3

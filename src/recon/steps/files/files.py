@@ -90,11 +90,11 @@ def dismiss(
         raise UsageError(msg)
     by = speaker(by, code=code, environment=environment)
     at = environment.clock()
-    told = {"by": by, "reason": reason.strip()}
+    details = {"by": by, "reason": reason.strip()}
     nothing = SourceFile(
         kind=found.source.kind,
         name=name,
-        sha256=absent_sha256(name, str(at), *told.values()),
+        sha256=absent_sha256(name, str(at), *details.values()),
         size_bytes=0,
         rows_read=0,
         rows_accepted=0,
@@ -103,7 +103,7 @@ def dismiss(
         rows_unassigned=0,
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        file_words.dismiss(connection, found, nothing=nothing, told=told, at=at)
+        file_words.dismiss(connection, found, nothing=nothing, details=details, at=at)
     return found
 
 

@@ -71,13 +71,13 @@ def ingest(
             continue
         counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
         figures |= {name: figures[name] + more for name, more in counted.items()}
-    told = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
-    told += f" Not archived: {'; '.join(private)}." if private else ""
-    told += _short_told(run, figures=figures, environment=environment)
-    told += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
+    sentence = _sentence(figures, refused=refused, later=later) + left(waiting) + came.sentence()
+    sentence += f" Not archived: {'; '.join(private)}." if private else ""
+    sentence += _short_told(run, figures=figures, environment=environment)
+    sentence += ingest_settlement(run, figures=figures, environment=environment, sleep=sleep)
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
-    return StepSummary(STEP, told, figures)
+    return StepSummary(STEP, sentence, figures)
 
 
 def _short_told(run: Run, *, figures: dict[str, int], environment: Environment) -> str:
@@ -247,12 +247,14 @@ def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:
 def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
     if not figures["files"] and not figures["known_files"] and not refused and not later:
         return "The inbox is empty: no order file has arrived."
-    told = (
+    sentence = (
         f"{figures['files']} new order files with {figures['rows']} rows accepted and "
         f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
     )
     for name, why in later.items():
-        told += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
+        sentence += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
     if refused:
-        told += f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
-    return told
+        sentence += (
+            f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
+        )
+    return sentence

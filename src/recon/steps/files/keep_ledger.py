@@ -43,8 +43,8 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
     with environment.store.writing() as connection:
         ledger_rows.save(connection, run.run_id, entries=ledger.entries, source=ledger.source_file)
         order_rows.insert_rejects(connection, ledger.rejects, run_id=run.run_id, file_id=None)
-    told = _refused_told(ledger)
-    return told + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
+    refused = _refused_told(ledger)
+    return refused + (f" Not archived: {ledger.source_file.name}: {private}." if private else "")
 
 
 def _read(

@@ -42,11 +42,13 @@ def dismiss_row(
         msg = f"no rejected row {reject_id} stands for an order now (standing: {known})"
         raise UsageError(msg)
     row, by = rows[reject_id], person.declared.name
-    told = {"source": row.source, "line": row.line, "order_no": row.order_no}
+    details = {"source": row.source, "line": row.line, "order_no": row.order_no}
     with environment.store.writing() as connection:
         at = environment.clock()
         quarantine_rows.dismiss(connection, reject_id, by=by, why=why.strip(), at=at)
-        event = Event("rejected row", str(reject_id), "dismissed", {**told, "by": by, "why": why})
+        event = Event(
+            "rejected row", str(reject_id), "dismissed", {**details, "by": by, "why": why}
+        )
         append(connection, [event], at=at)
     return row
 
@@ -57,14 +59,14 @@ def nameless_told(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> list[
     orphans = int(breaks["code"].eq(BreakCode.MISSING_IN_ORDERS.value).sum())
     if not nameless or not orphans:
         return []
-    told = (
+    sentence = (
         f"{len(nameless):,} order rows could not be read and name no order ({_places(nameless)}): "
         f"the {orphans:,} payments without an order may be theirs. Look there before anything is "
         "refunded."
     )
-    return [told]
+    return [sentence]
 
 
 def _places(rows: Sequence[Quarantined]) -> str:
-    told = [f"{row.source} line {row.line}" for row in rows[:PLACES_TOLD]]
-    return ", ".join([*told, "…"] if len(rows) > PLACES_TOLD else told)
+    places = [f"{row.source} line {row.line}" for row in rows[:PLACES_TOLD]]
+    return ", ".join([*places, "…"] if len(rows) > PLACES_TOLD else places)

@@ -56,18 +56,18 @@ def ingest_settlement(
         waiting.files, account=account, layouts=folder.layouts, environment=environment
     )
     read = partial(_ingest_file, folder=folder, run=run, environment=environment)
-    new, rows, told = 0, 0, ""
+    new, rows, sentence = 0, 0, ""
     for path in waiting.files:
         source, words = read(path, problem=growing.get(path, ""))
         new += source is not None
         rows += source.rows_accepted if source else 0
-        told += words
+        sentence += words
     figures["settlement_files"], figures["settlement_lines"] = new, rows
     known = len(waiting.files) - new
     what = f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
     if not waiting.files:
         what = " No settlement file has arrived."
-    return what + told + left(waiting) + came.sentence()
+    return what + sentence + left(waiting) + came.sentence()
 
 
 def _ingest_file(
@@ -76,7 +76,7 @@ def _ingest_file(
     """Store one file; nothing when its content was read before, and what is to be told of it."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     layout = layout_of(path.name, layouts=folder.layouts)
-    shown, told = shown_name(path.name), ""
+    shown, words = shown_name(path.name), ""
     name = f"{settlement_rows.NAME_PREFIX}{shown}"
     try:
         if problem:
@@ -95,9 +95,9 @@ def _ingest_file(
     if account.archive is not None and (
         why := keep_read(path, sha256=sha256, private=private, archive=account.archive)
     ):
-        told = f" Not archived: {shown}: {why}."
+        words = f" Not archived: {shown}: {why}."
     read = SettlementFile(lines, facts.rejects, facts.source_file, facts.ignored_columns)
-    return _save(read, name=name, run=run, environment=environment), told
+    return _save(read, name=name, run=run, environment=environment), words
 
 
 def _save(

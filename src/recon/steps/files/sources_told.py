@@ -53,10 +53,10 @@ def ledger_told(
 
 def _ledger_in_words(ledger: Ledger) -> str:
     file = ledger.source_file
-    told = f"{file.name}: {file.rows_accepted} of {file.rows_read} rows read can be taken"
+    sentence = f"{file.name}: {file.rows_accepted} of {file.rows_read} rows read can be taken"
     if not ledger.rejects:
-        return told
-    msg = f"{told}, {file.rows_rejected} would be refused; {_first(ledger.rejects)}"
+        return sentence
+    msg = f"{sentence}, {file.rows_rejected} would be refused; {_first(ledger.rejects)}"
     raise ReconError(msg)
 
 

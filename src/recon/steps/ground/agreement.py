@@ -50,8 +50,8 @@ def agreed(
     now = environment.clock()
     first = agreement_rows.open_word(connection, what, subject=subject)
     if first is not None and first.valid_until < now:
-        told = "no second person said the same in time"
-        agreement_rows.void(connection, first, why=told, at=now)
+        sentence = "no second person said the same in time"
+        agreement_rows.void(connection, first, why=sentence, at=now)
         first = None
     if first is None:
         until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)

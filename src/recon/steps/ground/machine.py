@@ -24,14 +24,14 @@ def clock_told(store: Store, *, zone: str, now: datetime) -> str:
     """
     with store.reading() as connection:
         newest = runs.newest_start(connection)
-    told = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
+    clock = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
     if newest is not None and newest - now > CLOCK_BACK_MAX:
         msg = (
-            f"{told}; but a run began at {newest:%Y-%m-%d %H:%M} UTC, which is still to come: set "
+            f"{clock}; but a run began at {newest:%Y-%m-%d %H:%M} UTC, which is still to come: set "
             "this machine's clock (NTP)"
         )
         raise ReconError(msg)
-    return told
+    return clock
 
 
 def room_told(path: Path) -> str:

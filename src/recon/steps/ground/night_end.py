@@ -8,7 +8,7 @@ of its own, which says how much it is.
 from dataclasses import dataclass, field
 
 from recon.model.words import End, InstructionKind, Mode, Verdict
-from recon.settlement.approval import told as told_sums
+from recon.settlement.approval import sums_in_words
 from recon.steps.ground.environment import Environment
 from recon.store.money import open_money
 from recon.store.money.open_money import OpenMoney
@@ -83,9 +83,9 @@ class NightEnd:
             "exit_code": self.kind.exit_code,
             "told": self.sentence,
             "in_doubt": self.undone.doubtful.count,
-            "in_doubt_money": told_sums(self.undone.doubtful.sums),
+            "in_doubt_money": sums_in_words(self.undone.doubtful.sums),
             "not_sent": self.undone.unsent.count,
-            "not_sent_money": told_sums(self.undone.unsent.sums),
+            "not_sent_money": sums_in_words(self.undone.unsent.sums),
             "stopped": self.undone.stopped,
             "missing": self.missing,
         }
@@ -117,4 +117,4 @@ def _named(money: OpenMoney) -> str:
         for kind in InstructionKind
         if (count := money.kinds[kind])
     )
-    return f"{kinds} ({told_sums(money.sums)})" if money.sums else kinds
+    return f"{kinds} ({sums_in_words(money.sums)})" if money.sums else kinds

@@ -19,11 +19,11 @@ def risk_told(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
     Args:
         observations: Rows of the `observation` table.
     """
-    told: dict[str, str] = {}
+    words: dict[str, str] = {}
     for row in sorted(observations, key=lambda row: row["queried_at"]):
         if sentence := _sentence(json.loads(row["detail"]).get("risk", {})):
-            told[row["transaction_id"]] = sentence
-    return told
+            words[row["transaction_id"]] = sentence
+    return words
 
 
 def _sentence(risk: Mapping[str, Any]) -> str:

@@ -129,9 +129,9 @@ def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
     sources = _without_settled(sources, order_nos=gone)
     kept = gateway[~gateway["order_no"].isin(gone)].reset_index(drop=True)
     left = gateway[gateway["order_no"].isin(gone)]
-    told = left_out(PAYMENTS, currency=left["currency"], net=shown(left, rules=rules).net)
-    told = (*sources.opening_balance, *told)
-    return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=told)
+    balance = left_out(PAYMENTS, currency=left["currency"], net=shown(left, rules=rules).net)
+    balance = (*sources.opening_balance, *balance)
+    return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=balance)
 
 
 def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftOut, ...]:

@@ -80,8 +80,8 @@ def approve(
     with environment.store.writing() as connection:
         first = approval_rows.open_approval(connection, digest)
         if first is not None and first.valid_until < now:
-            told = "it was not approved by a second person in time"
-            approval_rows.void(connection, first, why=told, at=now)
+            problem = "it was not approved by a second person in time"
+            approval_rows.void(connection, first, why=problem, at=now)
             first = None
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
@@ -168,7 +168,7 @@ def reject(
     if len(reason.strip()) < REASON_CHARACTERS_MIN:
         msg = "say why (--reason); it is kept in the history"
         raise UsageError(msg)
-    told = f"rejected by {person.word.told}: {reason.strip()}"[:400]
+    sentence = f"rejected by {person.word.told}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
         items = [_waiting_one(connection, wanted) for wanted in instruction_ids]
         note_endorsed(
@@ -177,7 +177,7 @@ def reject(
             person=person,
             environment=environment,
         )
-        values = {"hold": "", "message": told}
+        values = {"hold": "", "message": sentence}
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
         ]

@@ -44,10 +44,10 @@ def payments_by_order(
     rows: Iterable[Mapping[Any, Any]], *, payment_of: PaymentOf
 ) -> dict[str, tuple[Payment, ...]]:
     """The payments of the answers by the order they were shown for."""
-    told = [(row["order_no"], payment_of(row)) for row in rows]
-    twice = shown_twice(payment for _, payment in told)
+    payments = [(row["order_no"], payment_of(row)) for row in rows]
+    twice = shown_twice(payment for _, payment in payments)
     found: dict[str, tuple[Payment, ...]] = {}
-    for order_no, payment in told:
+    for order_no, payment in payments:
         because = payment.closed_because or twice.get(payment.transaction_id, "")
         known = found.get(order_no, ())
         found[order_no] = (*known, replace(payment, closed_because=because))

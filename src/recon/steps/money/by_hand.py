@@ -193,18 +193,18 @@ def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: En
     instruction_id = judged.instruction.instruction_id
     sending = (gateway, journal_of(run, environment=environment))
     failed: ReconError | None = None
-    told = ""
+    reason = ""
     try:
         sent = send([judged], run=run, sending=sending, environment=environment)
-        told = sent.stop_reason or sent.left_out.get(instruction_id, "")
+        reason = sent.stop_reason or sent.left_out.get(instruction_id, "")
     except ReconError as error:
-        failed, told = error, str(error)
+        failed, reason = error, str(error)
     with environment.store.writing() as connection:
         found = instruction_rows.of_id(connection, instruction_id)
         is_unsent = found is not None and found.state is InstructionState.APPROVED
         if is_unsent:
             hold = (
-                f"{judged.instruction.approved_by}, and it was not sent: {told}. The next night "
+                f"{judged.instruction.approved_by}, and it was not sent: {reason}. The next night "
                 "sends it; withdraw it (`recon withdraw`) if it shall not"
             )
             instruction_rows.note_hold(connection, instruction_id, hold=hold)
@@ -277,11 +277,11 @@ def _baseline(found: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Bas
     payments = payments_by_order(found.observations, payment_of=payment_of)
     answer, reason = found.answers[order_no]
     if answer is not Answer.FOUND:
-        told = {
+        reasons = {
             Answer.NOT_FOUND: "the gateway does not know it",
             Answer.UNMAPPED: f"the gateway answered with an unmapped code ({reason})",
         }.get(answer, f"the gateway gave no usable answer ({reason})")
-        msg = f"order {order_no}: {told}; nothing was stored or sent"
+        msg = f"order {order_no}: {reasons}; nothing was stored or sent"
         raise UsageError(msg)
     return Baseline(answer, payments.get(order_no, ()))
 
@@ -371,15 +371,15 @@ def _as_asked(
 
 def _result(instruction: Instruction, *, environment: Environment) -> HandResult:
     with environment.store.reading() as connection:
-        told = outcome_of(connection, instruction.instruction_id)
+        outcome = outcome_of(connection, instruction.instruction_id)
     return HandResult(
         kind=instruction.kind,
         order_no=instruction.order_no,
         transaction_id=instruction.transaction_id,
         currency=instruction.currency,
         amount=instruction.amount,
-        state=InstructionState(told["state"]),
+        state=InstructionState(outcome["state"]),
         instruction_id=instruction.instruction_id,
-        message=told["message"] or told["hold"],
-        refund_reference_id=told["refund_reference_id"],
+        message=outcome["message"] or outcome["hold"],
+        refund_reference_id=outcome["refund_reference_id"],
     )

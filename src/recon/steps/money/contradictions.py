@@ -29,8 +29,8 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
         payments = {one.instruction.transaction_id for one, _ in found}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
         cases = _shown(connection, run, found=found, others=others, environment=environment)
-        for item, told in cases.items():
-            case_rows.open_case(connection, item, told=told, at=environment.clock())
+        for item, reason in cases.items():
+            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
     return len(cases) + note_refund_numbers(run, environment=environment)
 
 
@@ -45,7 +45,7 @@ def _shown(
     """Those whose payment tonight is in an opposite state, held against all answers."""
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    told: dict[Instruction, str] = {}
+    cases: dict[Instruction, str] = {}
     for ended, status in found:
         item = ended.instruction
         beside = [
@@ -64,8 +64,8 @@ def _shown(
         ]
         words = shown_against(ended, seen=seen, others=beside, quarantined_for=quarantine(deadline))
         if words:
-            told[item] = words
-    return told
+            cases[item] = words
+    return cases
 
 
 def note_refund_numbers(run: Run, *, environment: Environment) -> int:
@@ -77,9 +77,9 @@ def note_refund_numbers(run: Run, *, environment: Environment) -> int:
         return 0
     with environment.store.writing() as connection:
         found = case_rows.numbered_refunds(connection, run)
-        cases = {item: told for refunds in found for item, told in contradicted(refunds)}
+        cases = {item: reason for refunds in found for item, reason in contradicted(refunds)}
         known = case_rows.with_case(connection, run)
-        new = {item: told for item, told in cases.items() if item.instruction_id not in known}
-        for item, told in new.items():
-            case_rows.open_case(connection, item, told=told, at=environment.clock())
+        new = {item: reason for item, reason in cases.items() if item.instruction_id not in known}
+        for item, reason in new.items():
+            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
     return len(new)

@@ -272,18 +272,18 @@ def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
     """Messages about a refund's payment that may be about it; their signature covers a part."""
     if item.kind is not InstructionKind.REFUND:
         return ()
-    told = notification_rows.evidence_of(
+    evidence = notification_rows.evidence_of(
         connection,
         merchant_id=run.merchant_id,
         account_id=run.account_id,
         transaction_ids={item.transaction_id} - {""},
     )
     known = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    skipped = number_unexplained(known=known, told=(one.reference for one in told))
+    skipped = number_unexplained(known=known, refund_ids=(one.reference for one in evidence))
     named = (
         f"the gateway told of refund {one.reference or 'of ours'} with our reference at "
         f"{one.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {one.sha256[:12]})"
-        for one in told
+        for one in evidence
         if one.own_reference == item.instruction_id and one.currency == item.currency
     )
     return tuple(filter(None, (skipped, *named)))

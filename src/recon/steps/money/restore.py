@@ -177,8 +177,10 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         ]
         waiting_ids = [found.instruction_id for found in waiting]
         evidence_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
-        told = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
-        head = history.append(connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, told)], at=now)
+        details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
+        head = history.append(
+            connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, details)], at=now
+        )
     for account in environment.settings.accounts.values():
         make_folder(account.reports)
         HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)

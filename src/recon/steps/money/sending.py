@@ -85,8 +85,8 @@ def halted(gate: Gate, *, environment: Environment) -> Gate:
     found = sending_stopped(environment)
     if found is None:
         return gate
-    told = "; ".join(part for part in (str(found), gate.closed_because) if part)
-    return replace(gate, closed_because=told)
+    reasons = "; ".join(part for part in (str(found), gate.closed_because) if part)
+    return replace(gate, closed_because=reasons)
 
 
 def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> RuleAllowance:
@@ -123,7 +123,7 @@ def no_longer_by_rule(
     nights = sending_rows.nights_planned(connection, run)
     used = sending_rows.used_by_rule(connection, run, nights=nights.values())
     allowances: dict[str, RuleAllowance] = {}
-    told = {}
+    reasons = {}
     for item in by_rule:
         night = nights.get(item.instruction_id, run.business_date)
         if night not in allowances:
@@ -134,8 +134,8 @@ def no_longer_by_rule(
         if because := allowances[night].hold_on(
             item.kind, currency=item.currency, amount=item.amount
         ):
-            told[item.instruction_id] = because
-    return told
+            reasons[item.instruction_id] = because
+    return reasons
 
 
 def sending_allowance(connection: Any, run: Run, *, environment: Environment) -> SendingAllowance:

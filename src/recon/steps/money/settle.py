@@ -361,17 +361,17 @@ def would_send(cleared: Sequence[Cleared]) -> str:
 
 
 def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:
-    told = f"{figures['planned']} new instructions; "
+    sentence = f"{figures['planned']} new instructions; "
     if run.mode is Mode.DRY_RUN:
-        told += f"dry run, would send {would_send(waiting.cleared) or 'nothing'}"
+        sentence += f"dry run, would send {would_send(waiting.cleared) or 'nothing'}"
     else:
-        told += f"{figures['sent']} sent in {figures['batches']} batches"
+        sentence += f"{figures['sent']} sent in {figures['batches']} batches"
     if waiting.refused:
-        told += f"; {len(waiting.refused)} wait"
+        sentence += f"; {len(waiting.refused)} wait"
     if figures["left_out"]:
-        told += f"; {figures['left_out']} left out at the last moment"
+        sentence += f"; {figures['left_out']} left out at the last moment"
     if figures["stopped"]:
-        told += f"; sending stopped: {figures['stopped']}"
+        sentence += f"; sending stopped: {figures['stopped']}"
     elif gate.held_because:
-        told += f"; {gate.held_because}"
-    return f"{told}."
+        sentence += f"; {gate.held_because}"
+    return f"{sentence}."

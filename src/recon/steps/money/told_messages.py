@@ -43,7 +43,7 @@ def messages_told(
         Instruction id -> what was told, when, and how a decision names it.
     """
     found = _messages(connection, account=account, items=items)
-    return {wanted: _sentence(told) for wanted, told in found.items() if told}
+    return {wanted: _sentence(abouts) for wanted, abouts in found.items() if abouts}
 
 
 def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
@@ -58,10 +58,10 @@ def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
         UsageError: no message about this instruction, or several, begin so.
     """
     account = (item.merchant_id, item.account_id)
-    told = _messages(connection, account=account, items=[item])[item.instruction_id]
-    fitting = [one for one in told if one.sha256.startswith(digest.lower())]
+    messages = _messages(connection, account=account, items=[item])[item.instruction_id]
+    fitting = [one for one in messages if one.sha256.startswith(digest.lower())]
     if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
-        known = ", ".join(one.sha256[:DIGEST_CHARACTERS] for one in told) or "none"
+        known = ", ".join(one.sha256[:DIGEST_CHARACTERS] for one in messages) or "none"
         msg = (
             f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
             f"(known: {known}); nothing was noted"
@@ -95,9 +95,9 @@ def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
     return [one for one in fitting if wanted and one.transaction_id == wanted]
 
 
-def _sentence(told: list[About]) -> str:
-    shown = "; ".join(_words(one) for one in told[-MESSAGES_SHOWN_MAX:])
-    more = len(told) - MESSAGES_SHOWN_MAX
+def _sentence(messages: list[About]) -> str:
+    shown = "; ".join(_words(one) for one in messages[-MESSAGES_SHOWN_MAX:])
+    more = len(messages) - MESSAGES_SHOWN_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
         f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "

@@ -67,8 +67,8 @@ class Watched:
 
     def _troubles(self) -> Iterator[str]:
         if self.newest and self.end and self.end.kind.exit_code >= UNFINISHED_EXIT_CODE:
-            told = f" {self.end.sentence}" if self.end.sentence else ""
-            yield f"The night of {self.newest.business_date} ended {self.end.kind}.{told}"
+            sentence = f" {self.end.sentence}" if self.end.sentence else ""
+            yield f"The night of {self.newest.business_date} ended {self.end.kind}.{sentence}"
         if self.newest and self.stands_still:
             yield f"The night of {self.newest.business_date} {self.stands_still}."
         if self.missed:

@@ -67,9 +67,9 @@ def index_after(
         folder = accounts[f"{request.merchant_id}/{request.account_id}"].reports
         path = write(index_of(day, environment=environment), day=day, folder=folder)
     except Exception as error:  # noqa: BLE001 - the night is whole without its index
-        told = str(error) if isinstance(error, ReconError) else type(error).__name__
+        problem = str(error) if isinstance(error, ReconError) else type(error).__name__
         say(
-            f"The index over all accounts was not written ({told}). The night and its workbook "
+            f"The index over all accounts was not written ({problem}). The night and its workbook "
             f"are kept: write it with `recon index {day} FOLDER`."
         )
         return

@@ -231,10 +231,10 @@ def _workbook_in_words(path: Path, *, attach: bool) -> str:
         content = path.read_bytes()
     except OSError as error:
         return f"Workbook: {path}, which cannot be read ({error.strerror})."
-    told = f"Workbook: {path}, SHA-256 {hashlib.sha256(content).hexdigest()}."
+    sentence = f"Workbook: {path}, SHA-256 {hashlib.sha256(content).hexdigest()}."
     if attach and len(content) > ATTACHMENT_BYTES_MAX:
-        told += f" It is larger than {ATTACHMENT_BYTES_MAX // 1024**2} MB and is not attached."
-    return told
+        sentence += f" It is larger than {ATTACHMENT_BYTES_MAX // 1024**2} MB and is not attached."
+    return sentence
 
 
 def _address(notice: Notice, *, variables: Mapping[str, str]) -> str:

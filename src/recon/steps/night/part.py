@@ -85,9 +85,9 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
             return ()
         then, now = (_shown(connection, one, rules=rules) for one in (night, run))
     return tuple(
-        Moved(key, then[key], told)
-        for key, told in sorted(now.items())
-        if key in then and then[key] != told
+        Moved(key, then[key], state)
+        for key, state in sorted(now.items())
+        if key in then and then[key] != state
     )
 
 
@@ -97,6 +97,8 @@ def _shown(connection: Any, run: Run, *, rules: Rules) -> dict[str, str]:
     frame = answers.gateway_frame(connection, run)
     for row in frame.sort_values(["order_no", "transaction_id"]).to_dict("records"):
         status = row["payment_status"]
-        told = rules.state_of(status).value if isinstance(status, str) and status else row["answer"]
-        states.setdefault(row["order_no"], []).append(str(told))
+        state = (
+            rules.state_of(status).value if isinstance(status, str) and status else row["answer"]
+        )
+        states.setdefault(row["order_no"], []).append(str(state))
     return {key: ", ".join(found) for key, found in states.items()}

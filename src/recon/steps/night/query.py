@@ -96,10 +96,10 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
         keys.update(item.order_no for item in unfinished)
         # Of files that came tonight: they are planned after this, and judged by these answers.
         keys.update(planning_rows.unplanned_orders(connection, run))
-        told = notification_rows.order_nos_told(
+        notified = notification_rows.order_nos_told(
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )
-        keys.update(told)
+        keys.update(notified)
         keys.update(one.order_no for one in quarantine_rows.outstanding(connection, run))
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         if account.settlement is not None:
@@ -171,11 +171,11 @@ def _not_asked(keys: Sequence[str], *, asked: int) -> KeyAnswers:
 def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
     total = sum(figures.values())
     failed = figures[Answer.FAILED]
-    told = (
+    sentence = (
         f"Asked the gateway for {total} orders: {figures[Answer.FOUND]} found, "
         f"{figures[Answer.NOT_FOUND]} not known to it, {failed} without a usable answer"
     )
     if failures:
-        told += f" ({failures[0]})"
+        sentence += f" ({failures[0]})"
     unmapped = figures[Answer.UNMAPPED]
-    return f"{told}, {unmapped} with an unmapped code." if unmapped else f"{told}."
+    return f"{sentence}, {unmapped} with an unmapped code." if unmapped else f"{sentence}."

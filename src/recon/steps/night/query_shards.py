@@ -165,10 +165,10 @@ def shared(gateway: GatewaySettings, sharers: int, /) -> GatewaySettings:
 
 def configuration_of(settings: Settings) -> str:
     """SHA-256 of what decides how the gateway is asked and its answers are read; of no secret."""
-    told = (
+    settings_parts = (
         settings.rules.digest,
         settings.gateway_base_url,
         settings.gateway.model_dump_json(exclude=_OF_A_MACHINE),
         repr(sorted(settings.interface.items())),
     )
-    return hashlib.sha256("\x1f".join(told).encode()).hexdigest()
+    return hashlib.sha256("\x1f".join(settings_parts).encode()).hexdigest()

@@ -285,14 +285,14 @@ def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environme
         stack.enter_context(account_lock(environment.store, **place))
     except NightHeldError as error:
         holder = _holder(environment, **place)
-        told = (
+        whose = (
             f"run {holder.run_id} for {holder.business_date}"
             f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
             if holder
             else "a run that is just starting"
         )
         account = f"{request.merchant_id}/{request.account_id}"
-        msg = f"account {account} is held by {told}; nothing was done here: wait for it, or end it"
+        msg = f"account {account} is held by {whose}; nothing was done here: wait for it, or end it"
         raise NightHeldError(msg) from error
     _refuse_living_owner(request, environment=environment)
 

@@ -59,10 +59,10 @@ def say(
         ReconError: the desk refuses, in its words.
     """
     name, code = who
-    told = {**body, "person": name, "code": code.get_secret_value() if code else ""}
+    request = {**body, "person": name, "code": code.get_secret_value() if code else ""}
     if given(environment.variables, SOCKET):
-        return ask_desk(Path(environment.variables[SOCKET]), act, body=told)
-    return hear(act, told, origin="", environment=environment, form=form)
+        return ask_desk(Path(environment.variables[SOCKET]), act, body=request)
+    return hear(act, request, origin="", environment=environment, form=form)
 
 
 def hear(

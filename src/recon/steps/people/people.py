@@ -93,9 +93,9 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         others = (*_held_nights(connection, run), *_write_offs(connection, run))
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
-    told = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
-    told.sort(key=lambda one: not one.lapses)
-    return (*cases, *told, *others)[:ATTENTION_MAX]
+    lines = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
+    lines.sort(key=lambda one: not one.lapses)
+    return (*cases, *lines, *others)[:ATTENTION_MAX]
 
 
 def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Environment) -> _Beside:
@@ -248,18 +248,18 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
             msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
             raise UsageError(msg)
         if found.state not in WITHDRAWABLE:
-            told = _TOO_LATE.get(found.state, f"is {found.state}")
+            why = _TOO_LATE.get(found.state, f"is {found.state}")
             msg = (
-                f"instruction {instruction_id} {told}: only one that was never sent can be "
+                f"instruction {instruction_id} {why}: only one that was never sent can be "
                 "withdrawn; nothing was changed"
             )
             raise UsageError(msg)
-        told = f"withdrawn by {by.strip()}: {reason.strip()}"
+        why = f"withdrawn by {by.strip()}: {reason.strip()}"
         event = move(
             connection,
             found,
             to=InstructionState.WITHDRAWN,
-            values={"hold": "", "message": told[:400]},
+            values={"hold": "", "message": why[:400]},
         )
         append(connection, [event], at=environment.clock())
     return found

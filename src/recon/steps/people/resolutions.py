@@ -147,7 +147,7 @@ def _changed(
     breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: str
 ) -> dict[str, str]:
     """Breaks that are open still and no longer what the workbook says; one that ended may stay."""
-    told = {}
+    versions = {}
     for break_id in breaks.keys() & later.keys():
         then, now = breaks[break_id], later[break_id]
         words = [
@@ -156,11 +156,11 @@ def _changed(
             if now[name] != then[name]
         ]
         if words:
-            told[break_id] = (
+            versions[break_id] = (
                 f"stale: the night of {day} shows this break otherwise ({'; '.join(words)}); "
                 "nothing was kept: answer it in the workbook of that night"
             )
-    return told
+    return versions
 
 
 def _fact(row: Mapping[str, Any], name: str) -> str:
@@ -224,11 +224,11 @@ def _problem(
 ) -> Refusal | None:
     """Why an answer cannot be taken."""
     answer = row.answer
-    if told := _stale(row, kept=kept, night=night):
-        return Refusal(row.cells["Resolution"], answer.resolution, told)
+    if problem := _stale(row, kept=kept, night=night):
+        return Refusal(row.cells["Resolution"], answer.resolution, problem)
     if answer.resolved_on is not None and answer.resolved_on > today:
-        told = f"a day that is still to come: today is {today}; write when it was done"
-        return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", told)
+        problem = f"a day that is still to come: today is {today}; write when it was done"
+        return Refusal(row.cells["Resolved on"], f"{answer.resolved_on}", problem)
     if answer.resolution and not answer.owner:
         return Refusal(row.cells["Owner"], "", "a resolution needs an owner")
     for title, text in (("Comment", answer.comment), ("Owner", answer.owner)):
@@ -237,8 +237,8 @@ def _problem(
             return Refusal(row.cells[title], scrubbed(text), why)
     needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
     if needs_words and not answer.comment:
-        told = f"{answer.resolution!r} needs a comment that says why"
-        return Refusal(row.cells["Comment"], "", told)
+        problem = f"{answer.resolution!r} needs a comment that says why"
+        return Refusal(row.cells["Comment"], "", problem)
     return None
 
 
@@ -276,15 +276,15 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
     """To what an answer for every break of a cause was not applied, so that nobody believes it."""
     others = _of_cause(row, returned=returned, night=night)
     if not others:
-        told = (
+        problem = (
             "no other break is known to have the same cause; the answer was taken for this break "
             "alone: answer each of the others in its own row"
         )
-        yield Refusal(row.cells["Applies to"], row.scope, told)
+        yield Refusal(row.cells["Applies to"], row.scope, problem)
     for other in others:
-        told = _stale(other, kept=night.kept.get(other.break_id), night=night)
-        if other.answer.is_blank and told:
-            yield Refusal(other.cells["Resolution"], row.answer.resolution, told)
+        problem = _stale(other, kept=night.kept.get(other.break_id), night=night)
+        if other.answer.is_blank and problem:
+            yield Refusal(other.cells["Resolution"], row.answer.resolution, problem)
 
 
 def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Night) -> NewAnswer:

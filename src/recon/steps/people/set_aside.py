@@ -49,9 +49,9 @@ def set_file_aside(
         )
         if not both:
             return None
-        told = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
+        details = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
         history.append(
-            connection, [Event(ENTITY, digest, "set aside", told)], at=environment.clock()
+            connection, [Event(ENTITY, digest, "set aside", details)], at=environment.clock()
         )
     # The history first: a crash between them leaves the file where it stops the night.
     return set_aside(path)

@@ -193,8 +193,8 @@ def _earlier_signed(connection: Any, found: NightRun) -> str:
     earlier = sign_off_rows.signed_earlier(connection, found)
     if earlier is None:
         return ""
-    told = _told(sign_off_rows.signatures(connection, earlier))
-    return f"run {found.run_id} replaced run {earlier}, which {told} had signed"
+    words = _told(sign_off_rows.signatures(connection, earlier))
+    return f"run {found.run_id} replaced run {earlier}, which {words} had signed"
 
 
 def later_run(connection: Any, run_id: str) -> str:
@@ -209,10 +209,10 @@ def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     if this is None:
         return ()
     notes = [
-        f"Run {one.run_id} of this night was signed by {told}; this run replaces it: sign this one."
+        f"Run {one.run_id} of this night was signed by {who}; this run replaces it: sign this one."
         for one in live
         if _place_of(one) == _place_of(this) and one.started_at < this.started_at
-        if (told := _told(sign_off_rows.signatures(connection, one.run_id)))
+        if (who := _told(sign_off_rows.signatures(connection, one.run_id)))
     ]
     later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
     if later:

@@ -74,12 +74,14 @@ def resolve(
                 connection, instruction_id, said=said, evidence=seen, word=person.word
             )
             return found, False
-        told = f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
+        sentence = (
+            f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
+        )
         at = person.word.at
         if has_case:
-            case_rows.close_case(connection, instruction_id, said=said, told=told, at=at)
+            case_rows.close_case(connection, instruction_id, said=said, reason=sentence, at=at)
         else:
-            values = {"message": told[:400], "hold": "", "outcome_at": at}
+            values = {"message": sentence[:400], "hold": "", "outcome_at": at}
             append(connection, [move(connection, found, to=STATES[said], values=values)], at=at)
         approval_rows.close_verdict(connection, first["verdict_id"])
     return found, True

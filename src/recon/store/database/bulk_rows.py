@@ -105,8 +105,8 @@ def _copy(connection: Connection, table: Table, rows: pa.Table) -> None:
     instants = {column.name for column in table.columns if _is_instant(column)}
     for name in instants & set(rows.column_names):
         place = rows.column_names.index(name)
-        told = pc.binary_join_element_wise(rows.column(name), _UTC, _NOTHING)
-        rows = rows.set_column(place, name, told)
+        texts = pc.binary_join_element_wise(rows.column(name), _UTC, _NOTHING)
+        rows = rows.set_column(place, name, texts)
     written = io.BytesIO()
     arrow_csv.write_csv(rows, written, arrow_csv.WriteOptions(include_header=False))
     quote = connection.dialect.identifier_preparer.quote

@@ -125,15 +125,15 @@ class HeadFile:
             os.close(descriptor)
 
     def _append(self, descriptor: int, noted: NotedHead) -> None:
-        told: dict[str, object] = {
+        document: dict[str, object] = {
             "sequence": noted.head.sequence,
             "hash": noted.head.hash,
             "run": noted.of,
             "at": noted.at,
         }
         if noted.pending:
-            told["pending"] = True
-        line = json.dumps(told, separators=(",", ":")).encode() + b"\n"
+            document["pending"] = True
+        line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
         is_new = _drop_half_note(descriptor) == 0
         if os.write(descriptor, line) != len(line):
             # A disk that is nearly full takes a part, and calls that no error.
@@ -163,10 +163,10 @@ class HeadFile:
 
     def _read(self, line: bytes) -> NotedHead:
         try:
-            told: Mapping[str, object] = dict(json.loads(line[:LINE_BYTES_MAX]))
-            head = Head(int(str(told["sequence"])), str(told["hash"]))
-            pending = bool(told.get("pending"))
-            return NotedHead(head, str(told["run"]), str(told["at"]), pending)
+            document: Mapping[str, object] = dict(json.loads(line[:LINE_BYTES_MAX]))
+            head = Head(int(str(document["sequence"])), str(document["hash"]))
+            pending = bool(document.get("pending"))
+            return NotedHead(head, str(document["run"]), str(document["at"]), pending)
         except (ValueError, KeyError, TypeError) as error:
             msg = (
                 f"a line of {self.path} is not a note of the history's head: keep the file, "

@@ -161,8 +161,8 @@ def _note_grown(
 ) -> None:
     before = grown(connection)
     what = next((f"{one.entity} {one.event}" for one in events if restricts(one)), "")
-    told = before.what if before and not what else what
-    connection.info[_GROWN] = Grown(head, told, at, restricts=bool(told))
+    grown_by = before.what if before and not what else what
+    connection.info[_GROWN] = Grown(head, grown_by, at, restricts=bool(grown_by))
 
 
 def restricts(event: Event) -> bool:
@@ -225,11 +225,13 @@ def strayed_instruction(connection: Connection) -> str:
     found = connection.execute(_STRAYED).one_or_none()
     if found is None:
         gone = connection.execute(_VANISHED).scalar_one_or_none()
-        told = "the history knows it, the journal does not: it was removed past the journal"
-        return f"instruction {gone} is gone: {told}" if gone else ""
-    told = f"its last event is {found.event!r}" if found.event else "the history never heard of it"
+        sentence = "the history knows it, the journal does not: it was removed past the journal"
+        return f"instruction {gone} is gone: {sentence}" if gone else ""
+    sentence = (
+        f"its last event is {found.event!r}" if found.event else "the history never heard of it"
+    )
     return (
-        f"instruction {found.instruction_id} is {found.state}, but {told}: it was changed past "
+        f"instruction {found.instruction_id} is {found.state}, but {sentence}: it was changed past "
         "the journal"
     )
 

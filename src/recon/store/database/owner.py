@@ -50,8 +50,8 @@ class Owner:
         Where the system does not say, it lives: a wrong "gone" would let two send.
         """
         here = type(self).this(proc=proc)
-        told = {self.boot_id, self.namespace}
-        if self == here or UNKNOWN in told or told != {here.boot_id, here.namespace}:
+        machine = {self.boot_id, self.namespace}
+        if self == here or UNKNOWN in machine or machine != {here.boot_id, here.namespace}:
             return False
         try:
             descriptor = os.pidfd_open(self.pid)
@@ -92,8 +92,8 @@ def _started_ticks(proc: Path, pid: int) -> int:
 
 
 def _start_of(proc: Path, pid: int) -> int:
-    told = (proc / str(pid) / "stat").read_text()
-    return int(told.rpartition(")")[2].split()[START_FIELD])
+    status = (proc / str(pid) / "stat").read_text()
+    return int(status.rpartition(")")[2].split()[START_FIELD])
 
 
 def _boot_id(proc: Path) -> str:

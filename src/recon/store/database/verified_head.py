@@ -19,8 +19,8 @@ NOTHING = Head(0, GENESIS)
 def verified(folder: Path) -> Head:
     """The newest link up to which the chain was found closed; the genesis when none is known."""
     try:
-        told = json.loads((folder / FILE_NAME).read_bytes()[:FILE_BYTES_MAX])
-        return Head(int(told["sequence"]), str(told["hash"]))
+        document = json.loads((folder / FILE_NAME).read_bytes()[:FILE_BYTES_MAX])
+        return Head(int(document["sequence"]), str(document["hash"]))
     except (OSError, ValueError, KeyError, TypeError):
         return NOTHING
 

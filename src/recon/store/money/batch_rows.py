@@ -152,13 +152,13 @@ def close_batch(
     connection: Connection, batch_id: str, *, return_status: str, message: str, at: datetime
 ) -> None:
     """Nothing more happens to this batch."""
-    told = {
+    details = {
         "of_batch": batch_id,
         "at": at,
         "status_returned": return_status[:STATUS_CHARACTERS],
         "message_returned": message[:REASON_CHARACTERS],
     }
-    connection.execute(_CLOSE, told)
+    connection.execute(_CLOSE, details)
 
 
 def claim_rows(

@@ -78,7 +78,9 @@ def events_of(
 def holds_of(connection: Connection, instruction_ids: Sequence[str]) -> list[str]:
     """Every reason to wait that some instructions ever had; a later one takes its place there."""
     events = events_of(connection, instruction_ids)
-    return [str(one.get("hold", "")) for told in events.values() for one in told]
+    return [
+        str(one.get("hold", "")) for events_of_item in events.values() for one in events_of_item
+    ]
 
 
 def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None:
@@ -154,7 +156,7 @@ def changed_instructions(
 ) -> Iterator[str]:
     """Instructions in these states whose table says otherwise than the history, in words."""
     wanted = {"states": [state.value for state in states]}
-    told = 0
+    count = 0
     with connection.execute(_BESIDE, wanted) as found:
         for _, group in groupby(found, key=lambda row: str(row.instruction_id)):
             rows: list[Row[Any]] = list(group)
@@ -162,6 +164,6 @@ def changed_instructions(
             data = [json.loads(row.bound_data) for row in rows if row.bound_data]
             if problem := changed(item, bound=bound_by(data)):
                 yield problem
-                told += 1
-            if told >= PROBLEMS_MAX:
+                count += 1
+            if count >= PROBLEMS_MAX:
                 return

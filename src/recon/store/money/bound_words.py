@@ -77,8 +77,8 @@ def _events_of(connection: Connection, entity: str) -> dict[str, list[Told]]:
     query = select(history).where(history.c.entity == entity).order_by(history.c.sequence)
     events: dict[str, list[Told]] = {}
     for row in connection.execute(query).mappings():
-        told = Told(row["event"], row["at"], json.loads(row["data"]))
-        events.setdefault(str(row["entity_id"]), []).append(told)
+        event = Told(row["event"], row["at"], json.loads(row["data"]))
+        events.setdefault(str(row["entity_id"]), []).append(event)
     return events
 
 

@@ -114,7 +114,7 @@ def with_case(connection: Connection, run: Run) -> frozenset[str]:
     return frozenset(found.scalars())
 
 
-def open_case(connection: Connection, item: Instruction, *, told: str, at: datetime) -> None:
+def open_case(connection: Connection, item: Instruction, *, reason: str, at: datetime) -> None:
     """Keep what contradicts an instruction; its state stays as it is."""
     connection.execute(
         insert(contradiction).values(
@@ -123,7 +123,7 @@ def open_case(connection: Connection, item: Instruction, *, told: str, at: datet
             account_id=item.account_id,
             transaction_id=item.transaction_id,
             believed=item.state.value,
-            told=told[:REASON_CHARACTERS],
+            told=reason[:REASON_CHARACTERS],
             noted_at=at,
         )
     )
@@ -133,12 +133,14 @@ def open_case(connection: Connection, item: Instruction, *, told: str, at: datet
         "transaction_id": item.transaction_id,
     }
     append(
-        connection, [Event(ENTITY, item.instruction_id, "opened", {"told": told} | payment)], at=at
+        connection,
+        [Event(ENTITY, item.instruction_id, "opened", {"told": reason} | payment)],
+        at=at,
     )
 
 
 def close_case(
-    connection: Connection, instruction_id: str, *, said: str, told: str, at: datetime
+    connection: Connection, instruction_id: str, *, said: str, reason: str, at: datetime
 ) -> None:
     """Two people said what is true of it."""
     connection.execute(
@@ -146,7 +148,7 @@ def close_case(
         .where(contradiction.c.instruction_id == instruction_id)
         .values(verdict=said, closed_at=at)
     )
-    append(connection, [Event(ENTITY, instruction_id, "closed", {"told": told})], at=at)
+    append(connection, [Event(ENTITY, instruction_id, "closed", {"told": reason})], at=at)
 
 
 def has_open_case(connection: Connection, instruction_id: str) -> bool:
@@ -190,8 +192,8 @@ def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
     for row in rows:
         wanted = row["instruction_id"]
         if row["closed_at"] is None:
-            told = f"instruction {wanted} of the same payment has an open case: {row['told']}"
-            yield row["transaction_id"], told
+            reason = f"instruction {wanted} of the same payment has an open case: {row['told']}"
+            yield row["transaction_id"], reason
         elif (row["verdict"] == APPLIED) != (row["believed"] in CONFIRMED_STATES):
-            told = f"two people found that instruction {wanted} of the same payment was in truth "
-            yield row["transaction_id"], f"{told}{row['verdict']}: go on in the portal"
+            reason = f"two people found that instruction {wanted} of the same payment was in truth "
+            yield row["transaction_id"], f"{reason}{row['verdict']}: go on in the portal"

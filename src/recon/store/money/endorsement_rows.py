@@ -206,8 +206,8 @@ class Endorsed:
                 ids = _approved_after(connection, ids, link=after)
             events = events_of(connection, ids)
             for wanted in ids:
-                told = events.get(wanted, [])
-                if problem := self._row_problem(connection, wanted, told=told, at=at):
+                item_events = events.get(wanted, [])
+                if problem := self._row_problem(connection, wanted, item_events=item_events, at=at):
                     yield (
                         f"instruction {wanted} counts as approved, but {problem}: nobody's word "
                         "stands behind it (`recon approve`)"
@@ -220,8 +220,8 @@ class Endorsed:
         events = events_of(connection, instruction_ids)
         seen = {
             wanted: dict(yeses[-1][TERMS])
-            for wanted, told in events.items()
-            if (yeses := _yeses(told))
+            for wanted, item_events in events.items()
+            if (yeses := _yeses(item_events))
         }
         return seen, self._words.signed(connection, instruction_ids)
 
@@ -242,17 +242,17 @@ class Endorsed:
         connection: Connection,
         instruction_id: str,
         *,
-        told: Sequence[Mapping[str, Any]],
+        item_events: Sequence[Mapping[str, Any]],
         at: datetime | None,
     ) -> str:
         if self._keys.public is None:
             return NO_KEY
         # The table is compared with what the history binds; here is what people saw of it.
-        yeses = _yeses(told)
+        yeses = _yeses(item_events)
         if not yeses:
             return "the history has no approval of it"
         terms = yeses[-1][TERMS]
-        if not is_filled_in(terms, now=bound_by(told)):
+        if not is_filled_in(terms, now=bound_by(item_events)):
             return "it is not what people approved any more"
         return row_problem(
             instruction_id,
@@ -290,9 +290,9 @@ class Endorsed:
 NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
 
 
-def _yeses(told: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Events of one instruction that say who approved it and what they saw."""
-    return [one for one in told if one.get("approved_by") and TERMS in one]
+    return [one for one in item_events if one.get("approved_by") and TERMS in one]
 
 
 def override(what: str, *, subject: str) -> str:

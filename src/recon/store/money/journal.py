@@ -126,8 +126,8 @@ class StoredJournal:
             # Whoever takes over closes this run in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
-            if told := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
-                return told
+            if refused := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
+                return refused
             refuse_changed_rows(connection, prepared.rows)
             ids = [row.instruction.instruction_id for row in prepared.rows]
             self._endorsed.refuse_rows(connection, ids)
@@ -169,8 +169,8 @@ class StoredJournal:
                 msg = f"batch {batch_id} has {len(ids)} rows, its result {len(result.rows)}"
                 raise Defect(msg)
             events = settle_rows(connection, batch_id, ids=ids, results=result.rows, at=at)
-            told = {"return_status": result.return_status, "message": result.message}
-            events.append(Event("batch", batch_id, "closed", told))
+            details = {"return_status": result.return_status, "message": result.message}
+            events.append(Event("batch", batch_id, "closed", details))
             close_batch(
                 connection,
                 batch_id,

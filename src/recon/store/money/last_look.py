@@ -45,7 +45,7 @@ def left_out(
         rows: Of one account and one kind.
         ids_unique: What the merchant declares of request ids.
     """
-    told = _not_approved(connection, rows)
+    reasons = _not_approved(connection, rows)
     for row, others in _beside(connection, rows):
         repeats = unagreed(
             row.instruction,
@@ -54,23 +54,23 @@ def left_out(
             ids_unique=ids_unique,
         )
         if repeats:
-            told.setdefault(row.instruction.instruction_id, told_repeats(repeats))
-    return told
+            reasons.setdefault(row.instruction.instruction_id, told_repeats(repeats))
+    return reasons
 
 
 def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
     found = connection.execute(_STANDING, {"wanted": wanted}).all()
     standing = {one.instruction_id: one for one in found}
-    told = {}
+    reasons = {}
     for instruction_id in wanted:
         one = standing.get(instruction_id)
         if one is None:
-            told[instruction_id] = "the journal does not have it any more"
+            reasons[instruction_id] = "the journal does not have it any more"
         elif one.state != InstructionState.APPROVED:
             why = f": {one.message}" if one.message else ""
-            told[instruction_id] = f"it is {one.state} since this run looked{why}"
-    return told
+            reasons[instruction_id] = f"it is {one.state} since this run looked{why}"
+    return reasons
 
 
 def _beside(

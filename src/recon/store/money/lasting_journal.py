@@ -149,7 +149,7 @@ class LastingJournal:
             return True
         return False
 
-    def _spilled(self, kind: str, batch_id: str, *, at: datetime, **told: object) -> Spilled:
+    def _spilled(self, kind: str, batch_id: str, *, at: datetime, **fields: object) -> Spilled:
         values: dict[str, object] = {
             **self._journal.place,
             "kind": kind,
@@ -157,7 +157,7 @@ class LastingJournal:
             "body_sha256": self._prepared[batch_id].body_sha256,
             "at": at,
         }
-        return Spilled(**values | told)  # type: ignore[arg-type]  # named values of one dataclass
+        return Spilled(**values | fields)  # type: ignore[arg-type]  # named values of one dataclass
 
 
 def _is_closed(standing: Standing) -> bool:

@@ -122,8 +122,8 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
         )
     )
     event = "stopped" if stop else "allowed"
-    told = {"by": by, "reason": reason}
-    append(connection, [Event(SWITCH, str(newest + 1), event, told)], at=at)
+    details = {"by": by, "reason": reason}
+    append(connection, [Event(SWITCH, str(newest + 1), event, details)], at=at)
 
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:

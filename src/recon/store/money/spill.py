@@ -154,26 +154,26 @@ def set_aside(path: Path) -> Path:
 
 
 def _document(spilled: Spilled) -> bytes:
-    told = asdict(spilled)
-    told |= {
+    document = asdict(spilled)
+    document |= {
         "at": spilled.at.isoformat(),
         "reply": base64.b64encode(spilled.reply).decode(),
     }
-    told["sha256"] = _digest(told)
-    return json.dumps(told, sort_keys=True).encode() + b"\n"
+    document["sha256"] = _digest(document)
+    return json.dumps(document, sort_keys=True).encode() + b"\n"
 
 
-def _spilled(told: dict[str, Any]) -> Spilled:
+def _spilled(document: dict[str, Any]) -> Spilled:
     """Raises ValueError when the hash inside does not hold."""
-    digest = told.pop("sha256")
-    if digest != _digest(told):
+    digest = document.pop("sha256")
+    if digest != _digest(document):
         raise ValueError(digest)
-    reply = base64.b64decode(told.pop("reply"), validate=True)
-    return Spilled(**told | {"reply": reply, "at": datetime.fromisoformat(told["at"])})
+    reply = base64.b64decode(document.pop("reply"), validate=True)
+    return Spilled(**document | {"reply": reply, "at": datetime.fromisoformat(document["at"])})
 
 
-def _digest(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _write(room: Path, *, document: bytes) -> Path:

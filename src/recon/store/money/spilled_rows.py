@@ -29,8 +29,8 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
             reply_sha256=spilled.reply_sha256,
         )
     )
-    told = {"reply_sha256": spilled.reply_sha256}
-    append(connection, [Event("batch", spilled.batch_id, "reply from file", told)], at=at)
+    details = {"reply_sha256": spilled.reply_sha256}
+    append(connection, [Event("batch", spilled.batch_id, "reply from file", details)], at=at)
 
 
 def is_to_release(connection: Connection, spilled: Spilled) -> bool:

@@ -116,7 +116,7 @@ def save(
     if answers:
         owner = account_values(run)
         connection.execute(_FORGET, [place | owner | {"of_order": key} for key in answers])
-        told = [
+        key_rows = [
             {
                 "of_order": key,
                 "told": answer.value,
@@ -125,7 +125,7 @@ def save(
             }
             for key, (answer, reason) in answers.items()
         ]
-        connection.execute(_ANSWER, [place | one for one in told])
+        connection.execute(_ANSWER, [place | one for one in key_rows])
     rows = [
         {
             "run_id": run.run_id,

@@ -84,9 +84,9 @@ class Arriving:
             return
         # Files have a turn of their own, so that nobody's money waits for them; this is its end.
         join_turn(connection, Turn.JOURNAL)
-        told = {name: str(getattr(source, name)) for name in OF_A_FILE}
+        file_facts = {name: str(getattr(source, name)) for name in OF_A_FILE}
         accounts = {place: rows.told for place, rows in self._accounts.items()}
-        event = Event(ENTITY, _entity(file_id), ARRIVED, {**told, "accounts": accounts})
+        event = Event(ENTITY, _entity(file_id), ARRIVED, {**file_facts, "accounts": accounts})
         append(connection, [event], at=at)
 
 
@@ -103,9 +103,9 @@ def all_changed_actions(connection: Connection) -> Iterator[str]:
         found = connection.execute(_COUNTS, {"wanted": file_id}).mappings()
         counts = {_place(row): row["rows"] for row in found}
         bound = json.loads(data)
-        for place, told in bound["accounts"].items():
-            if counts.get(place, 0) != told["rows"]:
-                has = f"its table has {counts.get(place, 0)} of {told['rows']} rows"
+        for place, bound_rows in bound["accounts"].items():
+            if counts.get(place, 0) != bound_rows["rows"]:
+                has = f"its table has {counts.get(place, 0)} of {bound_rows['rows']} rows"
                 yield _sentence(bound["name"], file_id, place=place, problem=has)
 
 

@@ -47,8 +47,8 @@ def set_aside(
     at: datetime,
 ) -> None:
     """Let nobody try this content again; why is a sentence about it."""
-    told = {"why": why, "name": list(name)}
-    append(connection, [Event(ENTITY, sha256, SET_ASIDE, told)], at=at)
+    details = {"why": why, "name": list(name)}
+    append(connection, [Event(ENTITY, sha256, SET_ASIDE, details)], at=at)
 
 
 def note_met(
@@ -77,21 +77,21 @@ def let_read_again(
     at: datetime,
 ) -> None:
     """Let contents that were set aside be tried once more."""
-    told = {"by": by, "reason": reason, "name": list(name)}
-    append(connection, [Event(ENTITY, sha256, AGAIN, told) for sha256 in contents], at=at)
+    details = {"by": by, "reason": reason, "name": list(name)}
+    append(connection, [Event(ENTITY, sha256, AGAIN, details) for sha256 in contents], at=at)
 
 
 def _folded(events: Iterator[tuple[str, str]]) -> SetAside | None:
     """What some events of one content come to, oldest first."""
     now: SetAside | None = None
     for event, data in events:
-        told = json.loads(data)
-        merchant_id, account_id, file_name = map(str, told["name"])
+        document = json.loads(data)
+        merchant_id, account_id, file_name = map(str, document["name"])
         name = (merchant_id, account_id, file_name)
         if event == AGAIN:
             now = None
         elif event == SET_ASIDE:
-            now = SetAside(str(told["why"]), frozenset([name]))
+            now = SetAside(str(document["why"]), frozenset([name]))
         elif now is not None:
             now = SetAside(now.why, now.names | {name})
     return now

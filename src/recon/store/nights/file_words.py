@@ -86,10 +86,12 @@ def word_on(connection: Connection, file_id: int) -> Word | None:
     if not events:
         return None
     last = events[-1]
-    told = json.loads(str(last["data"]))
+    document = json.loads(str(last["data"]))
     at = last["at"]
     assert isinstance(at, datetime)  # noqa: S101 - the type of the column
-    return Word(str(last["event"]), told["by"], told["reason"], at, told.get("identity", ""))
+    return Word(
+        str(last["event"]), document["by"], document["reason"], at, document.get("identity", "")
+    )
 
 
 def dismissed(connection: Connection, run: Run, *, name: str) -> str:
@@ -128,7 +130,7 @@ def say_again(
     connection: Connection, found: KnownFile, *, by: str, reason: str, at: datetime
 ) -> None:
     """Let the next night that meets this content read it once more."""
-    _say(connection, found.file_id, said=AGAIN, told={"by": by, "reason": reason}, at=at)
+    _say(connection, found.file_id, said=AGAIN, details={"by": by, "reason": reason}, at=at)
 
 
 def dismiss(
@@ -136,20 +138,20 @@ def dismiss(
     found: KnownFile,
     *,
     nothing: SourceFile,
-    told: Mapping[str, str],
+    details: Mapping[str, str],
     at: datetime,
 ) -> None:
     """Put a version without rows in place of one that could not be read, with the word on it."""
     run = runs.get(connection, found.run_id)
     file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
     identity = {"identity": found.source.sha256, "name": found.source.name}
-    _say(connection, file_id, said=DISMISSED, told={**told, **identity}, at=at)
+    _say(connection, file_id, said=DISMISSED, details={**details, **identity}, at=at)
 
 
 def _say(
-    connection: Connection, file_id: int, *, said: str, told: Mapping[str, str], at: datetime
+    connection: Connection, file_id: int, *, said: str, details: Mapping[str, str], at: datetime
 ) -> None:
-    append(connection, [Event(ENTITY, _entity(file_id), said, dict(told))], at=at)
+    append(connection, [Event(ENTITY, _entity(file_id), said, dict(details))], at=at)
 
 
 def _entity(file_id: int) -> str:

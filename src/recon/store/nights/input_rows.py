@@ -95,7 +95,7 @@ def instruction_frame(connection: Connection, run: Run, *, until: int) -> pd.Dat
 def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
     """Keep what a run compared, in place of an earlier attempt's."""
     connection.execute(delete(run_input).where(run_input.c.run_id == run_id))
-    told = {
+    inputs_document = {
         "siblings": inputs.siblings,
         "settlement": inputs.settlement,
         "exported": [asdict(one) for one in inputs.exported],
@@ -109,7 +109,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         for column in run_input.columns
         if column.name not in {"run_id", "document"}
     }
-    document = json.dumps(told, sort_keys=True)
+    document = json.dumps(inputs_document, sort_keys=True)
     connection.execute(insert(run_input).values(run_id=run_id, document=document, **columns))
 
 
@@ -119,17 +119,17 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
     row = found.mappings().one_or_none()
     if row is None:
         return None
-    told = json.loads(row["document"])
+    document = json.loads(row["document"])
     known = {name: row[name] for name in row if name not in {"run_id", "document"}}
     return replace(
         Inputs(**known),
-        siblings=tuple(told["siblings"]),
-        settlement=told.get("settlement", False),
-        exported=tuple(Exported(**one) for one in told["exported"]),
-        agreed_write_offs=_agreed(told["agreed_write_offs"]),
-        digests=told["digests"],
-        last_reject_end=told.get("last_reject_end"),
-        moved_by_rules=tuple(told["moved_by_rules"]),
+        siblings=tuple(document["siblings"]),
+        settlement=document.get("settlement", False),
+        exported=tuple(Exported(**one) for one in document["exported"]),
+        agreed_write_offs=_agreed(document["agreed_write_offs"]),
+        digests=document["digests"],
+        last_reject_end=document.get("last_reject_end"),
+        moved_by_rules=tuple(document["moved_by_rules"]),
     )
 
 
@@ -155,16 +155,16 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
     return None if first is None else dict(first)
 
 
-def _agreed(told: Any) -> AgreedWriteOffs | None:
+def _agreed(cells: Any) -> AgreedWriteOffs | None:
     """As it was kept; earlier versions kept a list of ids without what they came to."""
-    if not isinstance(told, Mapping):
+    if not isinstance(cells, Mapping):
         return None
-    breaks, entries = told["breaks"], told["entries"]
+    breaks, entries = cells["breaks"], cells["entries"]
     return AgreedWriteOffs(_money(breaks), None if entries is None else _money(entries))
 
 
-def _money(told: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
-    return {key: (str(currency), int(amount)) for key, (currency, amount) in told.items()}
+def _money(cells: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
+    return {key: (str(currency), int(amount)) for key, (currency, amount) in cells.items()}
 
 
 def _newest(run: Run) -> Any:

@@ -102,9 +102,9 @@ def note_again(
     connection: Connection, run: Run, *, journal_ids: Iterable[str], at: datetime
 ) -> None:
     """These were handed out once more, by name; the history keeps it."""
-    told = {"run": run.run_id}
+    details = {"run": run.run_id}
     append(
-        connection, [Event("journal", one, "exported again", told) for one in journal_ids], at=at
+        connection, [Event("journal", one, "exported again", details) for one in journal_ids], at=at
     )
 
 
@@ -129,6 +129,6 @@ def note_exported(
         for journal_id, break_id, currency in journals
     ]
     connection.execute(insert(exported_journal), rows)
-    told = {"run": run.run_id}
-    events = [Event("journal", row["journal_id"], "exported", told) for row in rows]
+    details = {"run": run.run_id}
+    events = [Event("journal", row["journal_id"], "exported", details) for row in rows]
     append(connection, events, at=at)

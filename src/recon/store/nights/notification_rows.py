@@ -85,7 +85,7 @@ class Kept(Enum):
 
 
 def keep(
-    connection: Connection, told: Told, *, merchant_id: str, account_id: str, at: datetime
+    connection: Connection, message: Told, *, merchant_id: str, account_id: str, at: datetime
 ) -> Kept:
     """Keep a message once, also where a kept one says something else of the same.
 
@@ -98,21 +98,21 @@ def keep(
     mine = (
         notification.c.merchant_id == merchant_id,
         notification.c.account_id == account_id,
-        notification.c.identity_sha256 == told.identity_sha256,
+        notification.c.identity_sha256 == message.identity_sha256,
     )
     kept = set(connection.execute(select(notification.c.sha256).where(*mine)).scalars())
-    if told.sha256 not in kept:
+    if message.sha256 not in kept:
         if len(kept) >= VARIANTS_MAX:
             return Kept.NOT_KEPT
-        values = {name: getattr(told, name) for name in Told.__dataclass_fields__}
-        values["fields"] = json.dumps(dict(told.fields), sort_keys=True)
+        values = {name: getattr(message, name) for name in Told.__dataclass_fields__}
+        values["fields"] = json.dumps(dict(message.fields), sort_keys=True)
         row = {"merchant_id": merchant_id, "account_id": account_id, "received_at": at, **values}
         connection.execute(insert(notification), [row])
     else:
         again = {"times": notification.c.times + 1, "repeated_at": at}
-        same = notification.c.sha256 == told.sha256
+        same = notification.c.sha256 == message.sha256
         connection.execute(update(notification).where(*mine, same).values(**again))
-    return Kept.BESIDE_OTHERS if kept - {told.sha256} else Kept.ALONE
+    return Kept.BESIDE_OTHERS if kept - {message.sha256} else Kept.ALONE
 
 
 def keep_case(
@@ -297,8 +297,8 @@ def signed_states(
     states = []
     for row in found.mappings():
         fields = json.loads(row["fields"])
-        told = {name: fields.get(name, "") for name in SIGNED_FIELDS}
-        states.append(SignedState(**told, observed_at=row["received_at"]))
+        named = {name: fields.get(name, "") for name in SIGNED_FIELDS}
+        states.append(SignedState(**named, observed_at=row["received_at"]))
     sums = {(one.order_no, one.order_status): set[tuple[str, str]]() for one in states}
     for one in states:
         sums[one.order_no, one.order_status].add((one.currency, one.amount))

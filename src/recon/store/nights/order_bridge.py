@@ -46,17 +46,17 @@ def order_steps(
     """
     tonight = _newest_files(connection, run, until=until)
     mine = order_row.c.file_id.in_(tonight)
-    stored, told = 0, dict.fromkeys((REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW), 0)
+    stored, steps = 0, dict.fromkeys((REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW), 0)
     for account, current, recent, count in _groups(connection, mine, since=since, until=until):
         stored += count
         step = _step(account, run=run, current=current, recent=recent, declared=declared)
         if step:
-            told[step] -= count
-    told[BEFORE_WINDOW] += _of_keys(connection, run, mine, keys=older, until=until)
+            steps[step] -= count
+    steps[BEFORE_WINDOW] += _of_keys(connection, run, mine, keys=older, until=until)
     recent_before = _count(connection, run, ~mine, order_row.c.ordered_at >= since, until=until)
     known = recent_before + _of_keys(connection, run, ~mine, keys=older, until=until)
     repeats = stored - _accepted(connection, tonight)
-    return {REPEATS: repeats, **told, KNOWN_BEFORE: known}
+    return {REPEATS: repeats, **steps, KNOWN_BEFORE: known}
 
 
 def undeclared_accounts(

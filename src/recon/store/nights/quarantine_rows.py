@@ -119,8 +119,8 @@ def arriving(connection: Connection, *, file_id: int) -> Arrived:
     values = {"of_merchant": merchant_id, "last_file": file_id - 1, "last_end": LATEST}
     waiting: dict[str, list[tuple[int, str, str]]] = {}
     for row in connection.execute(_standing(reject.c.order_no != ""), values):
-        told = (row.reject_id, row.merchant_id, row.account_id)
-        waiting.setdefault(row.order_no, []).append(told)
+        identity = (row.reject_id, row.merchant_id, row.account_id)
+        waiting.setdefault(row.order_no, []).append(identity)
     return Arrived(waiting)
 
 

@@ -93,7 +93,7 @@ def load(
     ).scalar_one_or_none()
     if document is None:
         return None
-    told = json.loads(document)
+    parsed = json.loads(document)
     limits = {} if with_matches else {"match": 0}
     frames = {
         name: _load_section(connection, run_id, section=name, rows_max=limits.get(name))
@@ -103,10 +103,10 @@ def load(
         result_effect.c.run_id == run_id
     )
     kinds = {name: _kind(name) for name in EFFECT_COLUMNS}
-    in_summary = _told_frames(told)
+    in_summary = _told_frames(parsed)
     return Reconciliation(
-        as_of=datetime.fromisoformat(told["as_of"]),
-        verdict=Verdict(told["verdict"]),
+        as_of=datetime.fromisoformat(parsed["as_of"]),
+        verdict=Verdict(parsed["verdict"]),
         breaks=frames["break"],
         effects=frame_of_select(
             connection, effects.order_by(result_effect.c.position), columns=kinds
@@ -115,12 +115,12 @@ def load(
         pending=frames["pending"],
         unverified=frames["unverified"],
         control_totals=load_totals(connection, run_id),
-        sides=pd.DataFrame(told["sides"], columns=told["side_columns"]),
-        unmapped_codes=tuple(told["unmapped_codes"]),
-        not_covered=tuple(told["not_covered"]),
-        scope_of_assurance=tuple(told["scope_of_assurance"]),
-        rules_digest=told["rules_digest"],
-        digest_of_all=Deferred(lambda: str(told["digest"])),
+        sides=pd.DataFrame(parsed["sides"], columns=parsed["side_columns"]),
+        unmapped_codes=tuple(parsed["unmapped_codes"]),
+        not_covered=tuple(parsed["not_covered"]),
+        scope_of_assurance=tuple(parsed["scope_of_assurance"]),
+        rules_digest=parsed["rules_digest"],
+        digest_of_all=Deferred(lambda: str(parsed["digest"])),
         movements=in_summary["movements"],
         journals=in_summary["journals"],
     )
@@ -222,11 +222,11 @@ def _kind(name: str) -> str:
     return INSTANT if name == "due_at" else TEXT
 
 
-def _told_frames(told: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+def _told_frames(document: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The frames of a summary; blank where a night of an earlier version kept none."""
     frames = {}
     for name, columns in _IN_SUMMARY.items():
-        kept = told.get(name, {"data": [], "columns": columns})
+        kept = document.get(name, {"data": [], "columns": columns})
         frame = pd.DataFrame(kept["data"], columns=kept["columns"])
         frame = frame.reindex(columns=[*columns], fill_value="")
         frames[name] = frame.astype(
@@ -239,7 +239,7 @@ _WHOLE = frozenset({"debit", "credit", "exposure", "exposure_before"})
 
 
 def _summary_of(result: Reconciliation) -> str:
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "as_of": result.as_of.isoformat(),
         "verdict": result.verdict.value,
         "side_columns": list(result.sides.columns),
@@ -251,4 +251,4 @@ def _summary_of(result: Reconciliation) -> str:
         "digest": result.digest,
         **{name: getattr(result, name).to_dict("split") for name in _IN_SUMMARY},
     }
-    return json.dumps(told, sort_keys=True, default=int)
+    return json.dumps(summary, sort_keys=True, default=int)

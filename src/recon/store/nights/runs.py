@@ -195,12 +195,12 @@ def note_stop(connection: Connection, run_id: str, *, why: str, now: datetime) -
 
 def stop_of(connection: Connection, run_id: str) -> str:
     """Why a run stopped sending; "" when it did not."""
-    told = [
+    reasons = [
         json.loads(str(event["data"]))["why"]
         for event in of_entity(connection, run_id)
         if event["event"] == SENDING_STOPPED
     ]
-    return str(told[-1]) if told else ""
+    return str(reasons[-1]) if reasons else ""
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
@@ -218,11 +218,11 @@ def finish(
     Raises:
         NightHeldError: another run took its account over and closed it; it stays as that one said.
     """
-    told = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
+    details = {"problem": problem[:REASON_CHARACTERS]} if problem else {}
     closed = connection.execute(
         update(run)
         .where(run.c.run_id == run_id, run.c.status == "active")
-        .values(status=status, finished_at=now, **told)
+        .values(status=status, finished_at=now, **details)
     )
     if closed.rowcount != 1:
         msg = f"run {run_id} was closed: another run took the account over, and tells what became"

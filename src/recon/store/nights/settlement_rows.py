@@ -82,11 +82,11 @@ def _told_elsewhere(
         among(connection, settlement_line.c.batch_id, batches),
     )
     known = Counter(tuple(row) for row in connection.execute(query))
-    told = []
+    repeats = []
     for cells in lines[[*_TOLD]].itertuples(index=False, name=None):
-        told.append(known[cells] > 0)
+        repeats.append(known[cells] > 0)
         known[cells] -= 1
-    return np.array(told, dtype=np.bool_)
+    return np.array(repeats, dtype=np.bool_)
 
 
 def lines_of(

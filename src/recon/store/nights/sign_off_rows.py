@@ -51,8 +51,8 @@ def save(
             workbook_sha256=workbook_sha256,
         )
     )
-    told = {"role": role, "by": word.told, "workbook_sha256": workbook_sha256}
-    append(connection, [Event("sign-off", run_id, "signed", told)], at=word.at)
+    details = {"role": role, "by": word.told, "workbook_sha256": workbook_sha256}
+    append(connection, [Event("sign-off", run_id, "signed", details)], at=word.at)
 
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:

@@ -73,8 +73,8 @@ def save_first(
         )
     )
     until = valid_until.isoformat()
-    told = {"by": word.told, "what": what, "reason": reason, "valid_until": until}
-    append(connection, [Event(ENTITY, subject, FIRST, told)], at=word.at)
+    details = {"by": word.told, "what": what, "reason": reason, "valid_until": until}
+    append(connection, [Event(ENTITY, subject, FIRST, details)], at=word.at)
 
 
 def save_second(connection: Connection, first: FirstWord, *, reason: str, word: Word) -> None:
@@ -89,8 +89,8 @@ def save_second(connection: Connection, first: FirstWord, *, reason: str, word: 
             second_at=word.at,
         )
     )
-    told = {"by": word.told, "first": first.by.told, "what": first.what, "reason": reason}
-    append(connection, [Event(ENTITY, first.subject, COMPLETE, told)], at=word.at)
+    details = {"by": word.told, "first": first.by.told, "what": first.what, "reason": reason}
+    append(connection, [Event(ENTITY, first.subject, COMPLETE, details)], at=word.at)
 
 
 def void(connection: Connection, first: FirstWord, *, why: str, at: datetime) -> None:
@@ -98,8 +98,8 @@ def void(connection: Connection, first: FirstWord, *, why: str, at: datetime) ->
     connection.execute(
         update(agreement).where(agreement.c.agreement_id == first.agreement_id).values(state=VOID)
     )
-    told = {"what": first.what, "why": why}
-    append(connection, [Event(ENTITY, first.subject, VOID, told)], at=at)
+    details = {"what": first.what, "why": why}
+    append(connection, [Event(ENTITY, first.subject, VOID, details)], at=at)
 
 
 def _first_of(row: Row[tuple[object, ...]]) -> FirstWord:

@@ -97,13 +97,13 @@ def save_first(
             second_authenticated=False,
         )
     )
-    told = {
+    details = {
         "by": word.told,
         "instructions": len(instruction_ids),
         "list": list_digest(instruction_ids),
         "valid_until": valid_until.isoformat(),
     }
-    append(connection, [Event("approval", digest, FIRST, told)], at=word.at)
+    append(connection, [Event("approval", digest, FIRST, details)], at=word.at)
 
 
 def list_digest(instruction_ids: Sequence[str]) -> str:
@@ -123,8 +123,8 @@ def save_second(connection: Connection, first: FirstApproval, *, word: Word) -> 
             second_at=word.at,
         )
     )
-    told = {"by": word.told, "first": first.by}
-    append(connection, [Event("approval", first.digest, COMPLETE, told)], at=word.at)
+    details = {"by": word.told, "first": first.by}
+    append(connection, [Event("approval", first.digest, COMPLETE, details)], at=word.at)
 
 
 def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime) -> None:
@@ -192,8 +192,8 @@ def save_verdict(
             state=OPEN,
         )
     )
-    told = {"by": word.told, "verdict": said, "evidence": evidence}
-    append(connection, [Event("verdict", instruction_id, "proposed", told)], at=word.at)
+    details = {"by": word.told, "verdict": said, "evidence": evidence}
+    append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
 
 
 def close_verdict(connection: Connection, verdict_id: int) -> None:
@@ -243,8 +243,8 @@ def save_release(connection: Connection, run_id: str, *, reason: str, word: Word
             .where(release.c.run_id == run_id)
             .values(second_by=word.by, second_authenticated=word.authenticated, second_at=word.at)
         )
-    told = {"by": word.told, "reason": reason}
-    append(connection, [Event("release", run_id, "released by", told)], at=word.at)
+    details = {"by": word.told, "reason": reason}
+    append(connection, [Event("release", run_id, "released by", details)], at=word.at)
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:

@@ -179,8 +179,8 @@ def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> b
     ).one_or_none()
     if changed is None:
         return False
-    told = {"by": by, "answer": answer_id}
-    append(connection, [Event("break", changed.break_id, "write-off agreed", told)], at=at)
+    details = {"by": by, "answer": answer_id}
+    append(connection, [Event("break", changed.break_id, "write-off agreed", details)], at=at)
     return True
 
 

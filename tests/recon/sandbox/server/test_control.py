@@ -74,7 +74,7 @@ def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
     sandbox = open_sandbox(options)
     later = sandbox.clock.now() + 500
     logged = LoggedRequest("RL1", later, "capture", "", "", "", "")
-    sandbox.book.write_request(logged, told=())
+    sandbox.book.write_request(logged, rows=())
     sandbox.book.close()
     again = open_sandbox(options)
     assert again.clock.now() >= later

@@ -38,7 +38,7 @@ def test_open_money_is_added_up_by_kind_and_currency(store: Store, run: Run) -> 
     )
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
-        case_rows.open_case(connection, items[3], told="the gateway shows it not", at=AT)
+        case_rows.open_case(connection, items[3], reason="the gateway shows it not", at=AT)
     with store.reading() as connection:
         doubtful, unsent = (
             open_money.doubtful(connection, run),

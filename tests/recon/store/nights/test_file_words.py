@@ -73,7 +73,7 @@ def test_a_version_without_rows_stands_for_one_that_was_let_go(store: Store, run
     nothing = replace(BAD, sha256="3" * 64, rows_read=0, rows_rejected=0)
     told = {"by": "Ann", "reason": "no file of ours"}
     with store.writing() as connection:
-        file_words.dismiss(connection, found, nothing=nothing, told=told, at=AT)
+        file_words.dismiss(connection, found, nothing=nothing, details=told, at=AT)
     with store.reading() as connection:
         rejects = order_rows.rejects_of_night(connection, run)
         identity = file_words.dismissed(connection, run, name=BAD.name)
