@@ -115,22 +115,22 @@ def rounds(
     server: int = 0,
 ) -> dict[str, list[Figures]]:
     """Figures of every contender, one round after the other."""
-    found: dict[str, list[Figures]] = {name: [] for name in contenders}
+    best: dict[str, list[Figures]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, (command, function, ready) in contenders.items():
             ready()
             figures = measured(command, function, folder, server=server)
             if figures:
-                found[name].append(figures)
-    return found
+                best[name].append(figures)
+    return best
 
 
-def tell(title: str, found: dict[str, list[Figures]], *, anchor: str) -> None:
+def tell(title: str, measured: dict[str, list[Figures]], *, anchor: str) -> None:
     """Print the medians of a table and the ratio to its anchor."""
-    base = _median(found.get(anchor, []), "cpu")
+    base = _median(measured.get(anchor, []), "cpu")
     print(f"\n{title}")
     print(f"{'contender':<34}{'CPU s':>8}{'server':>8}{'wall s':>8}{'MiB':>7}{'ratio':>8}  found")
-    for name, runs in found.items():
+    for name, runs in measured.items():
         if not runs:
             continue
         ratio = f"{_median(runs, 'cpu') / base:.2f}" if base else "-"
@@ -155,14 +155,14 @@ def files(folder: Path, *, rows: int, repeats: int) -> None:
     peer = peer_command(["polars"], imports=["polars"], seconds_max=SECONDS_MAX)
     if peer:
         table["polars, same validation"] = (peer, "polars_csv", _nothing)
-    found = rounds(table, folder, repeats=repeats)
-    tell(f"CSV, {rows:,} x 15, validated", found, anchor="polars, same validation")
+    figures = rounds(table, folder, repeats=repeats)
+    tell(f"CSV, {rows:,} x 15, validated", figures, anchor="polars, same validation")
     table = {
         "recon, validated": (own, "recon_xlsx", _nothing),
         "openpyxl, read-only": (own, "openpyxl_xlsx", _nothing),
     }
-    found = rounds(table, folder, repeats=repeats)
-    tell(f"XLSX, {rows // XLSX_SHARE:,} x 15", found, anchor="recon, validated")
+    figures = rounds(table, folder, repeats=repeats)
+    tell(f"XLSX, {rows // XLSX_SHARE:,} x 15", figures, anchor="recon, validated")
 
 
 def _nothing() -> None:
@@ -202,8 +202,8 @@ def _sqlite(folder: Path, state: str, *, held: object, frame: object, repeats: i
         "recon": ([sys.executable], "recon_store", ready("recon_store")),
         "raw sqlite3, sorted tuples": ([sys.executable], "raw_sqlite", ready("raw_sqlite")),
     }
-    found = rounds(contenders, folder, repeats=repeats)
-    tell(f"SQLite, {len(frame):,} rows, {state}", found, anchor="raw sqlite3, sorted tuples")
+    figures = rounds(contenders, folder, repeats=repeats)
+    tell(f"SQLite, {len(frame):,} rows, {state}", figures, anchor="raw sqlite3, sorted tuples")
 
 
 def _fill(folder: Path, contender: str, *, url: str, held: object, frame: object) -> None:
@@ -252,13 +252,13 @@ def _on_postgresql(
         "recon": ([sys.executable], "recon_store", ready("recon_store")),
         "raw COPY + ON CONFLICT": ([sys.executable], "raw_postgresql", ready("raw_postgresql")),
     }
-    found = rounds(contenders, folder, repeats=repeats, server=pid)
-    tell(f"PostgreSQL, {len(frame):,} rows, {state}", found, anchor="raw COPY + ON CONFLICT")
+    figures = rounds(contenders, folder, repeats=repeats, server=pid)
+    tell(f"PostgreSQL, {len(frame):,} rows, {state}", figures, anchor="raw COPY + ON CONFLICT")
 
 
 def memory(folder: Path, *, rows: int) -> None:
     """Peak memory of a whole ingest into SQLite, of half so many rows and five times as many."""
-    found: dict[str, list[Figures]] = {}
+    peaks: dict[str, list[Figures]] = {}
     database, archive = folder / "kept.sqlite", folder / "archive"
     for size in (rows // 2, rows * 5):
         write_csv(folder / "orders.csv", rows=size)
@@ -269,9 +269,9 @@ def memory(folder: Path, *, rows: int) -> None:
         upgrade(url)
         (folder / "url").write_text(url)
         figures = measured([sys.executable], "recon_ingest", folder)
-        found[f"{size:,} rows"] = [figures] if figures else []
-    tell("CSV through archive and SQLite (ratio: CPU)", found, anchor=f"{rows // 2:,} rows")
-    small, large = (_median(runs, "peak_mib") for runs in found.values())
+        peaks[f"{size:,} rows"] = [figures] if figures else []
+    tell("CSV through archive and SQLite (ratio: CPU)", peaks, anchor=f"{rows // 2:,} rows")
+    small, large = (_median(runs, "peak_mib") for runs in peaks.values())
     if small:
         print(f"peak memory of ten times as many rows: {large / small:.2f}x")
 

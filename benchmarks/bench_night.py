@@ -131,10 +131,10 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     return json.loads(metrics.read_text()) | {"cpu_seconds": used.ru_utime + used.ru_stime}
 
 
-def tell(found: dict[str, Any], *, orders: int) -> None:
+def tell(figures: dict[str, Any], *, orders: int) -> None:
     """A table in Markdown: CPU of every stage and its share of the night."""
-    whole = found["cpu_seconds"]
-    measured = [*found["stages"]]
+    whole = figures["cpu_seconds"]
+    measured = [*figures["stages"]]
     rest = whole - sum(one["cpu_seconds"] for one in measured)
     print(f"\nA night of {orders:,} payments: {whole:.1f} s of CPU\n")
     print("| stage | CPU s | share | peak MiB | wall s |\n|---|---|---|---|---|")

@@ -103,11 +103,11 @@ def main() -> None:
         if peers or name in OWN
     }
     of_frames = {name: command for name, command in commands.items() if name in OF_FRAMES}
-    found = [
+    compared = [
         compare(FRAMES, size=size, repeats=given.repeats, commands=of_frames)
         for size in given.sizes
     ]
-    tell_growth(given.sizes, cpu=[one["ours"] for one in found])
+    tell_growth(given.sizes, cpu=[one["ours"] for one in compared])
     for size in given.file_sizes:
         compare(FILES, size=size, repeats=given.repeats, commands=commands)
 

@@ -149,10 +149,10 @@ def start(environment: dict[str, str]) -> int:
     ).returncode
 
 
-def expect(found: int, wanted: set[int]) -> None:
+def expect(count: int, wanted: set[int]) -> None:
     """End the measurement when it is not what it says."""
-    if found not in wanted:
-        sys.exit(f"expected {wanted}, found {found}")
+    if count not in wanted:
+        sys.exit(f"expected {wanted}, found {count}")
 
 
 if __name__ == "__main__":

@@ -49,9 +49,9 @@ def cost(name: str, rows: int, folder: Path, *, python: list[str]) -> dict[str, 
     return figures
 
 
-def least(found: list[dict[str, float]]) -> float:
+def least(figures: list[dict[str, float]]) -> float:
     """The least CPU of the rounds."""
-    return min(one["cpu"] for one in found)
+    return min(one["cpu"] for one in figures)
 
 
 def writers(folder: Path) -> None:
@@ -61,10 +61,10 @@ def writers(folder: Path) -> None:
     peer = peer_command(["xlsxwriter==3.2.9"], imports=["xlsxwriter"], seconds_max=SECONDS_MAX)
     if peer is not None:
         pythons["xlsxwriter_constant_memory"] = peer
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
+    figures: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
     for _ in range(ROUNDS):
         for name, python in pythons.items():
-            found[name].append(cost(name, ROWS, folder, python=python))
+            figures[name].append(cost(name, ROWS, folder, python=python))
             if name == "recon":
                 with (
                     zipfile.ZipFile(folder / "recon.xlsx") as book,
@@ -72,12 +72,12 @@ def writers(folder: Path) -> None:
                     (folder / "sheet.xml").open("wb") as file,
                 ):
                     shutil.copyfileobj(sheet, file)
-    own = least(found["recon"])
+    own = least(figures["recon"])
     print(f"Matched, {ROWS:,} rows x {contenders.COLUMNS} columns, CPU, least of {ROUNDS}:")
     for name in pythons:
-        of_it = "" if name == "recon" else f"   recon is {own / least(found[name]):.2f}x"
-        peak = max(one["peak_mib"] for one in found[name])
-        print(f"  {name:28} {least(found[name]):7.2f} s {peak:6.0f} MiB{of_it}")
+        of_it = "" if name == "recon" else f"   recon is {own / least(figures[name]):.2f}x"
+        peak = max(one["peak_mib"] for one in figures[name])
+        print(f"  {name:28} {least(figures[name]):7.2f} s {peak:6.0f} MiB{of_it}")
     size = (folder / "recon.xlsx").stat().st_size
     print(f"  recon's file: {size / 1e6:.1f} MB; aim: {AIM_TO_XLSXWRITER}x of XlsxWriter")
 

@@ -111,9 +111,9 @@ def datacompy(folder: Path) -> Run:
             for name in ("orders", "gateway")
         )
         make = getattr(datacompy, "PandasCompare", None) or datacompy.Compare
-        found = make(left, right, join_columns=KEYS)
-        differing = len(found.all_mismatch()) if len(found.intersect_rows) else 0
-        return differing + len(found.df1_unq_rows) + len(found.df2_unq_rows)
+        comparison = make(left, right, join_columns=KEYS)
+        differing = len(comparison.all_mismatch()) if len(comparison.intersect_rows) else 0
+        return differing + len(comparison.df1_unq_rows) + len(comparison.df2_unq_rows)
 
     return compared
 
@@ -124,9 +124,9 @@ def fastrecon(folder: Path) -> Run:
 
     def compared() -> int:
         left, right = (CsvFile(str(folder / f"{name}.csv")) for name in ("orders", "gateway"))
-        found = compare(left, right, keys=KEYS, columns=["currency", "amount"])
+        differences = compare(left, right, keys=KEYS, columns=["currency", "amount"])
         names = ("missing_in_left", "missing_in_right", "changed_rows")
-        return sum(int(getattr(found, name)) for name in names)
+        return sum(int(getattr(differences, name)) for name in names)
 
     return compared
 

@@ -99,7 +99,7 @@ async def by_aiohttp(url: str, *, calls: int, in_flight: int) -> None:
 
     keys = order_numbers(calls)
     groups = iter([keys[first : first + GROUP] for first in range(0, len(keys), GROUP)])
-    found: list[_Record] = []
+    records: list[_Record] = []
     headers = {"content-type": "application/x-www-form-urlencoded"}
 
     async def worker(session: aiohttp.ClientSession) -> None:
@@ -112,13 +112,13 @@ async def by_aiohttp(url: str, *, calls: int, in_flight: int) -> None:
             if (reply["merchant_id"], reply["account_id"]) != (MERCHANT, ACCOUNT):
                 raise ValueError(reply["merchant_id"])
             asked = set(group)
-            found.extend(_checked(row, asked=asked) for row in reply["orders_list"])
+            records.extend(_checked(row, asked=asked) for row in reply["orders_list"])
 
     connector = aiohttp.TCPConnector(limit=in_flight)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         with measuring(calls=calls):
             await asyncio.gather(*(worker(session) for _ in range(in_flight)))
-            counted(len(found), calls=calls)
+            counted(len(records), calls=calls)
 
 
 CONTENDERS: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {

@@ -116,8 +116,8 @@ def recon_xlsx(folder: Path) -> Run:
     read = _as_a_night(folder / "orders.xlsx")
 
     def run() -> dict[str, int]:
-        found = read()
-        return {"good": found["good"] + found["bad"]}
+        table = read()
+        return {"good": table["good"] + table["bad"]}
 
     return run
 
@@ -302,12 +302,12 @@ def main() -> None:
     name, folder = sys.argv[1:]
     run: Run = globals()[name](Path(folder))
     wall, cpu = time.perf_counter(), time.process_time()
-    found = run()
+    measured = run()
     figures = {
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        **found,
+        **measured,
     }
     print(json.dumps(figures))
 

@@ -86,9 +86,9 @@ def datacompy(folder: Path) -> Run:
 
     def compared() -> int:
         make = getattr(datacompy, "PandasCompare", None) or datacompy.Compare
-        found = make(left, right, join_columns=names[:3])
-        differing = len(found.all_mismatch()) if len(found.intersect_rows) else 0
-        return differing + len(found.df1_unq_rows) + len(found.df2_unq_rows)
+        comparison = make(left, right, join_columns=names[:3])
+        differing = len(comparison.all_mismatch()) if len(comparison.intersect_rows) else 0
+        return differing + len(comparison.df1_unq_rows) + len(comparison.df2_unq_rows)
 
     return compared
 

@@ -112,14 +112,14 @@ def broken(count: int) -> Any:
     cells = {"code": "AMOUNT_OVER", "severity": "LOW", "currency": "EUR", "state_orders": "paid"}
     cells |= {"state_gateway": "paid", "merchant_id": "100042", "account_id": "100042001"}
     cells |= {"first_seen": "2026-11-20", "owed_to": "shopper", "reason": "the amounts differ"}
-    found = [
+    breaks = [
         {**dict.fromkeys(BREAK_COLUMNS, ""), **cells, "break_id": f"{number:016x}"}
         | {"order_no": f"BRK-{number:09d}", "transaction_id": f"{number:020d}", "age_days": 1}
         | {"order_amount": 1_000, "gateway_amount": 1_000 + number, "ledger_amount": 1_000}
         | {"effect_orders": number, "effect_ledger": number, "exposure": number}
         for number in range(1, count + 1)
     ]
-    return pd.DataFrame(found, columns=list(BREAK_COLUMNS))
+    return pd.DataFrame(breaks, columns=list(BREAK_COLUMNS))
 
 
 def whole_night(count: int, folder: Path) -> None:
@@ -197,9 +197,9 @@ def returned(count: int, folder: Path) -> None:
     from reports.drawing.listing import rows_of
     from reports.reading.read_back import altered_cells, read_back
 
-    found = read_back(folder / "answered.xlsx")
+    answers = read_back(folder / "answered.xlsx")
     stored = {str(row["break_id"]): row for row in rows_of(broken(count))}
-    if len(found.rows) != count or altered_cells(found.rows, breaks=stored):
+    if len(answers.rows) != count or altered_cells(answers.rows, breaks=stored):
         msg = "the returned workbook was not read as it was answered"
         raise SystemExit(msg)
 

@@ -92,11 +92,13 @@ def _compared(request: NightRequest) -> State[Any]:
 
     run_id = _finished_run(request)
     with opened_environment() as environment:
-        found = rebuild_night(run_id, out=None, environment=environment)
-    sentence = f"run {run_id}, compared by recon {found.version_then} then: {found.digest_then}"
-    if found.same:
+        rebuilt = rebuild_night(run_id, out=None, environment=environment)
+    sentence = f"run {run_id}, compared by recon {rebuilt.version_then} then: {rebuilt.digest_then}"
+    if rebuilt.same:
         return Completed(name=THE_SAME_RESULT, message=f"The same result as {sentence}.")
-    message = f"NOT the result of {sentence}; it is {found.result.digest} now. Nothing was changed."
+    message = (
+        f"NOT the result of {sentence}; it is {rebuilt.result.digest} now. Nothing was changed."
+    )
     return Failed(name=ANOTHER_RESULT, message=message)
 
 

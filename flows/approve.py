@@ -56,8 +56,8 @@ def approve(  # noqa: PLR0917 - the fields of a form
         from recon.steps.people.at_desk import say as say_at_desk
 
         if decision is Decision.SHOW:
-            found = approvals.waiting(environment)
-            return _ended(found.wanted, ending="Waits", name="Shown")
+            waiting = approvals.waiting(environment)
+            return _ended(waiting.wanted, ending="Waits", name="Shown")
         if not list_digest or not name:
             msg = "name the digest of the list and who you are"
             raise UsageError(msg)

@@ -83,15 +83,15 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
         if not block and _rings(wanted):
             yield wanted.name, "left as it is: it rings, so say for whom (--block)"
             continue
-        found = client.read_automations_by_name(wanted.name)
-        if not found:
+        standing = client.read_automations_by_name(wanted.name)
+        if not standing:
             client.create_automation(wanted)
             yield wanted.name, "made"
-        elif _same(found[0], wanted) and len(found) == 1:
+        elif _same(standing[0], wanted) and len(standing) == 1:
             yield wanted.name, "as it must be"
         else:
-            client.update_automation(found[0].id, wanted)
-            for more in found[1:]:
+            client.update_automation(standing[0].id, wanted)
+            for more in standing[1:]:
                 client.delete_automation(more.id)
             yield wanted.name, "put right"
 
@@ -110,18 +110,18 @@ def _rings(automation: AutomationCore) -> bool:
 def _block_id(client: "SyncPrefectClient", block: str) -> UUID:
     kind, _, name = block.partition("/")
     try:
-        found = client.read_block_document_by_name(name, kind, include_secrets=False)
+        document = client.read_block_document_by_name(name, kind, include_secrets=False)
     except ObjectNotFound:
         msg = (
             f"Prefect has no block {block!r}; make a notification block on its pages (Blocks) and "
             "name it as type/name, such as slack-webhook/operators"
         )
         raise UsageError(msg) from None
-    return found.id
+    return document.id
 
 
-def _same(found: AutomationCore, wanted: AutomationCore) -> bool:
-    return _told(found) == _told(wanted)
+def _same(standing: AutomationCore, wanted: AutomationCore) -> bool:
+    return _told(standing) == _told(wanted)
 
 
 def _told(automation: AutomationCore) -> dict[str, Any]:

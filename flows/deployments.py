@@ -136,8 +136,8 @@ def compared(
 ) -> list[str]:
     """Where the text of a prefect.yaml differs from the configuration, a sentence each."""
     try:
-        found = yaml.safe_load(text)
-        named = {entry["name"]: entry for entry in found["deployments"]}
+        document = yaml.safe_load(text)
+        named = {entry["name"]: entry for entry in document["deployments"]}
     except (yaml.YAMLError, KeyError, TypeError):
         return ["it is no prefect.yaml with deployments"]
     wanted = {entry["name"]: entry for entry in _entries(accounts, retention)}
@@ -162,19 +162,19 @@ def _entries(accounts: Mapping[str, AccountSettings], retention: Retention) -> l
     return entries
 
 
-def _names_differ(found: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:
-    for name in sorted({*wanted} - {*found}):
+def _names_differ(standing: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:
+    for name in sorted({*wanted} - {*standing}):
         yield f"{name} is missing"
-    for name in sorted({*found} - {*wanted}):
+    for name in sorted({*standing} - {*wanted}):
         yield f"{name} stands there, but no merchant or form is called so"
 
 
-def _entries_differ(found: Mapping[str, Any], *, wanted: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted({*found} & {*wanted}):
+def _entries_differ(standing: Mapping[str, Any], *, wanted: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*standing} & {*wanted}):
         keys = sorted(
             key
-            for key in {*found[name], *wanted[name]}
-            if found[name].get(key) != wanted[name].get(key)
+            for key in {*standing[name], *wanted[name]}
+            if standing[name].get(key) != wanted[name].get(key)
         )
         if keys:
             yield f"{name} differs in {', '.join(keys)}"

@@ -33,11 +33,11 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     with sentences_only("housekeeping"), opened_environment() as environment:
         from recon.steps.care import housekeeping as keeping
 
-        found = keeping.housekeeping(environment)
+        spared = keeping.housekeeping(environment)
         stayed: tuple[str, ...] = ()
         if delete:
-            found, stayed = keeping.delete(found, by=name, environment=environment)
-        for one in found:
+            spared, stayed = keeping.delete(spared, by=name, environment=environment)
+        for one in spared:
             say(f"{'Deleted: ' if delete else ''}{one}")
         rows = [
             {
@@ -46,9 +46,9 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
                 "older": one.count,
                 "bytes": one.size_bytes,
             }
-            for one in found
+            for one in spared
         ]
-        count = sum(one.count for one in found)
+        count = sum(one.count for one in spared)
         sentence = (
             f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
         )

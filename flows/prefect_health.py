@@ -76,8 +76,8 @@ def _doors() -> str:
 
 
 def _variables(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = template.get("variables", {}).get("properties", {})
-    return found
+    variables: Mapping[str, Any] = template.get("variables", {}).get("properties", {})
+    return variables
 
 
 def _auth() -> str:
@@ -144,16 +144,16 @@ def _deployments() -> str:
     project = project_of(settings.accounts, retention=settings.retention)
     wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
-        found = {one.name: one for one in client.read_deployments()}
-    wrong = [f"{name} is missing" for name in sorted({*wanted} - {*found})]
-    for name in sorted({*wanted} & {*found}):
+        standing = {one.name: one for one in client.read_deployments()}
+    wrong = [f"{name} is missing" for name in sorted({*wanted} - {*standing})]
+    for name in sorted({*wanted} & {*standing}):
         planned = [
             (
                 getattr(one.schedule, "cron", ""),
                 getattr(one.schedule, "timezone", ""),
                 one.parameters,
             )
-            for one in found[name].schedules
+            for one in standing[name].schedules
             if one.active
         ]
         declared = [
@@ -162,7 +162,7 @@ def _deployments() -> str:
         ]
         if planned != declared:
             wrong.append(f"{name} has another schedule, or none is active")
-        elif found[name].paused:
+        elif standing[name].paused:
             wrong.append(f"{name} is paused")
     if wrong:
         msg = f"{'; '.join(wrong)}: `recon prefect deployments`, then `prefect deploy --all`"

@@ -68,8 +68,8 @@ def resolve(  # noqa: PLR0917 - the fields of a form
         from recon.steps.people.at_desk import say as say_at_desk
 
         if verdict is Word.SHOW:
-            found = people.undecided(environment)
-            return _ended(found, sentence=f"{len(found)} in doubt.", name="Shown")
+            undecided = people.undecided(environment)
+            return _ended(undecided, sentence=f"{len(undecided)} in doubt.", name="Shown")
         if not instruction or not name:
             msg = "name the instruction and who you are"
             raise UsageError(msg)

@@ -93,8 +93,8 @@ def _listed(environment: "Environment") -> State[Any]:
     from recon.steps.people.sign_off import nights
 
     last: date = environment.clock().date()
-    found = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
-    ran = [night for night in found if night.run_id]
+    listed = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
+    ran = [night for night in listed if night.run_id]
     waiting = sum(night.unsigned_days > 0 for night in ran)
     sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waiting} not signed."
     return _ended(ran, sentence=sentence, name="Shown")

@@ -68,8 +68,8 @@ def values_of(column: Any, *, blank: Any = None) -> list[Any]:
     """The values of a column of texts or whole numbers, `blank` where there is none."""
     blanks = column.isna().to_numpy()
     if not blanks.any():
-        found: list[Any] = column.tolist()
-        return found
+        values: list[Any] = column.tolist()
+        return values
     pairs = zip(column.tolist(), blanks.tolist(), strict=True)
     return [blank if is_blank else value for value, is_blank in pairs]
 
@@ -108,9 +108,9 @@ def put_rows(
         return
     covered = [ledger_covered or not column.of_ledger for column in columns]
     values = [[column.value(row) for row in rows] for column in columns]
-    for column, found, is_told in zip(columns, values, covered, strict=True):
+    for column, column_cells, is_told in zip(columns, values, covered, strict=True):
         if column.kind in _TEXTS and is_told:
-            draft.replaced_characters += replaced_in([str(one) for one in found if one])
+            draft.replaced_characters += replaced_in([str(one) for one in column_cells if one])
     currencies = {
         column.currency: [row[column.currency] or "" for row in rows]
         for column in columns
@@ -125,8 +125,8 @@ def put_rows(
         ]
         for some in batches_of(len(rows), rows=BATCH_ROWS):
             cells = [
-                make(found[some], currencies.get(column.currency, ())[some])
-                for make, column, found in zip(makers, columns, values, strict=True)
+                make(cells[some], currencies.get(column.currency, ())[some])
+                for make, column, cells in zip(makers, columns, values, strict=True)
             ]
             yield rows_as_xml(cells, first_row=first + some.start, heights=heights[some])
 
@@ -152,8 +152,8 @@ def _header_look(column: Column) -> Look:
 def _heights(columns: Sequence[Column], values: Sequence[Sequence[Any]]) -> list[int]:
     """The points of each row: as high as its longest wrapped sentence, within reason."""
     lines = [
-        [min(LINES_MAX, -(-text_width(str(value or "")) // (column.width - 4))) for value in found]
-        for column, found in zip(columns, values, strict=True)
+        [min(LINES_MAX, -(-text_width(str(value or "")) // (column.width - 4))) for value in cells]
+        for column, cells in zip(columns, values, strict=True)
         if column.wrap
     ]
     return [LINE_POINTS * max(1, *of_row) + 3 for of_row in zip(*lines, strict=True)]

@@ -34,17 +34,17 @@ def draw_pictures(workbook: Path, *, folder: Path) -> dict[str, list[Path]]:
 
 def pictures_of(pdf: Path, *, folder: Path) -> dict[str, list[Path]]:
     """PNG pictures of a printed workbook's pages, named after their sheets."""
-    found: dict[str, list[Path]] = {}
+    by_sheet: dict[str, list[Path]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         prefix = Path(scratch) / "page"
         _run("pdftoppm", "-r", str(DOTS_PER_INCH), "-png", str(pdf), str(prefix))
         pictures = sorted(Path(scratch).glob("page-*.png"))
         for text, picture in zip(page_texts(pdf), pictures, strict=True):
             sheet = sheet_of(text)
-            number = len(found.setdefault(sheet, [])) + 1
+            number = len(by_sheet.setdefault(sheet, [])) + 1
             name = f"{sheet.lower().replace(' ', '-')}-{number}.png"
-            found[sheet].append(Path(shutil.copy(picture, folder / name)))
-    return found
+            by_sheet[sheet].append(Path(shutil.copy(picture, folder / name)))
+    return by_sheet
 
 
 def convert(workbook: Path, *, kind: str, folder: Path, profile: Path | None = None) -> Path:
@@ -84,8 +84,8 @@ def page_texts(pdf: Path) -> list[str]:
 
 def sheet_of(page: str) -> str:
     """The sheet a printed page belongs to, by its footer."""
-    found = re.findall(r"^\s*Run .*?\s{2,}(\S.*?)\s{2,}Page [0-9]+ of [0-9]+", page, re.MULTILINE)
-    return str(found[-1]) if found else "unknown"
+    names = re.findall(r"^\s*Run .*?\s{2,}(\S.*?)\s{2,}Page [0-9]+ of [0-9]+", page, re.MULTILINE)
+    return str(names[-1]) if names else "unknown"
 
 
 def _run(*command: str) -> str:

@@ -48,8 +48,8 @@ def odd_of(column: "pd.Series[str]") -> list[str]:
     A million rows are too many to look at one by one: their bytes are looked at together.
     """
     if not isinstance(column.dtype, pd.StringDtype):
-        found: list[str] = column.fillna("").tolist()
-        return found
+        oddities: list[str] = column.fillna("").tolist()
+        return oddities
     texts: Any = pa.array(column)
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     odd = [chunk for chunk in chunks if not _is_plain(chunk.cast(pa.large_string()))]

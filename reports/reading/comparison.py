@@ -181,17 +181,17 @@ def _row(
 ) -> Iterator[str]:
     shown, true = sides
     for column in range(1, max(len(shown), len(true)) + 1):
-        said, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
-        if column not in left_out and not _is_same(said, stored):
+        shown_cell, stored = (side[column - 1] if column <= len(side) else "" for side in sides)
+        if column not in left_out and not _is_same(shown_cell, stored):
             cell = f"{title}!{get_column_letter(column)}{number}"
-            yield f"{cell} says {_shown(said)}, the database says {_shown(stored)}"
+            yield f"{cell} says {_shown(shown_cell)}, the database says {_shown(stored)}"
 
 
-def _is_same(said: object, stored: object) -> bool:
-    if type(said) is not type(stored) or said == stored:
-        return said == stored
+def _is_same(shown: object, stored: object) -> bool:
+    if type(shown) is not type(stored) or shown == stored:
+        return shown == stored
     try:
-        one, other = Decimal(repr(said)), Decimal(repr(stored))
+        one, other = Decimal(repr(shown)), Decimal(repr(stored))
     except InvalidOperation:
         return False
     return abs(one - other) <= _EQUAL * abs(other)

@@ -69,5 +69,5 @@ def _taken(one: Taken) -> tuple[str, ...]:
     answer = one.answer
     state = "waits for a second person" if one.waits else "kept"
     number = f"{one.version}"
-    said = (answer.resolution, answer.owner, answer.comment)
-    return (str(one.row), one.break_id, one.order_no, *said, number, state)
+    words = (answer.resolution, answer.owner, answer.comment)
+    return (str(one.row), one.break_id, one.order_no, *words, number, state)

@@ -57,9 +57,9 @@ def read_back(path: Path) -> Returned:
     book = read_form(path, titles=(BREAKS_SHEET, RUN_SHEET))
     facts = _facts(book.sheets[RUN_SHEET])
     if facts.get("schema_version") != str(SCHEMA_VERSION):
-        found = facts.get("schema_version", "none")
+        version = facts.get("schema_version", "none")
         msg = (
-            f"{path.name} was written in form {found}, this program reads form {SCHEMA_VERSION}: "
+            f"{path.name} was written in form {version}, this program reads form {SCHEMA_VERSION}: "
             "write the report again with `recon report --run ID` and answer in the new one"
         )
         raise SourceUnreadableError(msg)
@@ -185,7 +185,7 @@ def altered_cells(
     rows: Iterable[ReturnedRow], *, breaks: Mapping[str, Mapping[str, Any]]
 ) -> list[Refusal]:
     """Locked cells that do not say what the database says (`breaks`: break_id -> its row)."""
-    found = []
+    altered = []
     for row in rows:
         stored = breaks.get(row.break_id)
         if stored is None:
@@ -195,8 +195,8 @@ def altered_cells(
             if not _same(shown, expected, column=column, currency=str(stored["currency"])):
                 sentence = f"the database says {'nothing' if expected in {None, ''} else expected}"
                 cell = f"{BREAKS_SHEET}, row {row.number}, {column.title}"
-                found.append(Refusal(cell, str(shown or ""), sentence))
-    return found
+                altered.append(Refusal(cell, str(shown or ""), sentence))
+    return altered
 
 
 def _same(shown: object, expected: Any, *, column: Column, currency: str) -> bool:

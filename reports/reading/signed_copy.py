@@ -89,13 +89,13 @@ def signed_bytes(
 def _rows_of(names: str) -> dict[str, int]:
     """Name of a line of the sign-off -> its row on page one."""
     wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
-    found = {name: re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted}
-    if not all(found.values()):
+    rows = {name: re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted}
+    if not all(rows.values()):
         msg = (
             "this workbook has no lines for signatures: write the report again, then sign that one"
         )
         raise OutputError(msg)
-    return {name: int(match[1]) for name, match in found.items() if match}
+    return {name: int(match[1]) for name, match in rows.items() if match}
 
 
 def _texts(

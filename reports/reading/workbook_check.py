@@ -46,8 +46,8 @@ def sheet_totals(path: Path) -> SheetTotals:
     """
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        found = {section: _totals(workbook, section, path=path) for section in SECTIONS}
-        return {**found, CHECKS: (_failing_checks(workbook), {})}
+        totals = {section: _totals(workbook, section, path=path) for section in SECTIONS}
+        return {**totals, CHECKS: (_failing_checks(workbook), {})}
     except (CalamineError, OSError, ValueError) as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
         raise OutputError(msg) from error
@@ -100,9 +100,9 @@ def _totals_beside(
         sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
     for _, _, name in beside_of(facts):
         rows, majors = totals_in(path.with_name(name))
-        found = {one: int(sum_.scaleb(decimals_of(one))) for one, sum_ in majors.items()}
-        if (rows, found) != (count, dict(sums)):
-            return rows, found
+        minor_units = {one: int(sum_.scaleb(decimals_of(one))) for one, sum_ in majors.items()}
+        if (rows, minor_units) != (count, dict(sums)):
+            return rows, minor_units
     return count, dict(sums)
 
 

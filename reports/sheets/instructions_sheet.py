@@ -86,8 +86,8 @@ def draw_instructions(draft: Draft, sheet: Any, *, figures: NightFigures, rows: 
 def kinds_of(rows: Iterable[Row]) -> list[str]:
     """The kinds that occur, captures and refunds first."""
     first = ("capture", "refund", "cancel")
-    found = {str(row["kind"]) for row in rows}
-    return [*(kind for kind in first if kind in found), *sorted(found - set(first))]
+    kinds = {str(row["kind"]) for row in rows}
+    return [*(kind for kind in first if kind in kinds), *sorted(kinds - set(first))]
 
 
 def _put_totals(draft: Draft, sheet: Any, *, rows: Sequence[Row]) -> int:
@@ -121,17 +121,19 @@ def _put_total(
         if column == len(group) and result == "in doubt":
             look = look.but(fill=looks.BAD[0], colour=looks.BAD[1], bold=True)
         draft.text(sheet, (number, column), word, look)
-    found = [
+    amounts = [
         row["amount"] or 0
         for row in rows
         if (row["kind"], row["currency"], row["group"]) == (kind, currency, result)
     ]
     criteria = f"insKind,$A{number},insCcy,$B{number},insResult,$C{number}"
-    draft.formula(sheet, (number, 4), (f"=COUNTIFS({criteria})", len(found)))
-    if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in found):
-        draft.amount(sheet, (number, 5), sum(found), currency)
+    draft.formula(sheet, (number, 4), (f"=COUNTIFS({criteria})", len(amounts)))
+    if any(abs(amount) > NUMBER_MINOR_UNITS_MAX for amount in amounts):
+        draft.amount(sheet, (number, 5), sum(amounts), currency)
         return
-    draft.money_formula(sheet, (number, 5), (f"SUMIFS(insAmount,{criteria})", sum(found), currency))
+    draft.money_formula(
+        sheet, (number, 5), (f"SUMIFS(insAmount,{criteria})", sum(amounts), currency)
+    )
 
 
 def _put_batches(draft: Draft, sheet: Any, *, rows: Sequence[Row], top: int) -> None:

@@ -113,8 +113,10 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for batch in _batches(path):
         rows += batch.num_rows
-        found = pa.table(batch).group_by("currency").aggregate([(SUMMED, "sum")])
-        for currency, amount in zip(*(found[name].to_pylist() for name in _SUMS), strict=True):
+        by_currency = pa.table(batch).group_by("currency").aggregate([(SUMMED, "sum")])
+        for currency, amount in zip(
+            *(by_currency[name].to_pylist() for name in _SUMS), strict=True
+        ):
             sums[currency] += amount or Decimal(0)
     return rows, dict(sums)
 

@@ -81,8 +81,8 @@ _PATTERNS = tuple((re.compile(pattern), words) for pattern, words in _WORDS)
 def proof_words(name: str) -> str:
     """What a control total says, for people; a name without words of its own stands as it is."""
     for pattern, words in _PATTERNS:
-        if found := pattern.fullmatch(name):
-            return words.format(*(_SOURCES.get(part, part) for part in found.groups()))
+        if match := pattern.fullmatch(name):
+            return words.format(*(_SOURCES.get(part, part) for part in match.groups()))
     return name
 
 

@@ -56,8 +56,8 @@ Put = Callable[[Draft, Any, tuple[int, int], Written], None]
 
 
 def _currencies(rows: Rows) -> list[str]:
-    found = {row[name] for row in rows.movements for name in ("currency", "currency_before")}
-    return sorted((found | {row["currency"] for row in rows.breaks}) - {"", None})
+    names = {row[name] for row in rows.movements for name in ("currency", "currency_before")}
+    return sorted((names | {row["currency"] for row in rows.breaks}) - {"", None})
 
 
 def _put_line(  # noqa: PLR0917 - a line has a place, its cells and their kind

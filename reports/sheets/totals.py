@@ -179,12 +179,12 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
 def totals_of(rows: Rows, *, ledger_covered: bool) -> Totals:
     """Every total of a night, per currency and leg."""
     legs = LEGS if ledger_covered else LEGS[:1]
-    found = tuple(
+    totals = tuple(
         _leg_total(rows, currency=currency, leg=leg)
         for currency in _currencies(rows)
         for leg in legs
     )
-    return Totals(found, _text_currencies(rows, legs=found))
+    return Totals(totals, _text_currencies(rows, legs=totals))
 
 
 def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> int:
@@ -202,8 +202,8 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
     unverified = [row for row in rows.open if row["result"] == NOT_VERIFIED]
     shown = (rows.breaks, waiting, unverified, rows.matched.groups)
     parts = {
-        part: sum_of(found, name=effect, currency=currency)
-        for part, found in zip(PARTS, shown, strict=True)
+        part: sum_of(amounts, name=effect, currency=currency)
+        for part, amounts in zip(PARTS, shown, strict=True)
     }
     gateway, other = (
         sum_of(
@@ -227,8 +227,8 @@ def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
 
 def _currencies(rows: Rows) -> list[str]:
     everything = (rows.sides, rows.breaks, rows.open, rows.matched.groups, rows.elsewhere)
-    found = {row["currency"] for part in everything for row in part}
-    return sorted(found - {"", None})
+    names = {row["currency"] for part in everything for row in part}
+    return sorted(names - {"", None})
 
 
 def _text_currencies(rows: Rows, *, legs: Iterable[LegTotal]) -> frozenset[str]:

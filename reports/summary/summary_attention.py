@@ -85,16 +85,16 @@ def _lines(waiting: Sequence[Attention]) -> list[_Line]:
         of_night = "" if one.what.endswith(NOT_SENT) else one.what
         key = (of_night, one.next_step, one.is_urgent, one.code, own)
         groups.setdefault(key, []).append(one)
-    return [_line(found) for found in groups.values()]
+    return [_line(entries) for entries in groups.values()]
 
 
-def _line(found: Sequence[Attention]) -> _Line:
+def _line(entries: Sequence[Attention]) -> _Line:
     money: Counter[str] = Counter()
-    for one in found:
+    for one in entries:
         if one.currency:
             money[one.currency] += one.amount
-    oldest = replace(found[0], since=min(one.since for one in found))
-    kinds = Counter(one.what for one in found)
+    oldest = replace(entries[0], since=min(one.since for one in entries))
+    kinds = Counter(one.what for one in entries)
     return _Line(oldest, tuple(kinds.most_common()), tuple(sorted(money.items())))
 
 
@@ -170,9 +170,9 @@ def _put_breaks(page: Page, row: int) -> int:
     grave = sum(one["severity"] in {"HIGH", "CRITICAL"} for one in breaks)
     high = 'TEXT(COUNTIF(brkSeverity,"HIGH")+COUNTIF(brkSeverity,"CRITICAL"),"#,##0")'
     answered = sum(one["break_id"] in page.figures.answers for one in breaks)
-    said = f", {answered:,} of {len(breaks):,} answered"
-    formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{said}"'
-    line = (formula, f"{len(breaks):,} {words}, {grave:,} high{said}")
+    answers = f", {answered:,} of {len(breaks):,} answered"
+    formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{answers}"'
+    line = (formula, f"{len(breaks):,} {words}, {grave:,} high{answers}")
     page.draft.formula(page.sheet, (row, COLUMNS[0][0]), line, amber.but(wrap=True))
     about = _put_money_at_risk(page, row)
     first = min((str(one["first_seen"]) for one in breaks if one["first_seen"]), default="")

@@ -46,8 +46,8 @@ def _codes(page: Page) -> tuple[list[str], list[str]]:
     counts = Counter(str(row["code"]) for row in page.rows.breaks)
     order = [code.value for code in BreakCode]
     rank = {code: order.index(code) if code in order else len(order) for code in counts}
-    found = sorted(counts, key=lambda code: (-counts[code], rank[code]))
-    return found[:CODES_SHOWN], found[CODES_SHOWN:]
+    codes = sorted(counts, key=lambda code: (-counts[code], rank[code]))
+    return codes[:CODES_SHOWN], codes[CODES_SHOWN:]
 
 
 def _put_code(page: Page, row: int, code: str) -> None:

@@ -26,9 +26,9 @@ def put_tiles(page: Page, top: int) -> int:
     _put_verdict(page, top)
     places = page.places.results
     every, matched = page.rows.matched.count + _others(page), page.rows.matched.count
-    everything, found = (f"'Control totals'!B{places[name]}" for name in ("All", "Matched"))
+    everything, matched_cell = (f"'Control totals'!B{places[name]}" for name in ("All", "Matched"))
     # Rounded down: 99.999 % must not read as 100.
-    share = f"=IF({everything}=0,0,ROUNDDOWN({found}/{everything},4))"
+    share = f"=IF({everything}=0,0,ROUNDDOWN({matched_cell}/{everything},4))"
     value = Decimal(matched * 10_000 // every if every else 0).scaleb(-4)
     of_all = (f'="of "&TEXT({everything},"#,##0")&" sets"', f"of {every:,} sets")
     _put_tile(page, top, (5, 6), "Matched", (share, value), looks.SHARE_FORMAT)

@@ -252,7 +252,7 @@ class Shop:
             with closing(self.journal()) as journal:
                 done = carried(journal, self.effects())
             for wanted in waiting:
-                self._say(wanted, said="applied" if done[wanted] else "not_applied")
+                self._say(wanted, word="applied" if done[wanted] else "not_applied")
         return len(waiting)
 
     def look(self) -> None:
@@ -270,7 +270,7 @@ class Shop:
             for short in PEOPLE:
                 verdicts.resolve(
                     wanted,
-                    said=said,
+                    verdict=said,
                     evidence="looked it up in the portal",
                     person=identify(short, code=None, environment=environment),
                     environment=environment,

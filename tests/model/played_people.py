@@ -76,7 +76,7 @@ def _say(world: "World", wanted: str, *, lies: tuple[bool, bool], environment: E
         with _unless(*TOO_EARLY_OR_LATE):
             _, is_decided = verdicts.resolve(
                 wanted,
-                said="applied" if applied else "not_applied",
+                verdict="applied" if applied else "not_applied",
                 evidence=REASON,
                 person=person_of(world, short),
                 environment=environment,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, said
+from recon.cli.people import As, ask_desk_to
 from recon.cli.speaking import complain, say
 
 REFUSALS_SHOWN_MAX = 10
@@ -29,7 +29,7 @@ def import_resolutions(
     from recon.steps.people.at_desk import IMPORT, file_body, import_of
     from reports.reading.import_workbook import write_import
 
-    done = import_of(said(IMPORT, file_body(workbook), name=name, code=code, form=form()))
+    done = import_of(ask_desk_to(IMPORT, file_body(workbook), name=name, code=code, form=form()))
     say(resolutions.sentence_of(done))
     for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:
         complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")

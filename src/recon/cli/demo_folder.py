@@ -172,23 +172,23 @@ def remember(folder: DemoFolder, memory: Memory) -> None:
     write_whole(folder.memory, json.dumps(asdict(memory)) + "\n")
 
 
-def agree(found: Memory | None, *, orders: int | None, seed: int | None) -> Memory:
+def agree(memory: Memory | None, *, orders: int | None, seed: int | None) -> Memory:
     """The size and seed of this run: what was asked for, or what the folder already holds.
 
     Raises:
         UsageError: both are given and differ.
     """
-    if found is None:
+    if memory is None:
         return Memory(
             ORDERS_DEFAULT if orders is None else orders, SEED_DEFAULT if seed is None else seed
         )
-    if orders not in {None, found.orders} or seed not in {None, found.seed}:
+    if orders not in {None, memory.orders} or seed not in {None, memory.seed}:
         msg = (
-            f"the folder holds a demo of {found.orders} orders with seed {found.seed}; leave "
+            f"the folder holds a demo of {memory.orders} orders with seed {memory.seed}; leave "
             "--orders and --seed out to continue it, or start over with --fresh"
         )
         raise UsageError(msg)
-    return found
+    return memory
 
 
 def empty(folder: DemoFolder) -> None:

@@ -22,24 +22,24 @@ def nights_compared(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = difference(first, second, environment=environment)
-    say(found.first)
-    say(found.second)
-    say(f"Rules: {'the same' if found.same_rules else 'CHANGED between the two'}")
-    for rule in found.rules:
+        both = difference(first, second, environment=environment)
+    say(both.first)
+    say(both.second)
+    say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")
+    for rule in both.rules:
         say(f"  {rule}")
-    if found.moved_by_rules:
-        say(f"  {found.moved_by_rules}")
-    say(f"{len(found.changes)} changed, {found.unchanged} judged alike")
-    for one in found.changes[:CHANGES_SHOWN_MAX]:
+    if both.moved_by_rules:
+        say(f"  {both.moved_by_rules}")
+    say(f"{len(both.changes)} changed, {both.unchanged} judged alike")
+    for one in both.changes[:CHANGES_SHOWN_MAX]:
         merchant, account, name, currency = one.key
         money = format_minor_units(one.exposure, currency=currency) if currency else "0"
         say(
             f"{merchant}/{account} {name}: {one.before} -> {one.after} "
             f"({money} {currency}): {one.why}"
         )
-    if len(found.changes) > CHANGES_SHOWN_MAX:
-        say(f"... and {len(found.changes) - CHANGES_SHOWN_MAX} more")
+    if len(both.changes) > CHANGES_SHOWN_MAX:
+        say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
 
 
 def rebuild(
@@ -59,18 +59,18 @@ def rebuild(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = rebuild_night(night, out=out, environment=environment)
+        again = rebuild_night(night, out=out, environment=environment)
     say(
-        f"{found.run.business_date}, run {found.run.run_id}, as of {found.run.as_of:%Y-%m-%d %H:%M}"
+        f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
     )
     if out is not None:
         say(f"Result: {out}")
-    if found.same:
-        say(f"The same result as that night: {found.digest_then}")
+    if again.same:
+        say(f"The same result as that night: {again.digest_then}")
         return
-    versions = f"recon {found.version_then} compared then, recon {__version__} now"
+    versions = f"recon {again.version_then} compared then, recon {__version__} now"
     complain(
-        f"NOT the result of that night: {found.result.digest}, it was {found.digest_then}. Its "
+        f"NOT the result of that night: {again.result.digest}, it was {again.digest_then}. Its "
         f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
     )
     raise typer.Exit(1)

@@ -95,14 +95,14 @@ def verify(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = check(environment, reading=reading(), workbook=workbook)
-    for run in found.unfinished:
+        checked = check(environment, reading=reading(), workbook=workbook)
+    for run in checked.unfinished:
         say(f"Not finished: {run}")
-    if found.replaced:
-        say(f"{found.replaced}.")
-    for problem in found.problems:
+    if checked.replaced:
+        say(f"{checked.replaced}.")
+    for problem in checked.problems:
         complain(problem)
-    if found.problems:
-        complain(f"{len(found.problems)} problem(s) found; nothing was changed.")
+    if checked.problems:
+        complain(f"{len(checked.problems)} problem(s) found; nothing was changed.")
         raise typer.Exit(1)
-    say(f"All agree: {found.checked_runs} finished run(s), history up to {found.history_head}.")
+    say(f"All agree: {checked.checked_runs} finished run(s), history up to {checked.history_head}.")

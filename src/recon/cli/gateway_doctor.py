@@ -42,15 +42,15 @@ def doctor(
         clock=system_clock,
         named=Named(tuple(orders or ()), tuple(refunded or ())),
     )
-    found = []
+    answers = []
     for check in checks:
-        found.append(check)
+        answers.append(check)
         if not as_json:
             first, *rest = check.sentence.splitlines()
             say(f"{'ok   ' if check.ok else 'WRONG'} {check.name}: {first}")
             for line in rest:
                 say(f"      {line}")
     if as_json:
-        show_json([{"name": one.name, "ok": one.ok, "told": one.sentence} for one in found])
-    if not all(check.ok for check in found):
+        show_json([{"name": one.name, "ok": one.ok, "told": one.sentence} for one in answers])
+    if not all(check.ok for check in answers):
         raise typer.Exit(WRONG_EXIT_CODE)

@@ -180,9 +180,9 @@ def _fields(path: Path | None, **given: str) -> dict[str, Any]:
     from recon.model.errors import UsageError
 
     fields = {} if path is None else read_private(path)
-    found = [name for name in CARD_FIELDS if name in fields]
-    if found:
-        msg = f"{path} holds {', '.join(found)}: a card comes from --card-file or the prompt only"
+    cards = [name for name in CARD_FIELDS if name in fields]
+    if cards:
+        msg = f"{path} holds {', '.join(cards)}: a card comes from --card-file or the prompt only"
         raise UsageError(msg)
     return {**fields, **given}
 

@@ -45,7 +45,7 @@ def query(
 
     refuse_too_many(keys)
     settings = load_settings(os.environ)
-    found = asyncio.run(
+    looked_up = asyncio.run(
         look_up(
             order_nos=[] if transactions else keys,
             transaction_ids=keys if transactions else [],
@@ -55,15 +55,15 @@ def query(
             randomness=SystemRandom(),
         )
     )
-    rows = [_row(record, state=settings.rules.state_of) for record in found.found]
+    rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
     name = "transaction_id" if transactions else "order_no"
-    rows += [{name: key, "state": "not known to the gateway"} for key in found.not_found]
-    rows += [{name: item.key, "state": f"no answer: {item.reason}"} for item in found.failed]
+    rows += [{name: key, "state": "not known to the gateway"} for key in looked_up.not_found]
+    rows += [{name: item.key, "state": f"no answer: {item.reason}"} for item in looked_up.failed]
     if as_json:
         show_json(rows)
     else:
         show(rows, columns=COLUMNS)
-    if found.failed:
+    if looked_up.failed:
         raise typer.Exit(INCOMPLETE_EXIT_CODE)
 
 

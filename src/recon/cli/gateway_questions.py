@@ -44,7 +44,7 @@ def refunds(
     from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)
-    found = asyncio.run(
+    refunds_found = asyncio.run(
         look_up_refunds(
             order_nos=[] if references else keys,
             references=keys if references else [],
@@ -55,14 +55,14 @@ def refunds(
         )
     )
     name = "refund_reference" if references else "order_no"
-    rows = [{field: _shown(getattr(one, field)) for field in FIELDS} for one in found.found]
-    rows += [{name: key, "told": "no refund"} for key in found.not_found]
-    rows += [{name: item.key, "told": f"no answer: {item.reason}"} for item in found.failed]
+    rows = [{field: _shown(getattr(one, field)) for field in FIELDS} for one in refunds_found.found]
+    rows += [{name: key, "told": "no refund"} for key in refunds_found.not_found]
+    rows += [{name: item.key, "told": f"no answer: {item.reason}"} for item in refunds_found.failed]
     if as_json:
         show_json(rows)
     else:
         show(rows, columns=COLUMNS)
-    if found.failed:
+    if refunds_found.failed:
         raise typer.Exit(INCOMPLETE_EXIT_CODE)
 
 
@@ -97,12 +97,12 @@ def optimise(
             "shopper_country": shopper_country,
         },
     )
-    found = best_methods(request, place=place, clock=system_clock)
+    methods = best_methods(request, place=place, clock=system_clock)
     if as_json:
-        show_json({"methods": list(found.methods), "told": found.reason})
+        show_json({"methods": list(methods.methods), "told": methods.reason})
     else:
-        say("\n".join(found.methods) or found.reason or "The gateway names no method.")
-    if found.reason:
+        say("\n".join(methods.methods) or methods.reason or "The gateway names no method.")
+    if methods.reason:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 

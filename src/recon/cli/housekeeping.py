@@ -24,13 +24,13 @@ def housekeeping(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = keeping.housekeeping(environment)
+        spared = keeping.housekeeping(environment)
         stayed: tuple[str, ...] = ()
         if delete:
-            found, stayed = keeping.delete(found, by=name, environment=environment)
-    if not found:
+            spared, stayed = keeping.delete(spared, by=name, environment=environment)
+    if not spared:
         say("Nothing to delete." if delete else "retention.toml names no age: everything is kept.")
-    for one in found:
+    for one in spared:
         say(f"{'Deleted: ' if delete else ''}{one}")
     for sentence in stayed:
         complain(sentence)

@@ -47,12 +47,12 @@ def list_out() -> None:
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = journals_out(environment)
-    for one in found:
+        handed_out = journals_out(environment)
+    for one in handed_out:
         amount = Money.of_minor_units(one.amount, currency=one.currency)
         say(
             f"{one.journal_id}: {amount} for order {one.order_no or '-'} of {one.merchant_id}/"
             f"{one.account_id}, handed out {one.handed_out_at:%Y-%m-%d %H:%M} UTC of run "
             f"{one.run_id}"
         )
-    say(f"{len(found)} journals are out and not yet seen in the books.")
+    say(f"{len(handed_out)} journals are out and not yet seen in the books.")

@@ -26,10 +26,10 @@ def listed(merchant: Merchant, account: Account) -> None:
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = files_of((merchant, account), environment=environment)
-    for one in found:
+        files = files_of((merchant, account), environment=environment)
+    for one in files:
         say(_line_of(one))
-    if not found:
+    if not files:
         say("No night has met a file yet.")
 
 

@@ -57,9 +57,9 @@ def nights(
     from recon.steps.people.sign_off import nights as nights_of
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = nights_of(date_of(first), last=date_of(last), environment=environment)
+        night_rows = nights_of(date_of(first), last=date_of(last), environment=environment)
         accounts = watched(environment)
-    listed = [night for night in found if night.due]
+    listed = [night for night in night_rows if night.due]
     for night in listed:
         say(line_of(night))
     shown = {night.run_id for night in listed} - {""}

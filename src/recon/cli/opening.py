@@ -29,15 +29,15 @@ def opening(
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        found = opening_of(night, environment=environment)
-    word = f", {found.run.predecessor}" if found.run.predecessor else ""
-    say(f"{found.run.business_date}, run {found.run.run_id}{word}")
-    if not found.lines:
+        balance = opening_of(night, environment=environment)
+    word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
+    say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
+    if not balance.lines:
         say("Nothing is older than the window of this night: the opening balance is 0.")
     else:
-        show([_row(line) for line in found.lines], columns=COLUMNS)
+        show([_row(line) for line in balance.lines], columns=COLUMNS)
     if out is not None:
-        say(f"Items: {write_opening(found, folder=out)}")
+        say(f"Items: {write_opening(balance, folder=out)}")
 
 
 def _row(line: "OpeningLine") -> dict[str, object]:

@@ -55,15 +55,15 @@ def check(
     from recon.steps.files.order_files import check_file, check_settlement_file, the_account
 
     settings = load_file_settings(os.environ)
-    found = the_account(settings, merchant_id=merchant, account_id=account)
+    declared = the_account(settings, merchant_id=merchant, account_id=account)
     check_as = check_settlement_file if settlement else check_file
     try:
-        checked = check_as(file, account=found, settings=settings)
+        checked = check_as(file, account=declared, settings=settings)
     except SourceUnreadableError as error:
         complain(f"{error}\n{WHOLE_FILE_REFUSED}")
         raise typer.Exit(REFUSED_EXIT_CODE) from None
     _tell(checked)
-    left = _left(file, layouts=_layouts(found, settlement=settlement))
+    left = _left(file, layouts=_layouts(declared, settlement=settlement))
     if checked.rejects:
         complain(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     say("Nothing was stored.")
@@ -104,8 +104,8 @@ def replay(
     from recon.steps.files.order_files import the_account, write_mendable
 
     settings = load_file_settings(os.environ)
-    found = the_account(settings, merchant_id=merchant, account_id=account)
-    written = write_mendable(file, out=out, account=found, settings=settings)
+    declared = the_account(settings, merchant_id=merchant, account_id=account)
+    written = write_mendable(file, out=out, account=declared, settings=settings)
     if written is None:
         say(f"{file.name} has no refused row; nothing was written.")
         return

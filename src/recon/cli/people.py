@@ -51,7 +51,9 @@ def approve(
             _show(environment, Narrowing(merchant, account, tuple(instruction or ())))
         return
     body = {"list": wanted, "merchant_id": merchant, "account_id": account}
-    done = said("approve", {**body, "instruction_ids": instruction or []}, name=name, code=code)
+    done = ask_desk_to(
+        "approve", {**body, "instruction_ids": instruction or []}, name=name, code=code
+    )
     count = done["count"]
     if done["complete"]:
         say(f"Approved: {count} instructions go with the next night.")
@@ -68,7 +70,7 @@ def reject(
 ) -> None:
     """Take back instructions that wait for approval; they are never sent."""
     body = {"instruction_ids": instruction, "reason": reason}
-    done = said("reject", body, name=name, code=code)
+    done = ask_desk_to("reject", body, name=name, code=code)
     say(f"Rejected: {done['count']} instructions will not be sent.")
 
 
@@ -85,7 +87,7 @@ def resolve(
 ) -> None:
     """Decide a doubt that evidence cannot decide; a second person must say the same."""
     body = {"instruction_id": instruction, "verdict": verdict, "evidence": evidence}
-    done = said("resolve", {**body, "message": message}, name=name, code=code)
+    done = ask_desk_to("resolve", {**body, "message": message}, name=name, code=code)
     what = done["what"]
     if done["decided"]:
         say(f"Decided: {what}, {verdict}.")
@@ -101,7 +103,7 @@ def release(
     code: Code = "",
 ) -> None:
     """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do."""
-    done = said("release", {"run_id": run, "reason": reason}, name=name, code=code)
+    done = ask_desk_to("release", {"run_id": run, "reason": reason}, name=name, code=code)
     say("Released." if done["complete"] else "Noted: a second person must release it, too.")
 
 
@@ -112,7 +114,7 @@ def agree_write_off(
     code: Code = "",
 ) -> None:
     """Agree, as the second person, to a write-off that came back in a workbook."""
-    done = said("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
+    done = ask_desk_to("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
     say(f"Agreed: break {done['break_id']} may be written off.")
 
 
@@ -133,7 +135,7 @@ def sign_off(
     from recon.steps.people.at_desk import night_of
     from recon.steps.people.sign_off import answers_of
 
-    night = night_of(said("sign-off", {"run_id": run, "role": role}, name=name, code=code))
+    night = night_of(ask_desk_to("sign-off", {"run_id": run, "role": role}, name=name, code=code))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         zone = environment.settings.rules.calendar.timezone
         answers = answers_of(night, environment=environment)
@@ -175,7 +177,7 @@ def enrol(
     )
 
 
-def said(
+def ask_desk_to(
     act: str, body: "Mapping[str, Any]", *, name: str, code: str, form: "Form | None" = None
 ) -> "dict[str, Any]":
     """Say something at the desk; what it replies, after telling what it has to tell the person."""
@@ -198,17 +200,17 @@ def _show(environment: "Environment", only: object) -> None:
     from recon.settlement.approval import sums_in_words
     from recon.steps.money.approve import Narrowing, waiting
 
-    found = waiting(environment, only=only if isinstance(only, Narrowing) else None)
-    wanted = found.wanted
+    wait = waiting(environment, only=only if isinstance(only, Narrowing) else None)
+    wanted = wait.wanted
     if not wanted.items:
         say("Nothing waits for approval.")
         return
     say(f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}")
-    if found.first_by and found.valid_until:
-        say(f"  {found.first_by} approved it; valid until {found.valid_until:%Y-%m-%d %H:%M} UTC")
+    if wait.first_by and wait.valid_until:
+        say(f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC")
     _show_items("largest", wanted, items=wanted.largest)
     if wanted.repeats:
-        _show_items("look like repeats", wanted, items=wanted.repeats, beside=found.beside)
+        _show_items("look like repeats", wanted, items=wanted.repeats, beside=wait.beside)
     if wanted.first_payees:
         _show_items("to payees never paid before", wanted, items=wanted.first_payees)
     say(f"To approve it: recon approve --list {wanted.digest} --as NAME")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, said
+from recon.cli.people import As, ask_desk_to
 from recon.cli.speaking import say
 
 rejected_rows = typer.Typer(
@@ -41,5 +41,5 @@ def dismiss(
     code: Code = "",
 ) -> None:
     """Decide that a row stands for no order: the next night judges the payment without it."""
-    done = said("dismiss", {"row": str(row), "reason": reason}, name=name, code=code)
+    done = ask_desk_to("dismiss", {"row": str(row), "reason": reason}, name=name, code=code)
     say(f"Noted: {done['source']} line {done['line']} stands for no order from the next night on.")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, said
+from recon.cli.people import As, ask_desk_to
 from recon.cli.speaking import say
 
 Name = Annotated[str, typer.Option("--as", help="Who does it.")]
@@ -25,7 +25,7 @@ def stop_sending(*, name: Name, reason: Reason) -> None:
 
 def allow_sending(*, name: As, reason: Reason, code: Code = "") -> None:
     """Let money be sent again, from the next night on; two people do."""
-    done = said("allow-sending", {"reason": reason}, name=name, code=code)
+    done = ask_desk_to("allow-sending", {"reason": reason}, name=name, code=code)
     if done["complete"]:
         say("Money may be sent again; the next night sends what waits.")
     else:

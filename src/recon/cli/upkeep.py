@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from recon.cli.one_time_codes import Code
-from recon.cli.people import As, said
+from recon.cli.people import As, ask_desk_to
 from recon.cli.speaking import say
 
 DOCTOR_FAILED_EXIT_CODE = 2
@@ -56,8 +56,8 @@ def doctor() -> None:
     from recon.steps.ground.environment import system_clock
 
     failed = 0
-    found = checks(os.environ, clock=system_clock, randomness=SystemRandom())
-    for check in (*found, *(checked(name, look) for name, look in _of_prefect())):
+    answers = checks(os.environ, clock=system_clock, randomness=SystemRandom())
+    for check in (*answers, *(checked(name, look) for name, look in _of_prefect())):
         failed += not check.ok
         say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
     if failed:
@@ -86,7 +86,7 @@ def accept_restore(
 
     Everything that was not sent yet then waits for people: it may have been sent after the backup.
     """
-    waiting = said("accept-restore", {"reason": reason}, name=name, code=code)["waiting"]
+    waiting = ask_desk_to("accept-restore", {"reason": reason}, name=name, code=code)["waiting"]
     if waiting is None:
         say("Noted: a second person must accept it, too. Nothing is sent until then.")
     else:
@@ -105,7 +105,7 @@ def set_aside(
     Nothing is sent by it. What its batch left in flight is in doubt and is asked about.
     """
     body = {"file": str(file.resolve()), "reason": reason}
-    kept = said("set-aside", body, name=name, code=code)["kept"]
+    kept = ask_desk_to("set-aside", body, name=name, code=code)["kept"]
     if not kept:
         say("Noted: a second person must set it aside, too. Nights stop until then.")
     else:

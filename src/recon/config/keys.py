@@ -81,10 +81,10 @@ class SignKeys:
         Raises:
             ConfigurationError: naming the variable or file that is missing or wrong.
         """
-        found = self.own.get(account, self.shared)
-        if isinstance(found, str):
-            raise ConfigurationError(found)
-        return found
+        key = self.own.get(account, self.shared)
+        if isinstance(key, str):
+            raise ConfigurationError(key)
+        return key
 
     def refuse_nothing_given(self, accounts: Collection[str]) -> None:
         """Each account that has no key of its own has that of the installation.

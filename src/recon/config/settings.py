@@ -174,15 +174,15 @@ class Settings(BaseModel):
         Raises:
             ConfigurationError: the account is not declared.
         """
-        found = self.accounts.get(f"{merchant_id}/{account_id}")
-        if found is None:
+        account = self.accounts.get(f"{merchant_id}/{account_id}")
+        if account is None:
             where = "" if self.config_dir else "; RECON_CONFIG_DIR is not set"
             known = ", ".join(sorted(self.accounts)) or f"none{where}"
             msg = (
                 f"merchants.toml declares no account {merchant_id}/{account_id} (declared: {known})"
             )
             raise ConfigurationError(msg)
-        return found
+        return account
 
 
 class FileSettings(BaseModel):

@@ -228,10 +228,10 @@ def _in_time(first: Endorsement, second: Endorsement) -> bool:
 
 def _parsed(document: str) -> Endorsement:
     try:
-        found: dict[str, Any] = json.loads(document)
-        if set(found) != {one.name for one in fields(Endorsement)}:
+        fields_read: dict[str, Any] = json.loads(document)
+        if set(fields_read) != {one.name for one in fields(Endorsement)}:
             _refuse("its document has other members than an endorsement")
-        made = Endorsement(**found | {"kind": Kind(found["kind"])})
+        made = Endorsement(**fields_read | {"kind": Kind(fields_read["kind"])})
     except (ValueError, TypeError):
         _refuse("its document is not one of an endorsement")
     if canonical(made) != document:

@@ -38,13 +38,13 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         ConfigurationError: there is none, others can read it, or it is no Ed25519 key.
     """
     try:
-        found = serialization.load_pem_private_key(key_of_file(path).encode(), password=None)
+        key = serialization.load_pem_private_key(key_of_file(path).encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        found = None
-    if not isinstance(found, Ed25519PrivateKey):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
         msg = f"{path} is not the desk's private key (`recon desk init` makes one)"
         raise ConfigurationError(msg)
-    return found
+    return key
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
@@ -59,13 +59,13 @@ def public_key(path: Path) -> Ed25519PublicKey:
         msg = f"the desk's public key {path} cannot be read: {error.strerror}"
         raise ConfigurationError(msg) from error
     try:
-        found = serialization.load_pem_public_key(text)
+        key = serialization.load_pem_public_key(text)
     except (ValueError, UnsupportedAlgorithm):
-        found = None
-    if not isinstance(found, Ed25519PublicKey):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
         msg = f"{path} is not the desk's public key (`recon desk init` makes one)"
         raise ConfigurationError(msg)
-    return found
+    return key
 
 
 def private_text(key: Ed25519PrivateKey) -> str:

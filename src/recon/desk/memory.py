@@ -91,10 +91,10 @@ class Memory:
     def _all(self) -> dict[str, Spoken]:
         try:
             with self._path.open("rb") as file:
-                found = json.loads(file.read(FILE_BYTES_MAX))
+                document = json.loads(file.read(FILE_BYTES_MAX))
             return {
                 str(name): Spoken(int(one["sequence"]), str(one["signature"]))
-                for name, one in found.items()
+                for name, one in document.items()
             }
         except FileNotFoundError:
             return {}

@@ -64,7 +64,7 @@ def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -
 def desk_app(hear: Hear) -> Starlette:
     """The application around what hears: `POST /<act>` with a JSON object."""
 
-    async def said(request: Request) -> JSONResponse:
+    async def answer_of(request: Request) -> JSONResponse:
         try:
             async with asyncio.timeout(READ_SECONDS_MAX):
                 body = await _body(request)
@@ -81,7 +81,7 @@ def desk_app(hear: Hear) -> Starlette:
             return _refused(UNEXPECTED)
         return JSONResponse(dict(reply))
 
-    return Starlette(routes=[Route("/{act}", said, methods=["POST"])])
+    return Starlette(routes=[Route("/{act}", answer_of, methods=["POST"])])
 
 
 def listening(path: Path) -> socket.socket:
@@ -130,10 +130,10 @@ async def _body(request: Request) -> Mapping[str, Any] | None:
         if len(read) > BODY_BYTES_MAX:
             return None
     try:
-        found = json.loads(bytes(read))
+        document = json.loads(bytes(read))
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _refused(why: str, *, kind: str = "UsageError") -> JSONResponse:

@@ -111,8 +111,8 @@ class GatewayOfMoney:
     ) -> Self:
         """The gateway of one (merchant, account); `words` is asked only where a signer signs."""
         merchant_id, account_id = account
-        found = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
-        return cls(found, clock=clock, words=words)
+        declared = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+        return cls(declared, clock=clock, words=words)
 
     def problem(self, cleared: Cleared) -> str:
         """Why this row must not be sent at all; "" when it may."""

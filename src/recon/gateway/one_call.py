@@ -112,10 +112,10 @@ def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Cl
         policy=place.settings.gateway.reply_signatures,
         credentials=place.credentials,
     )
-    found = reply.rows[0]
-    message = found.message or "; ".join(finding.message for finding in reply.findings)
-    facts = {} if found.payout is None else _facts(found.payout, names=PAYOUT_FACTS)
-    return CallResult(found.outcome.value, found.code, message, facts)
+    result = reply.rows[0]
+    message = result.message or "; ".join(finding.message for finding in reply.findings)
+    facts = {} if result.payout is None else _facts(result.payout, names=PAYOUT_FACTS)
+    return CallResult(result.outcome.value, result.code, message, facts)
 
 
 def best_methods(request: MethodsRequest, *, place: GatewayAccount, clock: Clock) -> MethodsAnswer:

@@ -163,8 +163,10 @@ def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tu
     word = str(codes.query_return_status.get(number, "unknown"))
     if code in codes.refusals.signature_codes:
         word = "signature"
-    said = f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {message or 'no text'}"
-    return word, said, code
+    sentence = (
+        f"HTTP {status}, return_status {scrubbed(number) or 'missing'}, {message or 'no text'}"
+    )
+    return word, sentence, code
 
 
 def _state(given: str, *, expected: str) -> SignatureState:

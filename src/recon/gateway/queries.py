@@ -74,7 +74,7 @@ async def ask(
     place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
         async with client_of(place, clock=clock, randomness=randomness, pace=pace) as client:
-            found = await client.query(order_nos=keys)
+            reply = await client.query(order_nos=keys)
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
         raise ConfigurationError(msg) from error
@@ -83,7 +83,7 @@ async def ask(
             raise ConfigurationError(str(error)) from error
         # As of a gateway that does not answer: nobody was asked, and nothing is known.
         return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, str(error))), ())
-    return answers_of(found, rules=settings.rules, amounts=place.interface.profile.amounts)
+    return answers_of(reply, rules=settings.rules, amounts=place.interface.profile.amounts)
 
 
 async def look_up(
@@ -146,19 +146,19 @@ def client_of(
     )
 
 
-def answers_of(found: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> KeyAnswers:
+def answers_of(replies: QueryAnswers, *, rules: Rules, amounts: WireAmounts) -> KeyAnswers:
     """Answers by our own rules: which codes are found, failed or not mapped at all.
 
     Args:
-        found: What the gateway told.
+        replies: What the gateway told.
         rules: What its codes mean.
         amounts: How many decimals it writes.
     """
-    answers = dict.fromkeys(found.not_found, (Answer.NOT_FOUND, ""))
-    answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in found.failed}
+    answers = dict.fromkeys(replies.not_found, (Answer.NOT_FOUND, ""))
+    answers |= {failed.key: (Answer.FAILED, failed.reason) for failed in replies.failed}
     observations: list[Mapping[str, Any]] = []
     by_key: dict[str, list[tuple[Answer, str]]] = {}
-    for record in found.found:
+    for record in replies.found:
         answer, reason = _answer_of(record, rules=rules)
         is_usable = answer not in {Answer.FAILED, Answer.NOT_FOUND}
         row = _row(record, rules=rules, amounts=amounts) if is_usable else None

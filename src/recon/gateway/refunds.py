@@ -54,7 +54,7 @@ async def search_refunds(
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
-    found = await look_up_refunds(
+    looked_up = await look_up_refunds(
         references=references,
         account=account,
         settings=settings,
@@ -62,10 +62,10 @@ async def search_refunds(
         randomness=randomness,
     )
     records: dict[str, list[RefundRecord]] = {}
-    for record in found.found:
+    for record in looked_up.found:
         records.setdefault(record.key, []).append(record)
     answers = {key: RefundAnswer(tuple(rows), rows[0].queried_at) for key, rows in records.items()}
-    answers |= {key: RefundAnswer((), None) for key in found.not_found}
+    answers |= {key: RefundAnswer((), None) for key in looked_up.not_found}
     return answers
 
 

@@ -60,9 +60,9 @@ def digest_alone(
     refuse_beyond_sums(sources)
     sources = with_judged_payouts(with_each_instruction_once(sources))
     exact = set_aside(sources, rules=rules, previous=previous)
-    found = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
     return digest_of_result(
-        found.frames, matches=every_match(found.frames, exact=exact, sources=sources)
+        judged.frames, matches=every_match(judged.frames, exact=exact, sources=sources)
     )
 
 

@@ -34,11 +34,11 @@ class Grace:
     @classmethod
     def parse(cls, text: str) -> "Grace":
         """Read `24h` or `5bd`."""
-        found = _GRACE.fullmatch(text)
-        if found is None or int(found["count"]) > GRACE_MAX[found["unit"]]:
+        match = _GRACE.fullmatch(text)
+        if match is None or int(match["count"]) > GRACE_MAX[match["unit"]]:
             msg = f"{text!r} is not a grace such as 24h or 5bd (at most {GRACE_MAX_TEXT})"
             raise ConfigurationError(msg)
-        return cls(int(found["count"]), found["unit"])
+        return cls(int(match["count"]), match["unit"])
 
     def __str__(self) -> str:
         return f"{self.count}{self.unit}"
@@ -58,11 +58,11 @@ class BusinessCalendar:
         cls, *, timezone: str = "UTC", cut_off: str = "24:00", holidays: Iterable[date] = ()
     ) -> "BusinessCalendar":
         """A calendar from its written form."""
-        found = _CUT_OFF.fullmatch(cut_off)
-        if found is None or (found["hour"] == "24" and found["minute"] != "00"):
+        match = _CUT_OFF.fullmatch(cut_off)
+        if match is None or (match["hour"] == "24" and match["minute"] != "00"):
             msg = f"cut_off {cut_off!r} is not a time such as 18:00 or 24:00"
             raise ConfigurationError(msg)
-        closes = timedelta(hours=int(found["hour"]), minutes=int(found["minute"]))
+        closes = timedelta(hours=int(match["hour"]), minutes=int(match["minute"]))
         return cls(zone_of(timezone), closes, frozenset(holidays))
 
     def is_business_day(self, day: date) -> bool:

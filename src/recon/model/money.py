@@ -95,11 +95,11 @@ def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = N
     Raises:
         AmountError: any other text.
     """
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
         msg = f"{text!r} is not an amount such as {_example(currency)}"
         raise AmountError(msg)
-    whole, fraction = found["whole"], found["fraction"] or ""
+    whole, fraction = match["whole"], match["fraction"] or ""
     decimals = exponent(currency)
     if not (_fraction_fits(fraction, decimals=decimals) or len(fraction) == wire_decimals):
         msg = f"{text!r} does not have the decimals of {currency}, such as {_example(currency)}"

@@ -39,10 +39,10 @@ def masked_accounts(text: str) -> str:
     return _NUMBERS.sub(_masked, text)
 
 
-def _masked(found: re.Match[str]) -> str:
-    plain = re.sub(SEPARATORS, "", found[0])
+def _masked(match: re.Match[str]) -> str:
+    plain = re.sub(SEPARATORS, "", match[0])
     if not _has_check_digits(plain):
-        return found[0]
+        return match[0]
     return f"{plain[:SHOWN_FIRST]}…{plain[-SHOWN_LAST:]}"
 
 

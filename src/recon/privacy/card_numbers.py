@@ -72,13 +72,13 @@ def has_check_digit(digits: str) -> bool:
 
 def likeness(text: str) -> Likeness:
     """Whether a card number stands in a text, or a number that only lacks its check digit."""
-    found = Likeness.NONE
+    closest = Likeness.NONE
     for number in _RUN.finditer(text):
         for digits, _ in _candidates(number[0]):
             if has_check_digit(digits):
                 return Likeness.CARD
-            found = Likeness.BUT_CHECK_DIGIT
-    return found
+            closest = Likeness.BUT_CHECK_DIGIT
+    return closest
 
 
 def holds_card(text: str) -> bool:

@@ -56,10 +56,10 @@ _OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not Entr
 
 def in_file(sums: Mapping[tuple[str, str], int]) -> dict[str, int]:
     """What a file comes to, from its sums by (entry type, currency): what adds to the net."""
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for (entry_type, currency), amount in sums.items():
-        found[currency] += _sign(entry_type) * amount
-    return dict(found)
+        counted[currency] += _sign(entry_type) * amount
+    return dict(counted)
 
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
@@ -174,12 +174,12 @@ def _negative(sums: Mapping[str, int]) -> dict[str, int]:
 
 def _by_currency(steps: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """Step -> currency turned into currency -> step; what adds nothing is left out."""
-    found: dict[str, dict[str, int]] = {}
+    steps_of: dict[str, dict[str, int]] = {}
     for step, sums in steps.items():
         for currency, amount in sums.items():
             if amount:
-                found.setdefault(currency, {})[step] = amount
-    return dict(sorted(found.items()))
+                steps_of.setdefault(currency, {})[step] = amount
+    return dict(sorted(steps_of.items()))
 
 
 def _joined(one: Books, other: Books) -> Books:

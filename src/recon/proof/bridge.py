@@ -41,11 +41,11 @@ Bridge = Mapping[SourceKind, Mapping[str, int]]
 
 def bridge_of(sources: Sources) -> Bridge:
     """The steps of the sources, with those that the comparison itself takes."""
-    found = {SourceKind.ORDERS: -_orders_aside(sources.orders)}
+    bridges = {SourceKind.ORDERS: -_orders_aside(sources.orders)}
     if sources.ledger is not None:
-        found[SourceKind.LEDGER] = -_aside(entry_versions(sources.ledger))
+        bridges[SourceKind.LEDGER] = -_aside(entry_versions(sources.ledger))
     return {
-        kind: {**sources.arrived.get(kind, {}), SET_ASIDE: rows} for kind, rows in found.items()
+        kind: {**sources.arrived.get(kind, {}), SET_ASIDE: rows} for kind, rows in bridges.items()
     }
 
 

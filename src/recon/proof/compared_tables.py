@@ -206,19 +206,19 @@ def _merged(steps: list[Cells]) -> dict[str, LoadCounts]:
 
 
 def _by_source(steps: list[Cells], way: str) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    by_source: dict[str, dict[str, int]] = {}
     for row in steps:
         if row["way"] == way:
-            found.setdefault(row["source"], {})[row["step"]] = row["number"]
-    return found
+            by_source.setdefault(row["source"], {})[row["step"]] = row["number"]
+    return by_source
 
 
 def _arrived_books(steps: list[Cells]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    arrived: dict[str, dict[str, int]] = {}
     for row in steps:
         if row["way"] == "books" and row["step"] in ARRIVED_STEPS:
-            found.setdefault(row["currency"], {})[row["step"]] = row["number"]
-    return found
+            arrived.setdefault(row["currency"], {})[row["step"]] = row["number"]
+    return arrived
 
 
 def _agreed_of(table: pa.Table, *, given: set[str]) -> AgreedWriteOffs | None:

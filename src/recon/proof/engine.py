@@ -112,25 +112,25 @@ def classified(
     previous: Previous | None,
 ) -> Proof:
     """Judge what was not set aside (`sources`: the whole, for the totals)."""
-    found = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
-    joined, outcomes, frames = found.joined, found.outcomes, found.frames
+    judged = judge_the_rest(sources, exact=exact, rules=rules, as_of=as_of, previous=previous)
+    joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
     places = place_items(
-        joined, outcomes=outcomes, break_sets=found.break_sets, ledger=exact.sources.ledger
+        joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=exact.sources.ledger
     )
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
-    fates = fates_of(found.rows, hosts=outcomes.host, previous=previous)
+    fates = fates_of(judged.rows, hosts=outcomes.host, previous=previous)
     moved = movements(
         frames.breaks,
         fates=fates,
         previous=previous,
-        reopens=found.reopens,
+        reopens=judged.reopens,
         books=sources.ledger is not None,
     )
     journals = propose(
         frames.breaks,
         effects=frames.effects,
-        parts=parts_of(joined, break_sets=found.break_sets),
+        parts=parts_of(joined, break_sets=judged.break_sets),
         rules=rules,
         date=business_date(as_of, rules=rules).isoformat(),
         sources=sources,
@@ -146,7 +146,7 @@ def classified(
         places,
         previous,
         states,
-        _sets_of(found.rows),
+        _sets_of(judged.rows),
         moved,
         journals,
         outcomes.host,

@@ -145,12 +145,12 @@ def _moved(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> dict[
         return {f"{kind}s": np.zeros(size, dtype=np.int64) for kind in kinds}
     sure = is_word(instructions["state"], *CONFIRMED_STATES)
     amount = amounts_of(instructions["amount"])
-    found = {}
+    moves = {}
     for kind in kinds:
         mine = sure & is_word(instructions["kind"], kind)
         moved = mine.astype(np.int64) if kind == "cancel" else np.where(mine, amount, 0)
-        found[f"{kind}s"] = total(moved, groups=sets, size=size)
-    return found
+        moves[f"{kind}s"] = total(moved, groups=sets, size=size)
+    return moves
 
 
 def _written(ledger: pd.DataFrame | None, *, joined: Joined, size: int) -> Ints:

@@ -61,8 +61,8 @@ def items_of(
     every = pa.concat_tables(parts)
     by = [name for name in _NAMES if name != "items"]
     summed = every.group_by(by, use_threads=False).aggregate([("items", "sum")])
-    found: pd.DataFrame = summed.rename_columns({"items_sum": "items"}).to_pandas()
-    return found[[*_NAMES]]
+    items: pd.DataFrame = summed.rename_columns({"items_sum": "items"}).to_pandas()
+    return items[[*_NAMES]]
 
 
 def _placed(joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]) -> Arrays:
@@ -91,8 +91,8 @@ def _parts(exact: Exact, *, joined: Joined, sets: Arrays) -> Iterator[pa.Table]:
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
     of = joined.keys.of
     yield _part("orders", orders, of=of["orders"], in_scope=in_scope, sets=sets)
-    found = is_word(gateway["answer"], Answer.FOUND)
-    in_scope = found & np.isin(joined.gateway.versions, (NEW, CONFLICT))
+    is_named = is_word(gateway["answer"], Answer.FOUND)
+    in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
     if rest.ledger is not None:
         ledger = rest.ledger.assign(currency=booked(rest.ledger).currency)

@@ -141,8 +141,8 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
     kind = field.type
     if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind)):
         return pa.chunked_array([pa.array(column, type=kind, from_pandas=True)])
-    found: Any = pa.array(column, from_pandas=True)
-    words = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    array: Any = pa.array(column, from_pandas=True)
+    words = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     if words.null_count or words.type == pa.null():
         words = words.cast(pa.string()).fill_null("")
     if pa.types.is_dictionary(kind):
@@ -152,16 +152,16 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
 
 def _series(column: pa.ChunkedArray, *, field: pa.Field) -> "pd.Series[Any]":
     kind: Any = field.type
-    found: Any
+    pandas: Any
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        found = column.cast(pa.string()).to_pandas(types_mapper=lambda _: TEXT_TYPE)
+        pandas = column.cast(pa.string()).to_pandas(types_mapper=lambda _: TEXT_TYPE)
     elif pa.types.is_timestamp(kind):
-        found = column.to_pandas().astype(INSTANT)
+        pandas = column.to_pandas().astype(INSTANT)
     elif field.nullable:
-        found = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
+        pandas = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype())
     else:
-        found = column.to_pandas()
-    series: pd.Series[Any] = found.reset_index(drop=True)
+        pandas = column.to_pandas()
+    series: pd.Series[Any] = pandas.reset_index(drop=True)
     return series
 
 

@@ -22,12 +22,12 @@ Line = Mapping[str, str | int]
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     """Codes of the gateway that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
-    found = is_word(gateway["answer"], Answer.FOUND)
+    is_found = is_word(gateway["answer"], Answer.FOUND)
     unknown = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
     rows = {
-        "payment_status": found & unknown,
+        "payment_status": is_found & unknown,
         "query_result": is_word(gateway["answer"], Answer.UNMAPPED),
     }
     return tuple(

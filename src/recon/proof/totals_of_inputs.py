@@ -95,11 +95,11 @@ def _by_account(counts: Rows, *, accounts: list[tuple[str, ...]]) -> Counter[tup
 
 def _aside(tallies: Arrays, *, source: str) -> Counter[tuple[str, ...]]:
     """How many rows of a source were set aside, by account."""
-    found: Counter[tuple[str, ...]] = Counter()
+    counted: Counter[tuple[str, ...]] = Counter()
     for leg, merchant, account, items in tallies.rows("source", *ACCOUNT, ITEMS):
         if leg == source:
-            found[merchant, account] += items
-    return found
+            counted[merchant, account] += items
+    return counted
 
 
 def _arrived_totals(sources: Sources) -> Iterator[ControlTotal]:

@@ -224,11 +224,11 @@ def _judged_payments(joined: Joined, *, exact: Exact, places: Arrays) -> dict[in
     rows = exact.left["gateway"][items["row"]]
     sets = dict(zip(rows.tolist(), items["set"].tolist(), strict=True))
     mine = (places["source"] == "gateway") & (places["state"] != SetState.UNVERIFIED.value)
-    found: dict[int, set[str]] = {}
+    judged: dict[int, set[str]] = {}
     for row, break_id in places.take(mine & (places["row"] >= 0)).rows("row", "break_id"):
         if row in sets:
-            found.setdefault(sets[row], set()).add(break_id)
-    return found
+            judged.setdefault(sets[row], set()).add(break_id)
+    return judged
 
 
 def _told_beyond(breaks: pd.DataFrame) -> set[str]:
@@ -256,8 +256,8 @@ def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
 
 
 def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
-    found = (combined([one[name] for name in ACCOUNT]).places for one in (places, joined.sets))
-    return {place for known in found for place in known}
+    accounts = (combined([one[name] for name in ACCOUNT]).places for one in (places, joined.sets))
+    return {place for known in accounts for place in known}
 
 
 def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Counter[Place]:

@@ -55,12 +55,12 @@ class Known:
 
     def near(self, intention: Intention) -> list[Earlier]:
         """Those of the same kind for the same order, payee, subscription or payment."""
-        found = {
+        nearby = {
             one.instruction_id: one
             for place in _places(intention)
             for one in self._about.get(place, ())
         }
-        return list(found.values())
+        return list(nearby.values())
 
     def beside(self, intention: Intention) -> list[Earlier]:
         """Those of the same kind that may be about the same payment, whatever their amount."""

@@ -124,8 +124,8 @@ def plan(
     links: list[tuple[int, str]] = []
     for action in planning.actions:
         meant = planning.meant(action)
-        found = planning.same_again(action, meant)
-        if not found:
+        planned_id = planning.same_again(action, meant)
+        if not planned_id:
             hold = planning.hold(action, meant)
             limit = _hold_of_limits(action, hold, allowance=allowance, auto_approve=auto_approve)
             because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
@@ -138,8 +138,8 @@ def plan(
             )
             planning.note(action, meant, instruction=instruction)
             new.append(instruction)
-            found = instruction.instruction_id
-        links.append((action.action_id, found))
+            planned_id = instruction.instruction_id
+        links.append((action.action_id, planned_id))
     return Plan(tuple(new), tuple(links))
 
 
@@ -162,10 +162,12 @@ class _Planning:
         """The instruction that the row stands for; "" when it is a new one."""
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
-            found = [exact] if exact else []
+            alike_or_exact = [exact] if exact else []
             if not meant.subject:
-                found += self._known.alike(meant)
-            fitting = [one for one in found if one.intention.request_id == action.request_id]
+                alike_or_exact += self._known.alike(meant)
+            fitting = [
+                one for one in alike_or_exact if one.intention.request_id == action.request_id
+            ]
         else:
             alike = self._known.alike(meant)
             same_file = [one for one in alike if one.file_name == action.file_name]

@@ -26,8 +26,8 @@ class Numbered:
     def number(self) -> int:
         """Behind the transaction in the gateway's id; 0 when there is none."""
         behind = self.refund_reference_id.removeprefix(self.instruction.transaction_id)
-        found = _NUMBER.fullmatch(behind)
-        return int(found[1]) if found and behind != self.refund_reference_id else 0
+        match = _NUMBER.fullmatch(behind)
+        return int(match[1]) if match and behind != self.refund_reference_id else 0
 
 
 def contradicted(refunds: Sequence[Numbered]) -> Iterator[tuple[Instruction, str]]:

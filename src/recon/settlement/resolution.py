@@ -196,9 +196,9 @@ def _hinted(evidence: Evidence) -> Resolution:
 
 def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
     """A refund that carries our own reference is ours: it needs no second answer."""
-    for found in reversed(refunds):
-        if found.refund_reference_id:
-            sentence = f"the gateway has our reference as refund {found.refund_reference_id}"
+    for refund in reversed(refunds):
+        if refund.refund_reference_id:
+            sentence = f"the gateway has our reference as refund {refund.refund_reference_id}"
             return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
     return None
 

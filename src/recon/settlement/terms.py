@@ -37,14 +37,14 @@ Terms = Mapping[str, str | int]
 
 def terms_of(item: Instruction) -> dict[str, str | int]:
     """What an instruction would send now."""
-    found: dict[str, str | int] = {}
+    fields: dict[str, str | int] = {}
     for name in BOUND:
         if name == OF_PAYOUTS and item.kind is not InstructionKind.PAYOUT:
             continue
         value = getattr(item, name)
         if value:
-            found[name] = _shown(name, value)
-    return found
+            fields[name] = _shown(name, value)
+    return fields
 
 
 def _shown(name: str, value: str | int) -> str | int:

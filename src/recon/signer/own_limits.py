@@ -32,10 +32,10 @@ class Limits:
 
     def taken(self, row: SignedRow, *, currency: str) -> SignedRow | str:
         """The row as one that a rule let pass, or why none does."""
-        found = self._account.bounds(self._kind, currency=currency)
-        if found is None:
+        used = self._account.bounds(self._kind, currency=currency)
+        if used is None:
             return f"no {self._kind.value} {currency} is signed without people".replace("  ", " ")
-        name, bounds = found
+        name, bounds = used
         if name not in self._used:
             self._used[name] = self._book.used(
                 self._name, self._kind.value, counts_as=name, at=self._at

@@ -116,8 +116,8 @@ class SignedBook:
         Where people named an order only, its payment is a worker's word: it is taken once.
         """
         named = (row.account, row.kind, row.instruction_id)
-        found = self._connection.execute(_PAYMENT, named).fetchone()
-        return found is not None and found[0] != row.transaction_id
+        other = self._connection.execute(_PAYMENT, named).fetchone()
+        return other is not None and other[0] != row.transaction_id
 
     def used(self, account: str, kind: str, *, counts_as: str, at: datetime) -> tuple[int, int]:
         """How many instructions, and minor units, a rule let pass in the 24 hours before."""

@@ -124,8 +124,8 @@ class _Statuses(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note the status."""
-        if record.thread == self._thread and (found := _STATUS.search(record.getMessage())):
-            self.status = found[1]
+        if record.thread == self._thread and (match := _STATUS.search(record.getMessage())):
+            self.status = match[1]
 
 
 def _apprise_log() -> logging.Logger:

@@ -98,7 +98,7 @@ def said(merchant: Any) -> None:
             approval_rows.save_release(connection, run.run_id, reason="looked at", word=word(by, 3))
         case_rows.open_case(connection, refund, reason="the gateway shows less", at=now)
         case_rows.close_case(
-            connection, refund.instruction_id, said="applied", reason="seen by two", at=now
+            connection, refund.instruction_id, verdict="applied", reason="seen by two", at=now
         )
         until = now + timedelta(days=3)
         for second in (False, True, None):
@@ -129,7 +129,7 @@ def said(merchant: Any) -> None:
             approval_rows.save_verdict(
                 connection,
                 refund.instruction_id,
-                said="applied",
+                decision="applied",
                 evidence="bank statement",
                 word=word(by, 8),
             )

@@ -140,8 +140,8 @@ def _cells(content: bytes, marks: Any, records: _Records, *, dialect: Dialect) -
     if dialect.quote.encode() in content:
         quotes = np.flatnonzero(marks == ord(dialect.quote))
         delimiters = delimiters[np.searchsorted(quotes, delimiters) % 2 == 0]
-    found = np.searchsorted(delimiters, records.ends) - np.searchsorted(delimiters, records.starts)
-    cells: _Places = found + 1
+    counts = np.searchsorted(delimiters, records.ends) - np.searchsorted(delimiters, records.starts)
+    cells: _Places = counts + 1
     return cells
 
 

@@ -86,13 +86,13 @@ def _quoted_record(text: Text, start: int, line: int) -> Record:
     position, stray = start, False
     while True:
         quoted = whole.startswith(quote, position)
-        found = (text.quoted if quoted else text.plain).match(whole, position)
-        if found is None:
+        match = (text.quoted if quoted else text.plain).match(whole, position)
+        if match is None:
             at = line + whole.count("\n", start, position)
             refuse(text.name, f"has a quote on line {at} that is never closed")
-        cells.append(found[1].replace(quote * 2, quote) if quoted else found[0])
-        stray = stray or (not quoted and quote in found[0])
-        position = found.end()
+        cells.append(match[1].replace(quote * 2, quote) if quoted else match[0])
+        stray = stray or (not quoted and quote in match[0])
+        position = match.end()
         if whole.startswith(text.delimiter, position):
             position += 1
             continue

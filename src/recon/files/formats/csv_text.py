@@ -148,10 +148,10 @@ class _Reading:
         start = 0 if self._header else self._read_header(content, final=final)
         if not self._header:
             return None, 0
-        found, end = self._records(content[start:], final=final)
-        self._rows += found.rows_read
+        records, end = self._records(content[start:], final=final)
+        self._rows += records.rows_read
         refuse_too_many_rows(self._rows, name=self._name)
-        return found, start + end
+        return records, start + end
 
     def last(self, content: bytes) -> RawTable:
         """The records of what is left, and what the whole file declares."""
@@ -281,9 +281,11 @@ class _Checked:
         name, encoding, at = self._name, self._encoding, self._at
         marked = b""
         if not at:
-            for mark, found in _BOMS.items():
+            for mark, encoding_name in _BOMS.items():
                 if content.startswith(mark):
-                    sentence = f"is {found} (bytes 0 and 1 say so); save it as {encoding.upper()}"
+                    sentence = (
+                        f"is {encoding_name} (bytes 0 and 1 say so); save it as {encoding.upper()}"
+                    )
                     refuse(name, sentence)
             if encoding == "utf-8" and content.startswith(codecs.BOM_UTF8):
                 marked = codecs.BOM_UTF8

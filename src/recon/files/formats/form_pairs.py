@@ -38,13 +38,13 @@ def form_pairs(body: bytes) -> dict[str, str]:
         # A name or value may stand in the library's own words: they are not repeated.
         msg = f"not a form of at most {PAIRS_MAX} UTF-8 pairs"
         raise SourceUnreadableError(msg) from error
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in pairs:
         if len(name) > NAME_CHARACTERS_MAX or len(value) > VALUE_CHARACTERS_MAX:
             msg = "a name or value is too long"
             raise SourceUnreadableError(msg)
-        if name in found:
+        if name in fields:
             msg = "the same name stands in it twice"
             raise SourceUnreadableError(msg)
-        found[name] = value.strip()
-    return found
+        fields[name] = value.strip()
+    return fields

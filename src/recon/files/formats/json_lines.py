@@ -92,26 +92,26 @@ def _row_of(line: bytes) -> dict[str, RecordCell]:
     if len(line) > JSON_LINE_BYTES_MAX:
         msg = f"has more than {JSON_LINE_BYTES_MAX} bytes"
         raise ValueError(msg)
-    found = json.loads(
+    document = json.loads(
         line.decode("utf-8"),
         parse_float=_Number,
         parse_int=_Number,
         parse_constant=_refuse_constant,
         object_pairs_hook=_object_of,
     )
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         msg = "is not a JSON object"
         raise ValueError(msg)  # noqa: TRY004 - bad data, told like all other
-    return dict(_leaves(found, prefix="", depth=1))
+    return dict(_leaves(document, prefix="", depth=1))
 
 
 def _leaves(
-    found: Mapping[str, Any], *, prefix: str, depth: int
+    leaves: Mapping[str, Any], *, prefix: str, depth: int
 ) -> Iterator[tuple[str, RecordCell]]:
     if depth > JSON_DEPTH_MAX:
         msg = f"is nested deeper than {JSON_DEPTH_MAX}"
         raise ValueError(msg)
-    for key, value in found.items():
+    for key, value in leaves.items():
         if not key.strip() or key != key.strip() or "." in key or _SURROGATE.search(key):
             msg = "has a key that is blank, or has a point, a space at its ends or half a character"
             raise ValueError(msg)
@@ -142,11 +142,11 @@ def _cell(value: Any) -> RecordCell:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         msg = "has a key twice in one object"
         raise ValueError(msg)
-    return found
+    return members
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -21,7 +21,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """
     content = read_bytes(path, bytes_max=JSON_BYTES_MAX).content
     try:
-        found = json.loads(
+        document = json.loads(
             content.decode("utf-8"),
             parse_float=Decimal,
             parse_constant=_refuse_constant,
@@ -29,17 +29,17 @@ def read_json_object(path: Path) -> dict[str, Any]:
         )
     except (ValueError, RecursionError) as error:
         refuse(path.name, f"is not JSON in UTF-8: {error}")
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         refuse(path.name, "is not a JSON object")
-    return found
+    return document
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         msg = "a key stands twice in one object"
         raise ValueError(msg)
-    return found
+    return members
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -201,8 +201,8 @@ def _ids(attributes: dict[str, str]) -> list[str]:
 
 def _elements(archive: zipfile.ZipFile, part: str) -> list[tuple[str, dict[str, str]]]:
     """Local name and attributes of every element of a part that was found well-formed."""
-    found: list[tuple[str, dict[str, str]]] = []
+    elements: list[tuple[str, dict[str, str]]] = []
     parser = expat.ParserCreate("UTF-8", " ")
-    parser.StartElementHandler = lambda tag, of: found.append((tag.rpartition(" ")[2], of))
+    parser.StartElementHandler = lambda tag, of: elements.append((tag.rpartition(" ")[2], of))
     parser.Parse(archive.read(part), True)
-    return found
+    return elements

@@ -284,11 +284,11 @@ class _Walk:
         place = attributes.get("r", "")
         if self._named is None:
             self._named = bool(place)
-        found = _PLACE.fullmatch(place)
-        column = _column_number(found[1]) if found else self._column + 1
-        if bool(place) != self._named or (place and not found):
+        match = _PLACE.fullmatch(place)
+        column = _column_number(match[1]) if match else self._column + 1
+        if bool(place) != self._named or (place and not match):
             self._refuse(f"a cell of row {self._row} does not say where it stands ({place[:20]!r})")
-        if column <= self._column or (found and int(found[2]) != self._row):
+        if column <= self._column or (match and int(match[2]) != self._row):
             self._refuse(f"cell {place[:20]} stands at the wrong place of row {self._row}")
         self._column = column
         self._columns = max(self._columns, column)

@@ -30,14 +30,14 @@ class S3Folder:
 
     def entries(self) -> Sequence[RemoteFile]:
         """The objects right below the folder."""
-        found = self._storage.ls(self._folder, detail=True, refresh=True)
-        if len(found) > NAMES_MAX:
+        listed = self._storage.ls(self._folder, detail=True, refresh=True)
+        if len(listed) > NAMES_MAX:
             msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
             raise SourceUnreadableError(msg)
         prefix = f"{self._folder}/"
         return [
             _file(str(entry["name"]).removeprefix(prefix), entry)
-            for entry in found
+            for entry in listed
             if entry.get("type") == "file" and entry["name"] != prefix
         ]
 

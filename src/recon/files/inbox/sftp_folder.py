@@ -61,13 +61,13 @@ class SftpFolder:
 
     def entries(self) -> Sequence[RemoteFile]:
         """What is in the folder; links are named as such, never followed."""
-        found: list[RemoteFile] = []
+        files: list[RemoteFile] = []
         for entry in self._client.listed(self._folder):
-            if len(found) == NAMES_MAX:
+            if len(files) == NAMES_MAX:
                 msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
                 raise SourceUnreadableError(msg)
-            found.append(_file(entry.filename, entry))
-        return found
+            files.append(_file(entry.filename, entry))
+        return files
 
     def again(self, name: str) -> RemoteFile | None:
         """One entry as it is now."""
@@ -176,12 +176,12 @@ def _told(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _file(name: str, found: paramiko.SFTPAttributes) -> RemoteFile:
-    size, changed = found.st_size or 0, found.st_mtime or 0
+def _file(name: str, attributes: paramiko.SFTPAttributes) -> RemoteFile:
+    size, changed = attributes.st_size or 0, attributes.st_mtime or 0
     return RemoteFile(
         name=name,
         size_bytes=size,
         changed_at=datetime.fromtimestamp(changed, UTC),
         mark=f"{size}/{changed}",
-        regular=stat.S_ISREG(found.st_mode or 0),
+        regular=stat.S_ISREG(attributes.st_mode or 0),
     )

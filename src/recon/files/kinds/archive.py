@@ -106,10 +106,10 @@ def private_content(file: FileBytes, *, layout: FileLayout) -> str:
     payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
     if payees:
         return "it has columns of payees' bank details, which rest nowhere in clear"
-    found = [name for name, cells in raw.columns.items() if holds_card_numbers(cells)]
-    if found:
+    names = [name for name, cells in raw.columns.items() if holds_card_numbers(cells)]
+    if names:
         return (
-            f"it holds card numbers in column {scrubbed(found[0])}; remove it and ask for another"
+            f"it holds card numbers in column {scrubbed(names[0])}; remove it and ask for another"
         )
     if holds_card_numbers(pa.array([row.text for row in raw.bad_rows], pa.large_string())):
         return "it holds card numbers in a row that cannot be read; remove it and ask for another"

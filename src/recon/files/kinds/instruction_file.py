@@ -138,12 +138,12 @@ def instruction_file_of(
     refused: dict[int, tuple[str, str]] = {}
     for place, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=place)
-        found = _judged(row, details=details, seal=seal, review_flags=review_flags)
-        if isinstance(found, tuple):
-            refused[place] = found
-            rejects.append(_reject(row, column=found[0], reason=found[1]))
+        judged = _judged(row, details=details, seal=seal, review_flags=review_flags)
+        if isinstance(judged, tuple):
+            refused[place] = judged
+            rejects.append(_reject(row, column=judged[0], reason=judged[1]))
         else:
-            actions.append(found)
+            actions.append(judged)
     source = replace(
         table.source_file,
         rows_accepted=len(actions),
@@ -170,9 +170,9 @@ def _judged(
 ) -> dict[str, Any] | tuple[str, str]:
     """An action, or the (column, reason) for which the row is refused."""
     kind = InstructionKind(row["kind"])
-    found = _cells_fit(row, kind=kind, review_flags=review_flags)
-    if found:
-        return found
+    fits = _cells_fit(row, kind=kind, review_flags=review_flags)
+    if fits:
+        return fits
     if details and kind is not _KIND.PAYOUT:
         return next(iter(details)), f"belongs to a payout, not to a {kind}"
     action = _action(row, kind=kind)

@@ -42,13 +42,13 @@ def _rows(
 ) -> list[MendableRow]:
     wanted = frozenset(names_of(ORDER_FILE, layout=layout).values())
     needed = needed_of(ORDER_FILE, layout=layout)
-    found = []
+    rows = []
     for part in raw_parts(path, wanted=wanted, needed=needed, layout=layout, seen=seen):
         raw = read_part(part, layout=layout)
         reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout, cards=cards)
         refused = {row: (at, reading.reason(row)) for row, (at, _) in reading.problems.items()}
-        found += mendable_rows(reading, schema=ORDER_FILE, refused=refused)
-    return found
+        rows += mendable_rows(reading, schema=ORDER_FILE, refused=refused)
+    return rows
 
 
 def refused_instructions(

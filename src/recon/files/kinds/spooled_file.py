@@ -130,10 +130,10 @@ class _Tally:
         """Why nobody may keep the file."""
         if any(name in PAYOUT_COLUMNS for name in self.header):
             return "it has columns of payees' bank details, which rest nowhere in clear"
-        found = [name for name, (hits, misses) in self.runs.items() if hits > misses]
-        if not found:
+        names = [name for name, (hits, misses) in self.runs.items() if hits > misses]
+        if not names:
             return ""
-        place = BAD_ROWS if found == [BAD_ROWS] else f"column {scrubbed(found[0])}"
+        place = BAD_ROWS if names == [BAD_ROWS] else f"column {scrubbed(names[0])}"
         return f"it holds card numbers in {place}; remove it and ask for another"
 
 
@@ -170,12 +170,12 @@ def spool_file(
     how = HowToRead(rules, layout, keep=keep, decided={})
     sha256 = ""
     while True:
-        found, cards = _read(path, how=how, workers=workers, spool=spool)
-        if sha256 not in {"", found.source_file.sha256}:
+        reading, cards = _read(path, how=how, workers=workers, spool=spool)
+        if sha256 not in {"", reading.source_file.sha256}:
             refuse(path.name, CHANGED)
-        sha256 = found.source_file.sha256
+        sha256 = reading.source_file.sha256
         if how.decided or cards.agrees:
-            return found
+            return reading
         # What looks like cards in one part is how the whole column is numbered, or the other way.
         how = replace(how, decided=cards.whole)
         spool.seek(0)

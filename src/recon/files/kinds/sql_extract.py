@@ -184,9 +184,9 @@ def _thousandths(cells: Iterable[Any]) -> int | None:
 def _fetch(
     connection: Connection, query: str, *, name: str
 ) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    found = connection.execute(_statement(query))
-    header = checked_header(list(found.keys()), name=name)
-    rows = [tuple(row) for row in found.fetchmany(ROWS_MAX + 1)]
+    fetched = connection.execute(_statement(query))
+    header = checked_header(list(fetched.keys()), name=name)
+    rows = [tuple(row) for row in fetched.fetchmany(ROWS_MAX + 1)]
     if len(rows) > ROWS_MAX:
         refuse(name, f"gives more than {ROWS_MAX} rows; narrow the query")
     return header, list(rows)
@@ -195,10 +195,10 @@ def _fetch(
 def _first_rows(
     connection: Connection, query: str, *, name: str, rows_max: int
 ) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    found = connection.execution_options(stream_results=True).execute(_statement(query))
-    header = checked_header(list(found.keys()), name=name)
-    rows = [tuple(row) for row in found.fetchmany(rows_max)]
-    found.close()
+    fetched = connection.execution_options(stream_results=True).execute(_statement(query))
+    header = checked_header(list(fetched.keys()), name=name)
+    rows = [tuple(row) for row in fetched.fetchmany(rows_max)]
+    fetched.close()
     return header, list(rows)
 
 

@@ -50,8 +50,8 @@ def order_file(
     """
     large = size_of(path) > CLUSTER_BYTES_MIN and kind_of(path, layout=layout) == "csv"
     if workers.elsewhere and large:
-        with spooled_file(path, rules=rules, layout=layout, keep=keep, workers=workers) as found:
-            yield found
+        with spooled_file(path, rules=rules, layout=layout, keep=keep, workers=workers) as spooled:
+            yield spooled
         return
     task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, readings.orders, **task) as read:

@@ -20,12 +20,12 @@ def likely_cards(cells: pa.Array) -> tuple[list[int], int]:
     long: Any = pc.indices_nonzero(pc.greater_equal(pc.binary_length(cells), DIGITS_MIN))
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
     rows = long.take(likely)
-    found = [
+    judged = [
         (row, likeness(text))
         for row, text in zip(rows.to_pylist(), cells.take(rows).to_pylist(), strict=True)
     ]
-    hits = [row for row, looks in found if looks is Likeness.CARD]
-    return hits, sum(looks is Likeness.BUT_CHECK_DIGIT for _, looks in found)
+    hits = [row for row, looks in judged if looks is Likeness.CARD]
+    return hits, sum(looks is Likeness.BUT_CHECK_DIGIT for _, looks in judged)
 
 
 @dataclass(slots=True)

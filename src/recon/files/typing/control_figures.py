@@ -54,10 +54,10 @@ def read_control_file(path: Path, *, ending: str) -> Declared:
     for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line.strip())
-        if found is None or found[1] in figures:
+        match = _LINE.fullmatch(line.strip())
+        if match is None or match[1] in figures:
             refuse(beside.name, f"has a line {number} that is no control figure, or one twice")
-        figures[found[1]] = found[2]
+        figures[match[1]] = match[2]
     if not figures:
         refuse(beside.name, "has no control figure")
     amounts = {
@@ -102,9 +102,9 @@ def _refuse_other_sum(
         refuse(name, f"declares a sum that cannot be read: {error}")
     if counted.unread:
         return  # the rejected rows say that the sum is not whole
-    found = counted.sums.get(currency, 0)
-    if units != found:
-        shown = format_minor_units(found, currency=currency)
+    counted_sum = counted.sums.get(currency, 0)
+    if units != counted_sum:
+        shown = format_minor_units(counted_sum, currency=currency)
         refuse(name, f"declares {scrubbed(text)} {currency} and its rows have {shown}")
 
 

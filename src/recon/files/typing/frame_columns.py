@@ -35,5 +35,5 @@ def kept(values: Any, *, keep: Rows) -> Any:
 
 def texts_of(cells: pa.Array) -> "pd.Series[str]":
     """Arrow's own text as a column, not one object of Python for each row."""
-    found: pd.Series[str] = cells.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))
-    return found
+    column: pd.Series[str] = cells.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))
+    return column

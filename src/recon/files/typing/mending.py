@@ -62,7 +62,7 @@ def mendable_rows(
     for name in also:
         if name in reading.raw.columns:
             filled[name] = _as_written(reading, reading.raw.columns[name], name=name, rows=rows)
-    found = [
+    mendable = [
         MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
         for row in reading.raw.bad_rows
     ]
@@ -71,8 +71,8 @@ def mendable_rows(
         text = _unexplained(reading, row=row)
         if place == WHOLE_ROW:
             text, cells = _bounded(" | ".join(filter(None, cells.values()))), {}
-        found.append(MendableRow(int(reading.raw.lines[row]), cells, place, why, text))
-    return sorted(found, key=lambda row: row.line)
+        mendable.append(MendableRow(int(reading.raw.lines[row]), cells, place, why, text))
+    return sorted(mendable, key=lambda row: row.line)
 
 
 def mendable_text(

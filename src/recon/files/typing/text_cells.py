@@ -56,10 +56,10 @@ def read_text(
 def _cards(
     judged: pa.Array, *, times: int, grammar: Grammar, column: str, cards: CardTally
 ) -> list[int]:
-    found, misses = likely_cards(judged)
+    card_rows, misses = likely_cards(judged)
     if grammar in FREE_TEXTS:
-        return _every(found, times=times)
-    hits = _every(found, times=times)
+        return _every(card_rows, times=times)
+    hits = _every(card_rows, times=times)
     return hits if cards.takes(column, hits=len(hits), misses=misses * times) else []
 
 

@@ -188,10 +188,11 @@ def reading_of(
             refuse_too_many_rejects(
                 raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
             )
-        for place, found in relations(schema, column.name, reading.columns, reading.typed):
+        for place, found_problems in relations(schema, column.name, reading.columns, reading.typed):
             # What must hold between cells is judged only where each by itself can be read.
             reading.note(
-                place, {row: why for row, why in found.items() if row not in reading.problems}
+                place,
+                {row: why for row, why in found_problems.items() if row not in reading.problems},
             )
     _drop_values(reading, schema=schema, rows=without_payment)
     return reading

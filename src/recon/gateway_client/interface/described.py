@@ -180,17 +180,17 @@ class GatewayInterface(InterfaceTable):
             InterfaceError: the profile does not describe the operation.
         """
         described: dict[str, OperationFormat] = {**self.profile.batch, **self.profile.single}
-        found = described.get(operation)
-        if found is None:
+        batch_format = described.get(operation)
+        if batch_format is None:
             known = ", ".join(sorted(described))
             msg = f"profiles.toml describes no batch operation {operation!r} (described: {known})"
             raise InterfaceError(msg)
-        return found
+        return batch_format
 
     def payment(self, operation: str) -> PaymentFormat:
         """The wire format of an operation that starts a payment."""
-        found: PaymentFormat = getattr(self.profile.payment, operation)
-        return found
+        payment_format: PaymentFormat = getattr(self.profile.payment, operation)
+        return payment_format
 
 
 def _bundled(name: str) -> dict[str, Any]:

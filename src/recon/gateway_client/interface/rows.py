@@ -170,20 +170,20 @@ def check_rows(
 ) -> tuple[RowProblem, ...]:
     """Why rows of this batch must not be sent; empty when all may. Batch size is not judged."""
     counts = Counter(row.key for row in rows)
-    found: list[RowProblem] = []
+    problems: list[RowProblem] = []
     for position, row in enumerate(rows):
         if type(row) is not ROW_TYPES[operation]:
             reason = f"is a {type(row).__name__}, not a {ROW_TYPES[operation].__name__}"
-            found.append(RowProblem(position, "row", reason))
+            problems.append(RowProblem(position, "row", reason))
             continue
-        found.extend(
+        problems.extend(
             RowProblem(position, field, reason)
             for field, reason in _row_problems(operation, row=row, interface=interface)
         )
         if counts[row.key] > 1:
             reason = "the same transaction stands in this batch more than once"
-            found.append(RowProblem(position, interface.batch(operation).key_field, reason))
-    return tuple(found)
+            problems.append(RowProblem(position, interface.batch(operation).key_field, reason))
+    return tuple(problems)
 
 
 def text_pattern(field: str, *, interface: GatewayInterface) -> re.Pattern[str]:

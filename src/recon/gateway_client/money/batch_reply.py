@@ -183,9 +183,9 @@ def _without_rows(reading: Reading, message: Message) -> BatchReply | None:
     """Rejected only by a verified refusal whose code says "before processing"."""
     if message.rows or message.malformed:
         return None
-    said = f"return_status {message.return_status or 'missing'}, {message.said or 'no text'}"
+    sentence = f"return_status {message.return_status or 'missing'}, {message.said or 'no text'}"
     if message.is_accepted:
-        finding = Finding(FindingKind.ROW_MISSING, f"the reply has no rows ({said})")
+        finding = Finding(FindingKind.ROW_MISSING, f"the reply has no rows ({sentence})")
         return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
     refusals = reading.interface.status_map.refusals
     known = message.is_refused and message.code in refusals.before_processing_codes
@@ -196,23 +196,23 @@ def _without_rows(reading: Reading, message: Message) -> BatchReply | None:
             reading, Outcome.REJECTED, finding=finding, message=message, stop_reason=reason
         )
     kind = FindingKind.REFUSED if known else FindingKind.UNMAPPED_CODE
-    finding = Finding(kind, f"the reply has no rows and does not prove a refusal ({said})")
+    finding = Finding(kind, f"the reply has no rows and does not prove a refusal ({sentence})")
     return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
 
 
 def _by_rows(reading: Reading, message: Message) -> BatchReply:
     findings: list[Finding] = []
     if not message.is_accepted:
-        said = f"return_status {message.return_status or 'missing'} with rows"
-        finding = Finding(FindingKind.RETURN_STATUS, said)
+        sentence = f"return_status {message.return_status or 'missing'} with rows"
+        finding = Finding(FindingKind.RETURN_STATUS, sentence)
         if not message.verified:
             return _same_for_all(reading, Outcome.UNKNOWN, finding=finding, message=message)
         findings.append(finding)
     if reading.policy == "warn" and not message.signature.is_enough(
         policy="enforce", may_lack=_may_lack(reading)
     ):
-        said = f"the reply's signature is {message.signature}; the echo of each row decided"
-        findings.append(Finding(FindingKind.SIGNATURE, said))
+        sentence = f"the reply's signature is {message.signature}; the echo of each row decided"
+        findings.append(Finding(FindingKind.SIGNATURE, sentence))
     judged = judge_rows(
         reading.prepared,
         rows=message.rows,

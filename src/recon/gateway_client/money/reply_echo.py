@@ -59,10 +59,10 @@ def _shows_same(given: str, *, sent: str) -> bool:
         return given == sent
     at = len(first)
     for part in others[:-1]:
-        found = sent.find(part, at)
-        if found < 0:
+        position = sent.find(part, at)
+        if position < 0:
             return False
-        at = found + len(part)
+        at = position + len(part)
     last = others[-1]
     return sent.startswith(first) and sent.endswith(last) and at + len(last) <= len(sent)
 

@@ -113,8 +113,10 @@ def read_methods_reply(
     except UnreadableReplyError as error:
         return _none(FindingKind.UNREADABLE, f"the reply (HTTP {raw.status}) is {error}")
     if raw.status != OK_STATUS:
-        said = prepared.masked_text(text_of(reply.get("message")) or "")
-        return _none(FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status} {said}")
+        masked_text = prepared.masked_text(text_of(reply.get("message")) or "")
+        return _none(
+            FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status} {masked_text}"
+        )
     state = reply_signature(
         text_of(reply.get("encryption_data")), expected=(prepared.signature,), policy=policy
     )
@@ -136,8 +138,8 @@ def _described(interface: GatewayInterface) -> MethodsOperation:
 
 
 def _name(method: object, *, described: MethodsOperation) -> str:
-    found = method.get(described.name_field) if isinstance(method, dict) else method
-    return scrubbed(text_of(found) or "")
+    name = method.get(described.name_field) if isinstance(method, dict) else method
+    return scrubbed(text_of(name) or "")
 
 
 def _none(kind: FindingKind, message: str) -> MethodsAnswer:

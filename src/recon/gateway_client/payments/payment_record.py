@@ -76,8 +76,10 @@ def _risk_reasons(root: etree._Element, *, prepared: PreparedCall) -> tuple[Risk
     """All of them, whether the group repeats or the pairs in it do."""
     reasons: list[RiskReason] = []
     for group in root.iterchildren("risk_reasons"):
-        names = [prepared.masked_text(found.text or "") for found in group.iterchildren("name")]
-        states = [prepared.masked_text(found.text or "") for found in group.iterchildren("status")]
+        names = [prepared.masked_text(element.text or "") for element in group.iterchildren("name")]
+        states = [
+            prepared.masked_text(element.text or "") for element in group.iterchildren("status")
+        ]
         pairs = zip_longest(names, states, fillvalue="")
         reasons.extend(RiskReason(*pair) for pair in pairs if any(pair))
     return tuple(reasons[:RISK_REASONS_MAX])

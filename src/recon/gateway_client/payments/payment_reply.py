@@ -219,8 +219,8 @@ def _by_record(
         findings.append(Finding(FindingKind.MALFORMED, "the reply shows a whole card number"))
     strict = signature.is_enough(policy="enforce", may_lack=reading.may_lack)
     if reading.policy == "warn" and not strict:
-        said = f"the reply's signature is {signature}; its echo decided"
-        findings.append(Finding(FindingKind.SIGNATURE, said))
+        sentence = f"the reply's signature is {signature}; its echo decided"
+        findings.append(Finding(FindingKind.SIGNATURE, sentence))
     return PaymentReply(
         outcome=outcome,
         code=record.result_code,

@@ -47,7 +47,7 @@ def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts
     places are read.
     """
 
-    def said(name: str) -> str:
+    def text_under(name: str) -> str:
         return scrubbed(text_of(row.get(name)) or text_of(reply.get(name)) or "")
 
     def pairs(name: str, *, key: str) -> list[tuple[str, str]]:
@@ -56,12 +56,12 @@ def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts
         return [(scrubbed(name or ""), scrubbed(status or "")) for name, status in texts]
 
     return RiskFacts(
-        antifraud_provider=said("antifraud_provider"),
+        antifraud_provider=text_under("antifraud_provider"),
         fraud_checks=tuple(
             FraudCheck(*pair) for pair in pairs("fraud_check_result", key="check_items")
         ),
-        is3ds=said("is3ds"),
-        risk_action=said("risk_action"),
-        risk_score=said("risk_score"),
+        is3ds=text_under("is3ds"),
+        risk_action=text_under("risk_action"),
+        risk_score=text_under("risk_score"),
         risk_reasons=tuple(RiskReason(*pair) for pair in pairs("risk_reasons", key="name")),
     )

@@ -120,20 +120,22 @@ def _read_ordinary(
 ) -> bool:
     """Read rows that are all ordinary, a column at a time; False when they are not."""
     words = reading.interface.status_map.query_result
-    said = [words.get(code) if type(code := row.get(CODE)) is str else None for row in rows]
-    if not set(said) <= ORDINARY_WORDS:
+    meanings = [words.get(code) if type(code := row.get(CODE)) is str else None for row in rows]
+    if not set(meanings) <= ORDINARY_WORDS:
         return False
-    absent = {row.get(reading.kind) for row, word in zip(rows, said, strict=True) if word == ABSENT}
-    shown = [row for row, word in zip(rows, said, strict=True) if word != ABSENT]
+    absent = {
+        row.get(reading.kind) for row, word in zip(rows, meanings, strict=True) if word == ABSENT
+    }
+    shown = [row for row, word in zip(rows, meanings, strict=True) if word != ABSENT]
     columns = text_columns(shown) if shown else {}
     if columns is None or not (columns.keys() >= _KNOWN_FIELDS or not shown):
         return False
-    found = columns.get(reading.kind, [])
-    if not (absent.issubset(keys) and absent.isdisjoint(found)):
+    cells = columns.get(reading.kind, [])
+    if not (absent.issubset(keys) and absent.isdisjoint(cells)):
         return False
     if shown and not _read_columns(answer, columns=columns, reading=reading, seen=seen):
         return False
-    answered = absent | set(found)
+    answered = absent | set(cells)
     answer.not_found.extend(key for key in keys if key in absent)
     answer.missing.extend(key for key in keys if key not in answered)
     return True
@@ -150,8 +152,8 @@ def _read_columns(
     records = _records(columns, reading=reading, seen=seen)
     if records is None:
         return False
-    found = columns[reading.kind]
-    if len(set(found)) == len(found):
+    cells = columns[reading.kind]
+    if len(set(cells)) == len(cells):
         answer.records.extend(records)
         return True
     for _, same in groupby(records, key=attrgetter("key")):

@@ -166,7 +166,7 @@ class Work(Generic[Record]):
             found=tuple(record for key in keys for record in self.records.get(key, ())),
             not_found=tuple(key for key in keys if key in self.not_found),
             failed=tuple(FailedKey(key, self.failed[key]) for key in keys if key in self.failed),
-            findings=tuple(sorted(self.findings, key=lambda found: (found.kind, str(found)))),
+            findings=tuple(sorted(self.findings, key=lambda answer: (answer.kind, str(answer)))),
             calls=self.calls,
         )
 

@@ -99,7 +99,7 @@ def read_refund_reply(
     )
     for key in keys:
         rows = by_key.get(key, [])
-        problems = [found for row in rows if (found := _row_problem(row, reading=reading))]
+        problems = [problem for row in rows if (problem := _row_problem(row, reading=reading))]
         if problems:
             answer.failed[key] = problems[0]
             answer.findings.append(Finding(FindingKind.MALFORMED, f"{key}: {problems[0]}"))

@@ -86,7 +86,7 @@ def _forms(body: bytes) -> list[Any]:
 
 
 def _hidden(form: Any) -> Iterator[Any]:
-    return (found for found in form.iter("input") if (found.get("type") or "").lower() == "hidden")
+    return (field for field in form.iter("input") if (field.get("type") or "").lower() == "hidden")
 
 
 def _inputs(form: Any) -> dict[str, str]:
@@ -95,8 +95,8 @@ def _inputs(form: Any) -> dict[str, str]:
         msg = f"a form of more than {INPUTS_MAX} inputs"
         raise UnreadableReplyError(msg)
     inputs: dict[str, str] = {}
-    for found in hidden:
-        name, value = str(found.get("name") or ""), str(found.get("value") or "")
+    for element in hidden:
+        name, value = str(element.get("name") or ""), str(element.get("value") or "")
         if len(value) > VALUE_CHARACTERS_MAX:
             msg = f"an input of more than {VALUE_CHARACTERS_MAX} characters"
             raise UnreadableReplyError(msg)

@@ -102,11 +102,11 @@ def _refuse_depth(value: Any) -> None:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         msg = "the same key twice in one object"
         raise UnreadableReplyError(msg)
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> Any:

@@ -129,8 +129,8 @@ class SignerSocket:
             connection.request("GET" if body is None else "POST", path, body, headers=_HEADERS)
             reply = connection.getresponse()
             content = reply.read(REPLY_BYTES_MAX)
-        found = json.loads(content)
-        return reply.status, found if isinstance(found, dict) else {}
+        document = json.loads(content)
+        return reply.status, document if isinstance(document, dict) else {}
 
     def _gone(self, why: str) -> NoReturn:
         waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""

@@ -48,7 +48,7 @@ def are_harmless(texts: Sequence[str]) -> bool:
 
 def masked_card(text: str) -> str:
     """A field that holds a card: whole numbers are cut even when their check digit is wrong."""
-    return LONG_DIGIT_RUN.sub(lambda found: _cut(re.sub(SEPARATORS, "", found[0])), scrubbed(text))
+    return LONG_DIGIT_RUN.sub(lambda match: _cut(re.sub(SEPARATORS, "", match[0])), scrubbed(text))
 
 
 def _cut(digits: str) -> str:
@@ -68,8 +68,8 @@ def masked_values(text: bytes, *, values: Collection[str], word_min: int) -> byt
     written = {form for value in values for form in _written(value, word_min=word_min)}
     if not written:
         return text
-    found = b"|".join(sorted(written, key=lambda form: (-len(bytes(form)), form)))
-    pattern = rb"(?<![0-9A-Za-z])(?:" + found + rb')(?![0-9A-Za-z])(?!"\s*:)'
+    alternatives = b"|".join(sorted(written, key=lambda form: (-len(bytes(form)), form)))
+    pattern = rb"(?<![0-9A-Za-z])(?:" + alternatives + rb')(?![0-9A-Za-z])(?!"\s*:)'
     return re.sub(pattern, lambda match: b'"***"' if match[0][:1] == b'"' else b"***", text)
 
 
@@ -93,7 +93,7 @@ def _written(value: str, *, word_min: int) -> Iterator[bytes]:
 
 def code_and_text(message: str) -> tuple[str, str]:
     """A message of the form `<code>:<text>` in its parts; no code gives ("", message)."""
-    found = _CODE.fullmatch(message.strip())
-    if found is None:
+    match = _CODE.fullmatch(message.strip())
+    if match is None:
         return "", message.strip()
-    return found["code"], (found["text"] or "").strip()
+    return match["code"], (match["text"] or "").strip()

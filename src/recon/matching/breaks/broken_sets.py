@@ -45,26 +45,26 @@ def breaks_of(
     chosen &= outcomes.host[rows["set"]] < 0
     broken = rows.take(chosen)
     numbers = broken["set"]
-    found = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
-    exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, found=found)
+    findings = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
+    exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
     age = _ages(joined.sets, numbers=numbers, as_of=as_of, rules=rules)
     seen = _first_seen(broken["identity"], as_of=as_of, rules=rules, previous=previous)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
-    owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(found, effects, strict=True)]
+    owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
     known = [np.where(one == NO_AMOUNT, 0, one) for one in (broken[name] for name in EFFECTS)]
     legs = zip(*(one.tolist() for one in known), strict=True)
     risks = [
         money_at_risk(whole, effects=both)
         for whole, both in zip(exposure.tolist(), legs, strict=True)
     ]
-    facts = zip(found, risks, broken["currency"].tolist(), age.tolist(), strict=True)
+    facts = zip(findings, risks, broken["currency"].tolist(), age.tolist(), strict=True)
     severities = [
         severity_of(codes, at_risk=money, currency=currency, age_days=days, rules=rules).value
         for codes, money, currency, days in facts
     ]
     frame = broken.assign(
         break_id=broken["identity"],
-        code=np.array([codes[0].value for codes in found], dtype=object),
+        code=np.array([codes[0].value for codes in findings], dtype=object),
         exposure=exposure,
         age_days=age,
         first_seen=np.array(seen, dtype=object),
@@ -77,7 +77,7 @@ def breaks_of(
     return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=by)
 
 
-def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[Any]) -> Ints:
+def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
     """Money at risk by the worst of all findings: the largest effect, or the largest amount."""
     nets, size = joined.nets, joined.keys.size
     host = outcomes.host[nets["set"]]
@@ -90,10 +90,10 @@ def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, found: list[
     np.maximum.at(effects, owner[own], effect[own])
     effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
     columns = exposures(outcomes.sets, effects=effects)
-    measures = {codes: {exposure_of(code) for code in codes} for codes in {*found}}
+    measures = {codes: {exposure_of(code) for code in codes} for codes in {*amounts}}
     picked = [
         max(int(columns[name][number]) for name in measures[codes])
-        for codes, number in zip(found, numbers.tolist(), strict=True)
+        for codes, number in zip(amounts, numbers.tolist(), strict=True)
     ]
     return np.array(picked, dtype=np.int64)
 

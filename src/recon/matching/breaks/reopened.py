@@ -98,16 +98,16 @@ def _matched_again(result: Reconciliation, *, previous: Previous) -> set[str]:
     What was set aside as exact bears the first number of its key, whatever number the break had.
     """
     matches = result.matches
-    found = set(matches["match_id"])
-    taken = found | set(result.breaks["break_id"])
+    ids = set(matches["match_id"])
+    taken = ids | set(result.breaks["break_id"])
     closed = matches[matches["match_id"].isin(previous.closed)]
     named = closed["order_no"].where(closed["order_no"].ne(""), closed["transaction_id"])
     named = named.where(named.ne(""), closed["entry_id"])
     columns = (closed["match_id"], closed["merchant_id"], closed["account_id"], named)
     for first, *place in zip(*columns, strict=True):
         sequence = _sequence(tuple(place), first=first, closed=previous.closed, taken=taken)
-        found |= {*sequence}
-    return found & previous.away.keys()
+        ids |= {*sequence}
+    return ids & previous.away.keys()
 
 
 def split_ends(

@@ -86,24 +86,24 @@ def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None
     columns = {name: every[name] for name in ("set", "currency", "forward")}
     items = pd.DataFrame({**columns, "before": np.array(before, dtype=np.int64), ITEMS: 1})
     groups = items.groupby(["set", "currency"], sort=True)
-    found = groups[["forward", "before", ITEMS]].sum().reset_index()
+    sums = groups[["forward", "before", ITEMS]].sum().reset_index()
     for name in ("merchant_id", "account_id", "key"):
-        found[name] = text_column(joined.sets[name][found["set"].to_numpy()])
-    first = identities(joined.sets)[found["set"].to_numpy()] if len(found) else []
+        sums[name] = text_column(joined.sets[name][sums["set"].to_numpy()])
+    first = identities(joined.sets)[sums["set"].to_numpy()] if len(sums) else []
     closed = frozenset() if previous is None else previous.closed
     by_people = [
         _agreed_to(place, first=str(one), currency=str(money), agreed=agreed.breaks, closed=closed)
         for place, one, money in zip(
-            zip(*(found[name] for name in ("merchant_id", "account_id", "key")), strict=True),
+            zip(*(sums[name] for name in ("merchant_id", "account_id", "key")), strict=True),
             first,
-            found["currency"],
+            sums["currency"],
             strict=True,
         )
     ]
-    allowed = found["before"] + np.array(by_people, dtype=np.int64)
+    allowed = sums["before"] + np.array(by_people, dtype=np.int64)
     # Less than was agreed may be booked; a reversal alone gives nothing up.
-    agreed_to = np.minimum(found["forward"], np.maximum(allowed, 0))
-    return pd.DataFrame({**found, "amount": found["forward"], "agreed": agreed_to})
+    agreed_to = np.minimum(sums["forward"], np.maximum(allowed, 0))
+    return pd.DataFrame({**sums, "amount": sums["forward"], "agreed": agreed_to})
 
 
 def _agreed_to(

@@ -134,17 +134,17 @@ def _bookable(
     of_pair: dict[tuple[str, str], list[BookingPart]] = {}
     for part in parts:
         of_pair.setdefault((part.break_id, part.currency), []).append(part)
-    found = []
+    lines = []
     for leg in records(effects, rows=np.arange(len(effects)), names=EFFECT_COLUMNS):
         cells, pair = wanted.get(leg["break_id"]), (leg["break_id"], leg["currency"])
         mine = of_pair.get(pair, [])
         if leg["leg"] != "ledger" or not leg["amount"] or cells is None or not mine:
             continue
         if leg["amount"] == sum(part.amount for part in mine):
-            found += [{**cells, **leg, **part._asdict()} for part in mine]
+            lines += [{**cells, **leg, **part._asdict()} for part in mine]
     by = ("merchant_id", "account_id", "break_id", "currency")
     yield from sorted(
-        found, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
+        lines, key=lambda row: (*(row[name] for name in by), PARTS.index(row["part"]))
     )
 
 

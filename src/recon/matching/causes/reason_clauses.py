@@ -166,7 +166,7 @@ def _by_currency(facts: Facts) -> str:
         "the order": [*rows.orders],
         "a payout": [*rows.payouts],
     }
-    clauses = {side: _sums(said) for side, said in sides.items()}
+    clauses = {side: _sums(amounts) for side, amounts in sides.items()}
     clauses |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
     clauses["our instructions"] = _sums(
         Said("", one.currency, one.amount)
@@ -180,16 +180,16 @@ _MOVED_BY = frozenset({"capture", "refund"})
 _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 
 
-def _sums(said: Iterable[Said]) -> str:
+def _sums(amounts: Iterable[Said]) -> str:
     sums: dict[str, int] = {}
-    for one in said:
+    for one in amounts:
         sums[one.currency] = sums.get(one.currency, 0) + one.amount
     return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
 def _codes(facts: Facts) -> str:
-    found = {one.code for one in facts.rows.payments if one.state == "unmapped"}
-    return listed(sorted(found)) or "a code"
+    codes = {one.code for one in facts.rows.payments if one.state == "unmapped"}
+    return listed(sorted(codes)) or "a code"
 
 
 def _unmapped_money(facts: Facts) -> str:
@@ -198,8 +198,8 @@ def _unmapped_money(facts: Facts) -> str:
 
 
 def _excess(facts: Facts) -> Paid | None:
-    found = (one for one in facts.rows.payments if one.refunded > one.captured)
-    return next(found, None)
+    excessive = (one for one in facts.rows.payments if one.refunded > one.captured)
+    return next(excessive, None)
 
 
 def _excess_payment(facts: Facts) -> str:
@@ -303,8 +303,8 @@ def _payout_booked(facts: Facts) -> str:
     return f"the ledger has a payout of {_sums(booked)}"
 
 
-def _unsigned(said: Iterable[Said]) -> list[Said]:
-    return [one._replace(amount=abs(one.amount)) for one in said]
+def _unsigned(amounts: Iterable[Said]) -> list[Said]:
+    return [one._replace(amount=abs(one.amount)) for one in amounts]
 
 
 def _settled(facts: Facts) -> str:
@@ -325,14 +325,14 @@ def _settled(facts: Facts) -> str:
 
 def _our_moves() -> Mapping[str, Clause]:
     """`capture_doubtful` and the like, for each kind that moves money and each standing."""
-    found = {
+    clauses = {
         f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
         for kind in ("capture", "refund")
         for standing, states in STANDINGS.items()
     }
     failed = frozenset({InstructionState.RESOLVED_NOT_APPLIED})
     column = "refund_failed_later_sum"
-    return {**found, column: _ours("refund", column, failed)}
+    return {**clauses, column: _ours("refund", column, failed)}
 
 
 def _confirmed_and_doubtful(facts: Facts) -> str:

@@ -137,10 +137,10 @@ def _of(items: Arrays, *, wanted: Iterable[int]) -> Arrays:
 
 def _grouped(rows: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
     """By set; sorted, so that the order of the input's rows changes no sentence."""
-    found: dict[int, list[Any]] = {}
+    grouped: dict[int, list[Any]] = {}
     for number, row in rows:
-        found.setdefault(int(number), []).append(row)
-    return {number: sorted(rows) for number, rows in found.items()}
+        grouped.setdefault(int(number), []).append(row)
+    return {number: sorted(rows) for number, rows in grouped.items()}
 
 
 def _orders(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
@@ -202,16 +202,16 @@ def _ours(joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]) -> dic
 
 def _moved(joined: Joined, *, host: Rows, wanted: Mapping[int, Any]) -> dict[int, dict[str, Any]]:
     """For a break that stands for two accounts, which of them has which side."""
-    found = {}
+    moves = {}
     for guest in np.flatnonzero(host >= 0).tolist():
         number = int(host[guest])
         if number in wanted:
-            found[number] = {
+            moves[number] = {
                 "other": _rival(joined.sets, number=guest),
                 "sides": _sides(joined.sets, number=number),
                 "other_sides": _sides(joined.sets, number=guest),
             }
-    return found
+    return moves
 
 
 def _sides(sets: Arrays, *, number: int) -> tuple[str, ...]:
@@ -233,11 +233,11 @@ def _rivals(joined: Joined, *, sources: Sources, wanted: set[int]) -> dict[int, 
     if not wanted:
         return {}
     sets = joined.sets
-    found: dict[int, dict[str, Any]] = {}
+    rivals: dict[int, dict[str, Any]] = {}
     for number, (others, by) in _fitting(joined, sources=sources, wanted=wanted):
         names = sorted(_rival(sets, number=other) for other in others)
-        found[number] = {"rivals": tuple(names), "rivals_by": by}
-    return found
+        rivals[number] = {"rivals": tuple(names), "rivals_by": by}
+    return rivals
 
 
 def _fitting(

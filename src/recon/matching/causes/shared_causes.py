@@ -173,8 +173,8 @@ def _missing_day(
             every = len(rows) + strays
             if day != NO_INSTANT and len(rows) >= SHARE_MIN * every:
                 words = {"day": date.fromordinal(EPOCH + day), "account": account}
-                said = few if strays else few_words
-                yield rows.index, said.format(**words, strays=strays, every=every)
+                phrase = few if strays else few_words
+                yield rows.index, phrase.format(**words, strays=strays, every=every)
 
     return find
 

@@ -104,10 +104,10 @@ def _unexplained(breaks: pd.DataFrame, *, codes: Sequence[BreakCode], amount: st
 
 def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:
     """Breaks as one side of a guess: name, row, worth and place."""
-    found = breaks.iloc[rows]
-    name = found["order_no"].where(found["order_no"].ne(""), found["transaction_id"])
-    frame = found[[*ACCOUNT_CURRENCY, "set"]].assign(name=name, row=rows)
-    frame = frame.assign(worth=found[amount].astype("int64").abs())
+    lacking = breaks.iloc[rows]
+    name = lacking["order_no"].where(lacking["order_no"].ne(""), lacking["transaction_id"])
+    frame = lacking[[*ACCOUNT_CURRENCY, "set"]].assign(name=name, row=rows)
+    frame = frame.assign(worth=lacking[amount].astype("int64").abs())
     return frame[frame["name"].ne("")]
 
 
@@ -137,10 +137,10 @@ def _sums(wholes: list[_Record], *, parts: list[_Record], word: str) -> Iterator
     choices = _choices(parts) if wholes else {}
     amounts = [whole.amount for whole in wholes]
     for whole in wholes:
-        found = choices.get(whole.amount, ())
-        if len(found) == 1 == amounts.count(whole.amount):
-            names = ", ".join(part.name for part in found[0])
-            yield whole.row, _guess(f"{len(found[0])} together, the {word} of each of {names}")
+        fitting = choices.get(whole.amount, ())
+        if len(fitting) == 1 == amounts.count(whole.amount):
+            names = ", ".join(part.name for part in fitting[0])
+            yield whole.row, _guess(f"{len(fitting[0])} together, the {word} of each of {names}")
 
 
 def _choices(parts: list[_Record]) -> dict[int, list[tuple[_Record, ...]]]:
@@ -163,12 +163,12 @@ def _groups(
 
 
 def _items(frame: pd.DataFrame, *, by: list[str]) -> Mapping[tuple[object, ...], list[_Record]]:
-    found: dict[tuple[object, ...], list[_Record]] = {}
+    records: dict[tuple[object, ...], list[_Record]] = {}
     places = zip(*(frame[name].tolist() for name in by), strict=True)
     cells = zip(frame["name"].tolist(), frame["row"].tolist(), frame["worth"].tolist(), strict=True)
     for place, (name, row, worth) in zip(places, cells, strict=True):
-        found.setdefault(place, []).append(_Record(str(name), int(row), int(worth)))
-    return {place: sorted(items) for place, items in found.items()}
+        records.setdefault(place, []).append(_Record(str(name), int(row), int(worth)))
+    return {place: sorted(items) for place, items in records.items()}
 
 
 def _near(one: str, other: str) -> bool:

@@ -76,24 +76,26 @@ def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
     for account in sorted({*shifts["orders"], *shifts["ledger"]}):
         place = evidence.exact.keys.accounts[account]
         inside = alone & breaks[ACCOUNT].eq(list(place)).all(axis=1)
-        found = {source: known[account] for source, known in shifts.items() if account in known}
+        of_account = {
+            source: known[account] for source, known in shifts.items() if account in known
+        }
         rows_of = {
             source: _kept_apart(
                 breaks[inside], source=source, steps=steps, pairs=pairs[source], evidence=evidence
             )
-            for source, steps in found.items()
+            for source, steps in of_account.items()
         }
-        yield from _told(rows_of, found=found, account=place[1])
+        yield from _told(rows_of, shifts=of_account, account=place[1])
 
 
-def _told(rows_of: Mapping[str, pd.Index], *, found: Mapping[str, int], account: str) -> Found:
+def _told(rows_of: Mapping[str, pd.Index], *, shifts: Mapping[str, int], account: str) -> Found:
     """One sentence where orders and ledger agree against the gateway, else one for each."""
-    if len(found) == len(DATED) and len({*found.values()}) == 1:
-        steps = -next(iter(found.values()))
+    if len(shifts) == len(DATED) and len({*shifts.values()}) == 1:
+        steps = -next(iter(shifts.values()))
         rows = rows_of["orders"].append(rows_of["ledger"])
         parts = [("gateway", rows, steps, "of the orders and the ledger")]
     else:
-        parts = [(one, rows_of[one], found[one], "of the gateway") for one in found]
+        parts = [(one, rows_of[one], shifts[one], "of the gateway") for one in shifts]
     for source, rows, steps, others in parts:
         if len(rows) >= BREAKS_MIN:
             yield rows, _sentence(source, steps=steps, others=others, account=account)
@@ -137,13 +139,13 @@ def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
     if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
         return {}
     counts = sum((_by_steps(one, size=size) for one in pairs), start=NOTHING)
-    found = (
+    spots = (
         (spot // WIDTH, spot % WIDTH - STEPS_MAX - 1, count)
         for spot, count in enumerate(counts.tolist())
     )
     return {
         account: steps
-        for account, steps, count in found
+        for account, steps, count in spots
         if STEPS_MIN <= abs(steps) <= STEPS_MAX
         and count >= max(BREAKS_MIN, SHARE_MIN * sums[account])
     }

@@ -72,10 +72,10 @@ def set_aside(
     )
     match_ids = None
     if workers.partitions == 1:
-        found = find_exact(question)
+        exact = find_exact(question)
     else:
-        found, match_ids = find_in_partitions(question, workers=workers)
-    rows, keys = found.rows, found.keys
+        exact, match_ids = find_in_partitions(question, workers=workers)
+    rows, keys = exact.rows, exact.keys
     orders = sources.orders
     ordered = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
     left = {name: _others(taken, size=len(getattr(sources, name))) for name, taken in rows.items()}

@@ -101,8 +101,8 @@ def _alone(legs: Mapping[str, Leg], *, keys: Keys, single: Bools) -> dict[str, R
         single = single & (np.bincount(numbers[inside], minlength=keys.size) == 1)
         row_of[name] = np.full(keys.size, NO_KEY, dtype=np.intp)
         row_of[name][numbers[inside]] = inside
-    found = np.flatnonzero(single)
-    return {name: rows[found] for name, rows in row_of.items()}
+    alone = np.flatnonzero(single)
+    return {name: rows[alone] for name, rows in row_of.items()}
 
 
 def _agreeing(legs: Mapping[str, Leg], *, rows: Mapping[str, Rows]) -> Bools:

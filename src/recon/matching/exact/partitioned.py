@@ -54,21 +54,21 @@ def find_in_partitions(question: Question, *, workers: Workers) -> tuple[Found, 
     """The exact sets and the ids of their matches, as `find_exact` of the whole would have them."""
     places = _places(question, partitions=workers.partitions)
     parts = (_part(question, places=place) for place in places)
-    found = list(zip(places, workers.each(find_part, parts), strict=True))
-    keys = _joined_keys(question, found=found)
+    parts_found = list(zip(places, workers.each(find_part, parts), strict=True))
+    keys = _joined_keys(question, parts=parts_found)
     rows = {
-        leg: np.concatenate([place[leg][part.found.rows[leg]] for place, part in found])
+        leg: np.concatenate([place[leg][part.found.rows[leg]] for place, part in parts_found])
         for leg in _legs(question)
     }
-    ids = pd.concat([part.match_ids for _, part in found], ignore_index=True)
+    ids = pd.concat([part.match_ids for _, part in parts_found], ignore_index=True)
     return Found(rows, keys), ids
 
 
 def find_part(question: Question) -> FoundPart:
     """The exact sets of one partition, and what makes the ids of their matches."""
-    found = find_exact(question)
-    orders = question.sources.orders[[*_KEY]].iloc[found.rows["orders"]].reset_index(drop=True)
-    return FoundPart(found, identity_of(*(orders[name] for name in _KEY)))
+    exact = find_exact(question)
+    orders = question.sources.orders[[*_KEY]].iloc[exact.rows["orders"]].reset_index(drop=True)
+    return FoundPart(exact, identity_of(*(orders[name] for name in _KEY)))
 
 
 def _legs(question: Question) -> dict[str, pd.DataFrame]:
@@ -111,14 +111,14 @@ def _taken(frame: pd.DataFrame, *, rows: Rows, columns: tuple[str, ...]) -> pd.D
     return frame[wanted].iloc[rows].reset_index(drop=True)
 
 
-def _joined_keys(question: Question, *, found: list[tuple[Places, FoundPart]]) -> Keys:
+def _joined_keys(question: Question, *, parts: list[tuple[Places, FoundPart]]) -> Keys:
     """The keys of all partitions numbered through; no key is in two of them."""
     frames = _legs(question) | dict(question.others)
     of = {name: np.full(len(frame), NO_KEY, dtype=np.intp) for name, frame in frames.items()}
     account_of, accounts = placed_together([*frames.values()], by=ACCOUNT)
     number = {account: at for at, account in enumerate(accounts)}
     account = []
-    for first, (places, part) in zip(_starts(found), found, strict=True):
+    for first, (places, part) in zip(_starts(parts), parts, strict=True):
         keys = part.found.keys
         for name, rows in places.items():
             numbers = keys.of[name]
@@ -129,8 +129,8 @@ def _joined_keys(question: Question, *, found: list[tuple[Places, FoundPart]]) -
     return Keys(of, named, np.concatenate(account), accounts)
 
 
-def _starts(found: list[tuple[Places, FoundPart]]) -> Iterator[int]:
+def _starts(parts: list[tuple[Places, FoundPart]]) -> Iterator[int]:
     first = 0
-    for _, part in found:
+    for _, part in parts:
         yield first
         first += part.found.keys.size

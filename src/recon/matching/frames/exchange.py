@@ -29,11 +29,11 @@ def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
             continue
         booked = _major(cells["amount"], currency=cells["currency"])
         stated = _major(cells["transaction_amount"], currency=cells["transaction_currency"])
-        found = booked - stated * agreed.rate
+        gap = booked - stated * agreed.rate
         bound = abs(stated * agreed.rate) * agreed.basis_points / BASIS
         smallest = Decimal(1).scaleb(-exponent(cells["currency"]))
-        if abs(found) > max(bound, smallest):
-            gaps[row] = _minor(found / agreed.rate, currency=cells["transaction_currency"])
+        if abs(gap) > max(bound, smallest):
+            gaps[row] = _minor(gap / agreed.rate, currency=cells["transaction_currency"])
     return gaps
 
 

@@ -103,8 +103,8 @@ def maybe_repeated(column: "pd.Series[str]") -> Bools:
         return np.zeros(len(numbers), dtype=np.bool_)
     # Few against many: looking each up costs less than np.isin, which sorts them all.
     spots = np.minimum(np.searchsorted(several, numbers), len(several) - 1)
-    found: Bools = named & (several[spots] == numbers)
-    return found
+    repeated: Bools = named & (several[spots] == numbers)
+    return repeated
 
 
 def _of_column(column: "pd.Series[str]") -> Words:

@@ -34,9 +34,9 @@ def count(mask: Bools, *, groups: Rows, size: int) -> Ints:
 
 def present(mask: Bools, *, groups: Rows, size: int) -> Bools:
     """Whether any row of each group is marked."""
-    found = np.zeros(size, dtype=np.bool_)
-    found[groups[mask & (groups >= 0)]] = True
-    return found
+    is_present = np.zeros(size, dtype=np.bool_)
+    is_present[groups[mask & (groups >= 0)]] = True
+    return is_present
 
 
 def latest(instants: Ints, *, groups: Rows, size: int) -> Ints:

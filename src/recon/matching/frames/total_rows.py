@@ -109,11 +109,11 @@ def _by_place(frame: pd.DataFrame, *, by: list[str], values: Ints) -> dict[tuple
 def sums_of_columns(frame: pd.DataFrame, *, columns: Sequence[str]) -> dict[str, dict[Place, int]]:
     """Sums of several columns per account and currency; blanks count as nothing."""
     groups, places = placed(frame, by=ACCOUNT_CURRENCY)
-    named, found = as_places(places), {}
+    named, by_place = as_places(places), {}
     for name in columns:
         totals = sums_of(amounts_of(frame[name]), groups=groups, size=len(named))
-        found[name] = dict(zip(named, totals.tolist(), strict=True))
-    return found
+        by_place[name] = dict(zip(named, totals.tolist(), strict=True))
+    return by_place
 
 
 def as_places(places: Iterable[tuple[str, ...]]) -> list[Place]:
@@ -121,8 +121,8 @@ def as_places(places: Iterable[tuple[str, ...]]) -> list[Place]:
     return [(merchant, account, currency) for merchant, account, currency in places]
 
 
-def _as_places(found: dict[tuple[str, ...], int]) -> dict[Place, int]:
-    return {(merchant, account, currency): n for (merchant, account, currency), n in found.items()}
+def _as_places(sums: dict[tuple[str, ...], int]) -> dict[Place, int]:
+    return {(merchant, account, currency): n for (merchant, account, currency), n in sums.items()}
 
 
 def paired(

@@ -139,16 +139,16 @@ def exposures(sets: Arrays, *, effects: Ints) -> dict[str, Ints]:
         "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
         "captured": sets["gateway_captured"],
     }
-    found = {name: np.abs(column) for name, column in columns.items()}
+    sizes = {name: np.abs(column) for name, column in columns.items()}
     back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
-    found["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
+    sizes["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
     amounts = largest(
         sets["order_amount"],
         sets["gateway_amount_shown"],
         sets["instruction_amount"],
         sets["payout_amount"],
     )
-    return {**found, "amount": amounts, "effect": effects}
+    return {**sizes, "amount": amounts, "effect": effects}
 
 
 def largest(*columns: Ints) -> Ints:

@@ -192,15 +192,15 @@ def _named(
         for name, frame in frames.items()
     }
     order_nos["rejects"] = np.array([one.order_no for one in sources.rejects], dtype=object)
-    nothing, found = np.zeros(0, dtype=np.intp), {}
+    nothing, named_ids = np.zeros(0, dtype=np.intp), {}
     for name in _SPEAK:
         frame = frames.get(name)
         ids = [] if frame is None else [one for one in ID_COLUMNS if one in frame.columns]
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
         known = {one: texts(frame[one]) for one in ids} if frame is not None else {}
         named = Named(keys, accounts, order_nos[name], known)
-        found[name] = named.take(counted[name]) if name in counted else named
-    return found
+        named_ids[name] = named.take(counted[name]) if name in counted else named
+    return named_ids
 
 
 def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bools]:
@@ -240,13 +240,13 @@ def _currency(sets: Arrays) -> Column:
 def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
     """What makes a set unverified: quarantined rows and answers that say nothing."""
     size = keys.size
-    found = sets["gateway_state"] != NUMBER["none"]
-    failed = sets["answer_failed"] & ~found
+    is_known = sets["gateway_state"] != NUMBER["none"]
+    failed = sets["answer_failed"] & ~is_known
     if sources.universe is not None:
         asked = _spoken_of(keys.of["universe"], size=size) | (sets["order_state"] != 0)
         answered = _spoken_of(keys.of["gateway"], size=size)
         failed |= asked & ~answered & (sets["kind"] == BY_ORDER)
-    unmapped = sets["answer_unmapped"] & ~found & ~failed
+    unmapped = sets["answer_unmapped"] & ~is_known & ~failed
     sets.columns |= {
         "quarantined": _spoken_of(keys.of["rejects"], size=size)
         | _spoken_of(keys.of["quarantined"], size=size)

@@ -63,12 +63,12 @@ def build_sets(sources: Mapping[str, Named], *, accounts: list[tuple[str, ...]])
     rows = _all_rows(sources)
     keyed = rows["key"] != NO_KEY
     rows.columns["set"] = np.full(len(rows), NO_SET, dtype=np.intp)
-    rows["set"][keyed], found = pd.factorize(rows["key"][keyed])
-    first = np.flatnonzero(keyed)[_first(rows["set"][keyed], size=len(found))]
+    rows["set"][keyed], unique_keys = pd.factorize(rows["key"][keyed])
+    first = np.flatnonzero(keyed)[_first(rows["set"][keyed], size=len(unique_keys))]
     ambiguous_rows = np.zeros(len(rows), dtype=np.bool_)
     for column in ("transaction_id", "reference_no"):
         ambiguous_rows |= _join(rows, column=column)
-    size, alone = len(found), _stand_alone(rows, size=len(found))
+    size, alone = len(unique_keys), _stand_alone(rows, size=len(unique_keys))
     chosen = np.concatenate([first, *(rows_of for rows_of, _, _ in alone)])
     named = [rows["order_no"][first], *(keys for _, keys, _ in alone)]
     kinds = [np.full(size, BY_ORDER), *(np.full(len(rows_of), kind) for rows_of, _, kind in alone)]
@@ -136,10 +136,10 @@ def _join(rows: Arrays, *, column: str) -> Bools:
     for row, place, name in zip(
         loose.tolist(), account[loose].tolist(), ids[loose].tolist(), strict=True
     ):
-        found = candidates.get((place, name), set())
-        if len(found) == 1:
-            (sets[row],) = found
-        several[row] = len(found) > 1
+        fitting = candidates.get((place, name), set())
+        if len(fitting) == 1:
+            (sets[row],) = fitting
+        several[row] = len(fitting) > 1
     return several
 
 

@@ -150,13 +150,13 @@ def _pair(parts: list[_Part], *, moved: Moved) -> None:
             candidates[one.number].append(other)
             candidates[other.number].append(one)
     for part in parts:
-        found = candidates[part.number]
-        if len(found) == 1 and len(candidates[found[0].number]) == 1:
-            host = min((part, found[0]), key=_host_rank)
+        fitting = candidates[part.number]
+        if len(fitting) == 1 and len(candidates[fitting[0].number]) == 1:
+            host = min((part, fitting[0]), key=_host_rank)
             moved.wrong[host.number] = True
             if host is not part:
                 moved.host[part.number] = host.number
-        elif found and ("order" in part.sides or len(found) > 1):
+        elif fitting and ("order" in part.sides or len(fitting) > 1):
             moved.ambiguous[part.number] = True
 
 

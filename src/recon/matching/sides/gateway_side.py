@@ -60,11 +60,11 @@ def gateway_side(
     (gross, minor units), what of it is known, and which answers stand for the set.
     """
     answers = texts(gateway["answer"])
-    found = answers == Answer.FOUND.value
+    is_found = answers == Answer.FOUND.value
     ids = numbered(gateway["transaction_id"])
-    payments = np.where(found, _pairs(sets, ids), -1)
+    payments = np.where(is_found, _pairs(sets, ids), -1)
     outcome = versions(gateway, groups=payments, newest="queried_at")
-    kept = found & np.isin(outcome, (NEW, CONFLICT))
+    kept = is_found & np.isin(outcome, (NEW, CONFLICT))
     every = gateway_items(gateway, rules=rules).assign(set=sets)
     items = every.take(kept)
     columns = _summed(items, size=size)
@@ -72,7 +72,7 @@ def gateway_side(
     columns["gateway_ambiguous"] |= _shared_payments(
         items, payments=_pairs(accounts, ids)[kept], size=size
     )
-    older = found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
+    older = is_found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
     columns["chargeback_before"] = present(older, groups=sets, size=size)
     for answer in (Answer.NOT_FOUND, Answer.FAILED, Answer.UNMAPPED):
         mask = answers == answer.value

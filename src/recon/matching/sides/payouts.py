@@ -242,9 +242,9 @@ def _booked(
     names: Mapping[Key, int],
 ) -> Rows:
     """The set of every judged entry; entries that name no payout get sets of their own."""
-    found = np.full(_length(ledger), -1, dtype=np.intp)
+    entry_of = np.full(_length(ledger), -1, dtype=np.intp)
     if ledger is None:
-        return found
+        return entry_of
     rows = np.flatnonzero(judged)
     entries = [*records(ledger, rows=rows, names=(*_ENTRY, "currency"))]
     for row, cells in zip(rows, entries, strict=True):
@@ -260,8 +260,8 @@ def _booked(
             own = next(cells[name] for name in (*_NAMED_BY, "entry_id") if cells[name])
             number = numbers.setdefault(_key(cells, own), len(numbers))
         of_entry[_key(cells, cells["entry_id"])] = number
-        found[cells["_row"]] = number
-    return found
+        entry_of[cells["_row"]] = number
+    return entry_of
 
 
 def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:

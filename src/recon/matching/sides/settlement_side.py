@@ -131,8 +131,8 @@ def fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
         mine = is_word(lines["currency"], currency)
         whole, rest = np.divmod(gross[mine], BASIS)
         expected = whole * agreed.basis_points + rest * agreed.basis_points // BASIS
-        found = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
-        gap[mine] = np.where(np.abs(found) <= agreed.tolerance_minor_units, 0, found)
+        gaps = lines["fee"].to_numpy(dtype=np.int64)[mine] - expected - agreed.fixed_minor_units
+        gap[mine] = np.where(np.abs(gaps) <= agreed.tolerance_minor_units, 0, gaps)
     return gap
 
 

@@ -97,18 +97,18 @@ class Book:
 
     def payment(self, transaction_id: str) -> Payment | None:
         """One payment by its transaction."""
-        found = self.payments("transaction_id", keys=(transaction_id,))
-        return found[0] if found else None
+        payments = self.payments("transaction_id", keys=(transaction_id,))
+        return payments[0] if payments else None
 
     def payments(self, column: str, *, keys: Sequence[str]) -> list[Payment]:
         """Payments whose `transaction_id` or `order_no` is one of the keys, oldest first."""
-        found: list[Any] = []
+        rows: list[Any] = []
         for start in range(0, len(keys), KEYS_PER_SELECT):
             some = keys[start : start + KEYS_PER_SELECT]
             marks = ", ".join("?" * len(some))
             statement = f"SELECT {PAYMENT_COLUMNS} FROM payment WHERE {column} IN ({marks})"  # noqa: S608
-            found += self.select(f"{statement} ORDER BY created_at, transaction_id", some)
-        return [_payment(row) for row in found]
+            rows += self.select(f"{statement} ORDER BY created_at, transaction_id", some)
+        return [_payment(row) for row in rows]
 
     def every_payment(self) -> Iterator[Payment]:
         """All payments, oldest first."""

@@ -73,13 +73,13 @@ def write_detail(book: Book, detail: Detail) -> None:
 
 def details_of(book: Book, transaction_ids: Sequence[str]) -> dict[str, Detail]:
     """The circumstances of payments by transaction; seeded ones have none."""
-    found: dict[str, Detail] = {}
+    details: dict[str, Detail] = {}
     for start in range(0, len(transaction_ids), KEYS_PER_SELECT):
         some = transaction_ids[start : start + KEYS_PER_SELECT]
         marks = ", ".join("?" * len(some))
         statement = f"SELECT detail FROM payment_detail WHERE transaction_id IN ({marks})"  # noqa: S608
-        found.update(_read(book.select(statement, some)))
-    return found
+        details.update(_read(book.select(statement, some)))
+    return details
 
 
 def detail_behind(book: Book, page_key: str) -> Detail | None:

@@ -49,8 +49,8 @@ def act_on_rows(sandbox: Sandbox, *, rule: FaultRule, rows: Iterable[RowKey]) ->
 
 def _payment(sandbox: Sandbox, key: str) -> Payment | None:
     payment = sandbox.book.payment(key)
-    found = [payment] if payment else sandbox.book.payments("order_no", keys=(key,))
-    return found[-1] if found else None
+    payments = [payment] if payment else sandbox.book.payments("order_no", keys=(key,))
+    return payments[-1] if payments else None
 
 
 def _row(payment: Payment, *, action: str, amount: str | None) -> dict[str, str]:
@@ -98,12 +98,12 @@ def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
         " FROM effect WHERE request_log_id = ? AND transaction_id = ?"
     )
     keys = (flip["request_log_id"], flip["transaction_id"])
-    found = sandbox.book.select(statement, keys)
+    rows = sandbox.book.select(statement, keys)
     payment = sandbox.book.payment(flip["transaction_id"])
-    if payment is None or not found:
+    if payment is None or not rows:
         return
     operation = str(flip["operation"])
-    amount, committed_at, *refund = found[0]
+    amount, committed_at, *refund = rows[0]
     taken_back = _taken_back(payment, operation=operation, amount=amount)
     if taken_back is None:
         return

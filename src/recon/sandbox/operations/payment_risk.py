@@ -14,7 +14,7 @@ YES, NO = "1", "0"
 
 def risk_facts(sandbox: Sandbox, transaction_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The facts of those payments that were checked, by transaction."""
-    found = details_of(sandbox.book, transaction_ids)
+    details = details_of(sandbox.book, transaction_ids)
     provider = sandbox.terms.risk.provider
     return {
         transaction_id: {
@@ -22,7 +22,7 @@ def risk_facts(sandbox: Sandbox, transaction_ids: Sequence[str]) -> dict[str, Ma
             "fraud_check_result": _checks(detail),
             "is3ds": YES if detail.threeds_result else NO,
         }
-        for transaction_id, detail in found.items()
+        for transaction_id, detail in details.items()
         if detail.card
     }
 

@@ -105,12 +105,12 @@ def _reply(
 def _rows(sandbox: Sandbox, call: Call, *, keys: list[str]) -> list[dict[str, Any]]:
     column = _COLUMNS["orders" if call.text("orders") else "trades"]
     distinct = list(dict.fromkeys(keys))
-    found: dict[str, list[Payment]] = {key: [] for key in distinct}
+    by_key: dict[str, list[Payment]] = {key: [] for key in distinct}
     for payment in sandbox.book.payments(column, keys=distinct):
         if payment.account_id == call.text("account_id"):
-            found[getattr(payment, column)].append(payment)
+            by_key[getattr(payment, column)].append(payment)
     rows: list[dict[str, Any]] = []
-    for key, payments in found.items():
+    for key, payments in by_key.items():
         rows += [row_of(sandbox, payment, now=call.now) for payment in payments]
         if not payments:
             rows.append(_unknown(key, column=column))

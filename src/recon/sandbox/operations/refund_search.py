@@ -77,9 +77,9 @@ def _list_refusal(given: dict[str, str]) -> str:
 def _rows(sandbox: Sandbox, call: Call, *, given: dict[str, str]) -> list[dict[str, Any]]:
     ((name, joined),) = given.items()
     keys = list(dict.fromkeys(key.strip() for key in joined.split(",")))
-    found = _of_orders(sandbox, keys) if name == BY_ORDER else _of_references(sandbox, keys)
+    orders = _of_orders(sandbox, keys) if name == BY_ORDER else _of_references(sandbox, keys)
     account_id = call.text("account_id")
-    rows = [_row(sandbox, refund, account_id=account_id, now=call.now) for refund in found]
+    rows = [_row(sandbox, refund, account_id=account_id, now=call.now) for refund in orders]
     return [row for row in rows if row]
 
 
@@ -90,14 +90,14 @@ def _of_orders(sandbox: Sandbox, keys: Sequence[str]) -> list[Any]:
 
 
 def _of_references(sandbox: Sandbox, keys: Sequence[str]) -> list[Any]:
-    found = _refunds(sandbox, "refund_reference", keys=keys)
+    refunds = _refunds(sandbox, "refund_reference", keys=keys)
     ids = [key.rpartition("-")[0] for key in keys]
     numbered = _refunds(sandbox, "transaction_id", keys=[key for key in ids if key])
-    return list(dict.fromkeys([*found, *(row for row in numbered if row[6] in keys)]))
+    return list(dict.fromkeys([*refunds, *(row for row in numbered if row[6] in keys)]))
 
 
 def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]:
-    found: list[Any] = []
+    rows: list[Any] = []
     for start in range(0, len(keys), KEYS_PER_SELECT):
         some = keys[start : start + KEYS_PER_SELECT]
         marks = ", ".join("?" * len(some))
@@ -105,8 +105,8 @@ def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]
             f"SELECT {_COLUMNS} FROM effect e WHERE {column} IN ({marks}) AND {column} <> ''"  # noqa: S608
             " AND operation = 'refund' ORDER BY position"
         )
-        found += map(tuple, sandbox.book.select(statement, some))
-    return found
+        rows += map(tuple, sandbox.book.select(statement, some))
+    return rows
 
 
 def _row(sandbox: Sandbox, refund: Iterable[Any], *, account_id: str, now: int) -> dict[str, Any]:

@@ -28,20 +28,20 @@ def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> Reply:
     if reason:
         return _reply(call, message=sandbox.terms.request_refusal(reason), reason=reason)
     missing = next((name for name in NAMES if not call.text(name)), "")
-    found = find(sandbox.book, call.text("recurring_id"))
-    refused = wrong(missing) or _refusal(call, found)
+    subscription = find(sandbox.book, call.text("recurring_id"))
+    refused = wrong(missing) or _refusal(call, subscription)
     message = sandbox.terms.subscription_refusal(refused) if refused else ""
-    if found is not None and not refused:
-        _end(sandbox.book, found, call=call)
-    return _reply(call, message=message, found=found)
+    if subscription is not None and not refused:
+        _end(sandbox.book, subscription, call=call)
+    return _reply(call, message=message, subscription=subscription)
 
 
-def _refusal(call: Call, found: Subscription | None) -> str:
-    if found is None or found.account_id != call.text("account_id"):
+def _refusal(call: Call, subscription: Subscription | None) -> str:
+    if subscription is None or subscription.account_id != call.text("account_id"):
         return "unknown"
-    if found.contract_name != call.text("contract_name").strip():
+    if subscription.contract_name != call.text("contract_name").strip():
         return "unknown"
-    return "" if found.state == ACTIVE else "inactive"
+    return "" if subscription.state == ACTIVE else "inactive"
 
 
 def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
@@ -65,7 +65,7 @@ def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
 
 
 def _reply(
-    call: Call, *, message: str, reason: str = "", found: Subscription | None = None
+    call: Call, *, message: str, reason: str = "", subscription: Subscription | None = None
 ) -> Reply:
     status = STATUS_FAILED if message else STATUS_DONE
     names = ("merchant_id", "account_id", "recurring_id", "contract_name")
@@ -73,6 +73,9 @@ def _reply(
     content |= {"cancel_status": status, "error_message": message}
     content["encryption_data"] = echoed_signature(call, reason=reason)
     row_reply = Told(
-        found.transaction_id if found else "", found.order_no if found else "", status, message
+        subscription.transaction_id if subscription else "",
+        subscription.order_no if subscription else "",
+        status,
+        message,
     )
     return Reply(content, told=(row_reply,), outcome=status)

@@ -92,7 +92,7 @@ def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str
     known |= {line.order_no for story in night.stories for line in story.ledger}
     known |= {one.expected.order_no for one in night.stories if one.expected is not None}
     refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
-    found = {
+    unmentioned = {
         (line.order_no, line.transaction_id): {
             "merchant_id": line.merchant_id,
             "account_id": line.account_id,
@@ -104,7 +104,7 @@ def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str
         for line in settlement.true
         if line.transaction_id in refunded and line.order_no not in known
     }
-    return [found[place] for place in sorted(found)]
+    return [unmentioned[place] for place in sorted(unmentioned)]
 
 
 def _settlement_text(lines: Iterable[SettlementLine]) -> str:
@@ -113,9 +113,9 @@ def _settlement_text(lines: Iterable[SettlementLine]) -> str:
 
 def _every_effect(sandbox: Sandbox) -> Iterator[Effect]:
     after = 0
-    while found := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
-        yield from (effect for _, effect in found)
-        after = found[-1][0]
+    while effects := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
+        yield from (effect for _, effect in effects)
+        after = effects[-1][0]
 
 
 def days_offered(sandbox: Sandbox) -> list[date]:

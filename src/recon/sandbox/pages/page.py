@@ -78,9 +78,9 @@ def _standing(sandbox: Sandbox) -> str:
 
 def _payments(sandbox: Sandbox, pattern: str) -> str:
     keys = [row[0] for row in sandbox.book.select(_SEARCH, (pattern, pattern, PAYMENTS_SHOWN))]
-    found = sandbox.book.payments("transaction_id", keys=keys)
+    payments = sandbox.book.payments("transaction_id", keys=keys)
     rows: list[list[Cell]] = []
-    for payment in reversed(found):
+    for payment in reversed(payments):
         order_no, _, *others = payment_cells(sandbox, payment)
         rows.append([order_no, to_transaction(payment.transaction_id), *others])
     if not rows:
@@ -91,9 +91,10 @@ def _payments(sandbox: Sandbox, pattern: str) -> str:
 
 def _others(sandbox: Sandbox, pattern: str) -> str:
     """Effects that belong to no payment: payouts, and what subscriptions came to."""
-    found = sandbox.book.select(_WITHOUT_PAYMENT, (pattern, pattern, PAYMENTS_SHOWN))
+    requests = sandbox.book.select(_WITHOUT_PAYMENT, (pattern, pattern, PAYMENTS_SHOWN))
     rows = [
-        (in_words(at), operation, to_transaction(key), given) for at, operation, key, given in found
+        (in_words(at), operation, to_transaction(key), given)
+        for at, operation, key, given in requests
     ]
     names = ("Committed (UTC)", "Effect", "Transaction", "Request id")
     return heading("Payouts and others") + table(names, rows) if rows else ""

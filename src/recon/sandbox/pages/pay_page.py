@@ -36,10 +36,10 @@ class Visit:
 
 def shown(sandbox: Sandbox, page_key: str) -> Visit:
     """The page as it stands."""
-    found = _behind(sandbox, page_key)
-    if found is None:
+    behind = _behind(sandbox, page_key)
+    if behind is None:
         return Visit(unknown_page(), HTTP_NOT_FOUND)
-    payment, detail = found
+    payment, detail = behind
     if detail.stage:
         return Visit(pay_page(payment, detail, terms=sandbox.terms))
     return Visit(done_page(payment, back=way_back(sandbox, payment, detail, url=detail.return_url)))
@@ -48,12 +48,12 @@ def shown(sandbox: Sandbox, page_key: str) -> Visit:
 def submitted(sandbox: Sandbox, page_key: str, *, fields: Fields, client_ip: str) -> Visit:
     """What becomes of a form that was sent; sent twice it changes nothing the second time."""
     with sandbox.book.transaction():
-        found = _behind(sandbox, page_key)
-        if found is None or not found[1].stage:
+        behind = _behind(sandbox, page_key)
+        if behind is None or not behind[1].stage:
             return shown(sandbox, page_key)
         log_id = f"RL{sandbox.book.next_number('requests'):08d}"
         call = Call(OPERATION, fields, client_ip, log_id, sandbox.clock.now())
-        (payment, detail), problem = _answered(sandbox, call, *found)
+        (payment, detail), problem = _answered(sandbox, call, *behind)
         _log(sandbox, call, payment, detail)
     if problem:
         page = pay_page(payment, detail, terms=sandbox.terms, problem=problem)

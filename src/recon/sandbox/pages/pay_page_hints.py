@@ -16,7 +16,7 @@ _GROUP = 4
 
 def hint(stage: Stage, *, terms: Terms, open3d: str) -> str:
     """A box that says that this is no bank, and how to reach each end of the payment."""
-    said = {
+    hints = {
         "issuer": "Here the shopper would log in at the bank. Pay takes the money and leads back"
         " to the shop; Cancel leads back without it.",
         "challenge": f"The bank would have sent a code to the shopper's phone. Here"
@@ -24,7 +24,7 @@ def hint(stage: Stage, *, terms: Terms, open3d: str) -> str:
         "hosted": f"{grouped(CARD_THAT_PAYS)} pays, with any month to come and any security code.",
         "": "",
     }[stage]
-    box = f'<p class="sandbox">Sandbox: no money moves. {escape(said)}</p>'
+    box = f'<p class="sandbox">Sandbox: no money moves. {escape(hints)}</p>'
     return box + (_other_cards(terms, open3d=open3d) if stage == "hosted" else "")
 
 
@@ -43,8 +43,8 @@ def _outcomes(terms: Terms, *, open3d: str) -> Iterator[tuple[str, str]]:
     for card, info in terms.declined_cards.items():
         yield card, info.partition(":")[2]
     if open3d == DO_3DS:
-        said = {CHALLENGE: "The bank asks for a code", FAILED: "The shopper is not authenticated"}
-        yield from ((card, said[way]) for card, way in terms.threeds.cards.items() if way in said)
+        words = {CHALLENGE: "The bank asks for a code", FAILED: "The shopper is not authenticated"}
+        yield from ((card, words[way]) for card, way in terms.threeds.cards.items() if way in words)
     for card, score in terms.risk.cards.items():
         if score >= terms.risk.reject_from:
             yield card, "Refused by the risk rules"

@@ -49,9 +49,9 @@ def pay_page(payment: Payment, detail: Detail, *, terms: Terms, problem: str = "
         f'<p><button id="pay" name="action" value="pay">{verb}</button>'
         '<button id="cancel" name="action" value="cancel" formnovalidate>Cancel</button></p></form>'
     )
-    said = f'<p class="bad" role="alert">{escape(problem)}</p>' if problem else ""
+    problem_line = f'<p class="bad" role="alert">{escape(problem)}</p>' if problem else ""
     given = hint(stage, terms=terms, open3d=detail.open3d)
-    return document(_TITLES[stage], _order(payment), said, form, given, name="shopper")
+    return document(_TITLES[stage], _order(payment), problem_line, form, given, name="shopper")
 
 
 def done_page(payment: Payment, *, back: str) -> str:
@@ -63,8 +63,8 @@ def done_page(payment: Payment, *, back: str) -> str:
 
 def unknown_page() -> str:
     """The page behind an address that leads to no payment."""
-    said = paragraph("The address leads to no payment. Begin again in the shop.")
-    return document("No such payment", said, name="shopper")
+    sentence = paragraph("The address leads to no payment. Begin again in the shop.")
+    return document("No such payment", sentence, name="shopper")
 
 
 def _order(payment: Payment) -> str:

@@ -177,8 +177,8 @@ _PLANTS = (_left_out, _other_amount, _other_fee, _unexpected)
 def _as_shown(
     lines: Sequence[SettlementLine], *, planted: Sequence[Planted]
 ) -> list[SettlementLine]:
-    said = {one.true: one.shown for one in planted if one.true is not None}
-    shown = [said.get(line, line) for line in lines]
+    shown_as = {one.true: one.shown for one in planted if one.true is not None}
+    shown = [shown_as.get(line, line) for line in lines]
     added = [one.shown for one in planted if one.true is None]
     return [line for line in (*shown, *added) if line is not None]
 

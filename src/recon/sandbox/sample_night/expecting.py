@@ -14,9 +14,9 @@ def effects_of(
     place: Payment | OrderLine, *, gateway: int, order: int, ledger: int
 ) -> tuple[Effect, ...]:
     """Both effects of one currency from the net of the three sides; those of 0 left out."""
-    found = ((LEG_ORDERS, gateway - order), (LEG_LEDGER, gateway - ledger))
+    legs = ((LEG_ORDERS, gateway - order), (LEG_LEDGER, gateway - ledger))
     return tuple(
-        Effect(leg, place.account_id, place.currency, amount) for leg, amount in found if amount
+        Effect(leg, place.account_id, place.currency, amount) for leg, amount in legs if amount
     )
 
 

@@ -49,12 +49,12 @@ class Payment:
 
 def payments_of(effects: Iterable[Effect], *, now: datetime) -> tuple[Payment, ...]:
     """The seeded payments that have effects, in the order of their authorisation."""
-    found: dict[str, Payment] = {}
+    truth: dict[str, Payment] = {}
     for effect in effects:
         if effect["origin"] == SEEDED:
             key = effect["transaction_id"]
-            found[key] = _after(found.get(key), effect)
-    payments = (_expired_if_old(payment, now=now) for payment in found.values())
+            truth[key] = _after(truth.get(key), effect)
+    payments = (_expired_if_old(payment, now=now) for payment in truth.values())
     return tuple(sorted(payments, key=lambda payment: (payment.authorised_at, payment.order_no)))
 
 

@@ -185,9 +185,9 @@ def _database(settings: Settings, *, stack: ExitStack, opened: list[Store]) -> s
 
 def _sending(store: Store) -> str:
     with store.reading() as connection:
-        found = sending_rows.stopped(connection)
-    if found:
-        raise ReconError(str(found))
+        stop = sending_rows.stopped(connection)
+    if stop:
+        raise ReconError(str(stop))
     return "money may be sent"
 
 
@@ -237,7 +237,7 @@ def _disk(store: Store) -> str:
 
 def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) -> str:
     merchant_id, account_id = key.split("/", 1)
-    found = asyncio.run(
+    answers = asyncio.run(
         ask(
             [PROBE_ORDER],
             account=(merchant_id, account_id),
@@ -246,7 +246,7 @@ def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) 
             randomness=randomness,
         )
     )
-    answer, reason = found.answers[PROBE_ORDER]
+    answer, reason = answers.answers[PROBE_ORDER]
     if answer is Answer.FAILED:
         msg = f"{settings.gateway_base_url}: {reason}"
         raise ReconError(msg)

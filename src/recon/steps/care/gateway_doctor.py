@@ -94,16 +94,16 @@ def _connection(place: GatewayAccount, *, clock: Clock) -> Check:
         sentence = f"by the proxy {place.route.proxy}; the query below shows whether that works"
         return Check("connection", ok=True, sentence=sentence)
     seconds = place.settings.gateway.connect_timeout_seconds
-    found = shake_hands(place.base_url, route=place.route, connect_seconds=seconds)
-    if isinstance(found, str):
-        return Check("connection", ok=False, sentence=found)
-    if found.certificate_ends_at is None:
-        sentence = f"{found.reached} answers; no TLS, which is allowed on this machine only"
+    handshake = shake_hands(place.base_url, route=place.route, connect_seconds=seconds)
+    if isinstance(handshake, str):
+        return Check("connection", ok=False, sentence=handshake)
+    if handshake.certificate_ends_at is None:
+        sentence = f"{handshake.reached} answers; no TLS, which is allowed on this machine only"
         return Check("connection", ok=True, sentence=sentence)
-    left = found.certificate_ends_at - clock()
+    left = handshake.certificate_ends_at - clock()
     sentence = (
-        f"{found.reached} answers over {found.protocol}; its certificate ends on "
-        f"{found.certificate_ends_at:%Y-%m-%d}"
+        f"{handshake.reached} answers over {handshake.protocol}; its certificate ends on "
+        f"{handshake.certificate_ends_at:%Y-%m-%d}"
     )
     if left < timedelta(days=CERTIFICATE_DAYS_MIN):
         sentence += f", in {left.days} days: ask the gateway when it will be replaced"
@@ -120,10 +120,10 @@ async def _accepted(place: GatewayAccount, *, clock: Clock) -> Accepted:
     rules = islice(rules_to_try(configured), tries)
     for number, (name, rule) in enumerate(rules, start=1):
         answer = await probe(place, rule=rule, clock=clock)
-        found = Accepted(name, rule, answer, number)
+        tried = Accepted(name, rule, answer, number)
         if answer.word != "signature":
-            return found
-        first = first or found
+            return tried
+        first = first or tried
     refused = first or Accepted("", configured, await probe(place, rule=configured, clock=clock), 0)
     return Accepted("", configured, refused.answer, number)
 

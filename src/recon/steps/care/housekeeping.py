@@ -53,20 +53,20 @@ class Spared:
 def housekeeping(environment: Environment) -> tuple[Spared, ...]:
     """What is older than it is kept, for each kind that has an age; nothing changes."""
     keeps = environment.settings.retention
-    found = [
+    spared = [
         _spared(kind, days, files, environment=environment)
         for kind, days, files in _kinds(environment)
         if days is not None
     ]
     if keeps.backups is not None:
-        found.append(_backups(keeps.backups, environment=environment))
+        spared.append(_backups(keeps.backups, environment=environment))
     if keeps.replies_days is not None:
         with environment.store.reading() as connection:
             before = _before(keeps.replies_days, environment=environment)
             old = retention_rows.old_replies(connection, before=before)
         days = keeps.replies_days
-        found.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
-    return tuple(found)
+        spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
+    return tuple(spared)
 
 
 def delete(

@@ -41,9 +41,9 @@ def unendorsed(connection: Any, *, environment: Environment) -> list[str]:
 def _overrides(connection: Any, words: Endorsed) -> Iterator[str]:
     for what, subject in agreement_rows.complete(connection):
         noted = Noted(agreement_rows.ENTITY, subject, approval_rows.COMPLETE)
-        said = override(what, subject=subject)
-        if problem := words.problem(connection, Kind.OVERRIDE, subject=said, noted=noted):
-            yield f"{said}: two people are said to have agreed, but {problem}"
+        meaning = override(what, subject=subject)
+        if problem := words.problem(connection, Kind.OVERRIDE, subject=meaning, noted=noted):
+            yield f"{meaning}: two people are said to have agreed, but {problem}"
 
 
 def _releases(connection: Any, words: Endorsed) -> Iterator[str]:
@@ -53,16 +53,16 @@ def _releases(connection: Any, words: Endorsed) -> Iterator[str]:
 
 
 def _decisions(connection: Any, words: Endorsed) -> Iterator[str]:
-    for instruction_id, said in approval_rows.agreed_verdicts(connection):
+    for instruction_id, verdict in approval_rows.agreed_verdicts(connection):
         problem = words.problem(
             connection,
             Kind.DECISION,
             subject=instruction_id,
-            says={"verdict": said},
+            says={"verdict": verdict},
             noted=Noted("verdict", instruction_id, "proposed"),
         )
         if problem:
-            yield f"instruction {instruction_id} counts as decided ({said}), but {problem}"
+            yield f"instruction {instruction_id} counts as decided ({verdict}), but {problem}"
 
 
 def _write_offs(connection: Any, words: Endorsed) -> Iterator[str]:

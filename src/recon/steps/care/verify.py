@@ -166,13 +166,13 @@ def _one_workbook(
     night = _night_of(environment, next(run for run in finished if run.run_id == run_id))
     if night is None:
         return [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
-    found = [*reading.differences(night, workbook)]
-    if not found:
+    cells = [*reading.differences(night, workbook)]
+    if not cells:
         return [*reading.beside(workbook)]
-    sentence = f"{workbook} was edited since run {run_id} wrote it: {len(found)} cells differ"
-    more = len(found) - CELLS_SHOWN_MAX
+    sentence = f"{workbook} was edited since run {run_id} wrote it: {len(cells)} cells differ"
+    more = len(cells) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
-    return [sentence, *found[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+    return [sentence, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
 
 
 def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:

@@ -61,15 +61,15 @@ def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
         SetState.PENDING: result.pending,
         SetState.UNVERIFIED: result.unverified,
     }
-    found: dict[Key, dict[str, Any]] = {}
+    sets: dict[Key, dict[str, Any]] = {}
     for state, frame in frames.items():
         for row in frame.to_dict("records"):
             name = row["order_no"] or row["transaction_id"] or row.get("entry_id", "")
             key = (row["merchant_id"], row["account_id"], name, row["currency"])
             cells = {str(column): value for column, value in row.items()}
-            if key not in found or state is not SetState.MATCHED:
-                found[key] = {**cells, "state": state}
-    return found
+            if key not in sets or state is not SetState.MATCHED:
+                sets[key] = {**cells, "state": state}
+    return sets
 
 
 def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -85,11 +85,12 @@ def _agreed_write_offs(connection: Any, run: Run, *, words: Endorsed) -> AgreedW
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.first_write_offs(connection, run)
     if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
-        found = booked_write_offs(extract[0])
-        found = found[
-            found["merchant_id"].eq(run.merchant_id) & found["account_id"].eq(run.account_id)
+        write_offs = booked_write_offs(extract[0])
+        write_offs = write_offs[
+            write_offs["merchant_id"].eq(run.merchant_id)
+            & write_offs["account_id"].eq(run.account_id)
         ]
-        columns = (found[name].tolist() for name in ("entry_id", "currency", "amount"))
+        columns = (write_offs[name].tolist() for name in ("entry_id", "currency", "amount"))
         entries = {entry: (money, amount) for entry, money, amount in zip(*columns, strict=True)}
     agreed = resolution_rows.agreed_write_offs(connection, (run.merchant_id, run.account_id))
     return AgreedWriteOffs(
@@ -113,8 +114,8 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     with environment.store.reading() as connection:
         loaded = order_rows.files_of_night(connection, run, until=until)
         read = [source for source, _ in loaded]
-        found = order_rows.rejects_of_night(connection, run, until=until)
-        files, rejects = _of_this_account(read, found, run=run, siblings=inputs.siblings)
+        rejected = order_rows.rejects_of_night(connection, run, until=until)
+        files, rejects = _of_this_account(read, rejected, run=run, siblings=inputs.siblings)
         extract, entries = _books(connection, run)
         universe = answers.universe(connection, run)
         asked = set(universe["order_no"])

@@ -149,18 +149,18 @@ def _file_name(run_id: str, *, again: Sequence[str]) -> str:
 def journals_out(environment: Environment) -> list[OutJournal]:
     """Every journal that was handed out and is not yet seen in the books, the oldest first."""
     with environment.store.reading() as connection:
-        found = journal_rows.not_seen_in_the_books(connection)
+        exports = journal_rows.not_seen_in_the_books(connection)
         proposals = {
             run_id: results.load(connection, run_id, with_matches=False)
-            for run_id in {one.run_id for one in found}
+            for run_id in {one.run_id for one in exports}
         }
-    return [*_with_amounts(found, proposals=proposals)]
+    return [*_with_amounts(exports, proposals=proposals)]
 
 
 def _with_amounts(
-    found: Iterable[journal_rows.Out], *, proposals: Mapping[str, Reconciliation | None]
+    exports: Iterable[journal_rows.Out], *, proposals: Mapping[str, Reconciliation | None]
 ) -> Iterator[OutJournal]:
-    for one in found:
+    for one in exports:
         result = proposals[one.run_id]
         lines: list[dict[Any, Any]] = []
         if result is not None:
@@ -186,7 +186,7 @@ def handed_out(
     names = {journal_id(one.break_id, one.currency, version=one.version): one for one in waiting}
     with environment.store.reading() as connection:
         out = journal_rows.handed_out(connection, names)
-    found = [
+    rows = [
         HandedOut(
             journal_id=name,
             break_id=one.break_id,
@@ -197,7 +197,7 @@ def handed_out(
         )
         for name, one in names.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.handed_out_at, one.journal_id)))
+    return tuple(sorted(rows, key=lambda one: (one.handed_out_at, one.journal_id)))
 
 
 def _of_break(result: Reconciliation, one: Exported) -> dict[str, Any]:

@@ -77,15 +77,15 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     return Opening(run, _lines(items), items)
 
 
-def write_opening(found: Opening, *, folder: Path) -> Path:
+def write_opening(opening: Opening, *, folder: Path) -> Path:
     """Write the items as CSV, amounts with the decimals of their currency.
 
     Raises:
         OutputError: the folder cannot be written.
     """
-    cells = zip(found.items["amount"].tolist(), found.items["currency"].tolist(), strict=True)
+    cells = zip(opening.items["amount"].tolist(), opening.items["currency"].tolist(), strict=True)
     written = [format_minor_units(amount, currency=currency) for amount, currency in cells]
-    text = found.items.assign(amount=written).to_csv(index=False, lineterminator="\n")
+    text = opening.items.assign(amount=written).to_csv(index=False, lineterminator="\n")
     with output_folder(folder):
         publish(stage(folder, files={FILE: text}))
     return folder / FILE

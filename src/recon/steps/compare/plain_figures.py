@@ -66,10 +66,10 @@ def plain_figures(
 
 
 def _only(sources: Sources, name: str) -> str:
-    found = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
-    if len(found) > 1:
+    names = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
+    if len(names) > 1:
         return SEVERAL
-    return found[0] if found else ""
+    return names[0] if names else ""
 
 
 def _instructions(frame: pd.DataFrame | None) -> pd.DataFrame:

@@ -176,7 +176,7 @@ def _unlike(
     if sheet_totals is None:
         return ()
     expected = with_checks(totals_of(result), verdict=result.verdict)
-    totals = t13(place=("", ""), expected=expected, found=sheet_totals(workbook))
+    totals = t13(place=("", ""), expected=expected, totals=sheet_totals(workbook))
     return () if all(total.passed for total in totals) else totals
 
 

@@ -51,17 +51,17 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
     """
     with environment.store.reading() as connection:
         run = run_named(connection, name)
-    found = rebuilt(run, environment=environment)
+    again = rebuilt(run, environment=environment)
     if out is not None:
         with output_folder(out):
             texts = result_files(
-                found.result,
-                rejects=found.sources.rejects,
-                files=found.sources.files,
-                previous=found.previous,
+                again.result,
+                rejects=again.sources.rejects,
+                files=again.sources.files,
+                previous=again.previous,
             )
             publish(stage(out, files=texts))
-    return found
+    return again
 
 
 def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
@@ -88,11 +88,11 @@ def run_named(connection: Any, name: str) -> Run:
     if not finished:
         msg = f"there is no finished night {name}: name a run or its business date"
         raise UsageError(msg)
-    found = [runs.get(connection, run.run_id) for run in finished]
-    if len({(run.merchant_id, run.account_id) for run in found}) > 1:
+    candidates = [runs.get(connection, run.run_id) for run in finished]
+    if len({(run.merchant_id, run.account_id) for run in candidates}) > 1:
         msg = f"several accounts have a night {name}: name the run (`recon nights` lists them)"
         raise UsageError(msg)
-    return max(found, key=lambda run: run.started_at)
+    return max(candidates, key=lambda run: run.started_at)
 
 
 def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:

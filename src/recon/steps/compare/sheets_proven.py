@@ -32,14 +32,14 @@ def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
 
 
 def t13(
-    *, place: tuple[str, str], expected: SheetTotals, found: SheetTotals
+    *, place: tuple[str, str], expected: SheetTotals, totals: SheetTotals
 ) -> tuple[ControlTotal, ...]:
     """Sheets = results, by count and by amount per currency.
 
     Args:
         place: Merchant and account; blank where several are in one workbook.
         expected: Of the results.
-        found: As read back.
+        totals: As read back.
     """
     return tuple(
         ControlTotal(
@@ -53,7 +53,7 @@ def t13(
             right=wanted,
         )
         for section in expected
-        for currency, seen, wanted in _pairs(expected[section], found.get(section, (0, {})))
+        for currency, seen, wanted in _pairs(expected[section], totals.get(section, (0, {})))
     )
 
 
@@ -66,13 +66,13 @@ def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Rec
 
 
 def _pairs(
-    expected: tuple[int, Mapping[str, int]], found: tuple[int, Mapping[str, int]]
+    expected: tuple[int, Mapping[str, int]], counted: tuple[int, Mapping[str, int]]
 ) -> Iterator[tuple[str, int, int]]:
     """Currency ("" for the count), what stands there, what must."""
-    yield "", found[0], expected[0]
+    yield "", counted[0], expected[0]
     # Sets that hold only a rejected row have no currency, and no amount to compare.
-    for currency in sorted({*expected[1], *found[1]} - {""}):
-        yield currency, found[1].get(currency, 0), expected[1].get(currency, 0)
+    for currency in sorted({*expected[1], *counted[1]} - {""}):
+        yield currency, counted[1].get(currency, 0), expected[1].get(currency, 0)
 
 
 def _sums(frame: pd.DataFrame) -> dict[str, int]:

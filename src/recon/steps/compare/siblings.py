@@ -49,7 +49,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         )
     if not lonely or len(lonely) > SIBLING_KEYS_MAX:
         return 0
-    found = 0
+    count = 0
     for account_id in siblings:
         try:
             replies = asyncio.run(
@@ -73,8 +73,8 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                 observations=replies.observations,
                 at=environment.clock(),
             )
-        found += len(replies.observations)
-    return found
+        count += len(replies.observations)
+    return count
 
 
 def _lonely(order_nos: dict[str, str], *, orders: set[str]) -> list[str]:

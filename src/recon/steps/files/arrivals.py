@@ -85,10 +85,10 @@ def arrivals(
     kind: SourceKind = SourceKind.ORDERS,
 ) -> Arrivals:
     """Fetch what is new, wait for what is expected, and note what did not come."""
-    found = Arrivals()
+    arrivals = Arrivals()
     missing: list[tuple[ExpectedFile, datetime]] = []
     for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
-        _fetch_all(found, run, account=account, environment=environment)
+        _fetch_all(arrivals, run, account=account, environment=environment)
         missing = list(_missing(run, account=account, environment=environment))
         now = environment.clock()
         ends = [until for _, until in missing if until > now]
@@ -98,45 +98,45 @@ def arrivals(
     for expected, _ in missing:
         name = expected.name(_day(run))
         waited = f", and was waited for until {expected.wait_until}" if expected.wait_until else ""
-        found.late[name] = (
+        arrivals.late[name] = (
             f"{name} of {expected.sender} is not there: it was expected by "
             f"{expected.expected_by}{waited}; ask {expected.sender} for it"
         )
     if kind is not SourceKind.SETTLEMENT:
-        _let_go(found, run, environment=environment)
-    _note_all(found, run, account=account, kind=kind, environment=environment)
-    return found
+        _let_go(arrivals, run, environment=environment)
+    _note_all(arrivals, run, account=account, kind=kind, environment=environment)
+    return arrivals
 
 
-def _let_go(found: Arrivals, run: Run, *, environment: Environment) -> None:
+def _let_go(arrivals: Arrivals, run: Run, *, environment: Environment) -> None:
     """Files that were expected and that somebody let go, for the night that lacked them."""
     with environment.store.reading() as connection:
-        gone = [name for name in found.late if file_words.dismissed(connection, run, name=name)]
+        gone = [name for name in arrivals.late if file_words.dismissed(connection, run, name=name)]
     for name in gone:
-        del found.late[name]
+        del arrivals.late[name]
 
 
 def _day(run: Run) -> date:
     return date.fromisoformat(run.business_date)
 
 
-def _fetch_all(found: Arrivals, run: Run, *, account: Inbox, environment: Environment) -> None:
+def _fetch_all(arrivals: Arrivals, run: Run, *, account: Inbox, environment: Environment) -> None:
     of_orders = environment.settings.account(run.merchant_id, account_id=run.account_id)
     settle = timedelta(seconds=of_orders.settle_seconds)
-    found.left.clear()
-    found.failed.clear()
+    arrivals.left.clear()
+    arrivals.failed.clear()
     for source in account.sources:
         try:
             came = _fetch(source, account=account, settle=settle, environment=environment)
         except SourceUnreadableError as error:
-            found.failed[source.shown] = str(error)
+            arrivals.failed[source.shown] = str(error)
             continue
-        found.fetched += came.names
-        found.left |= dict(came.left)
+        arrivals.fetched += came.names
+        arrivals.left |= dict(came.left)
         for name, why in came.misnamed.items():
-            found.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
+            arrivals.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
         if came.unfinished:
-            found.failed[source.shown] = (
+            arrivals.failed[source.shown] = (
                 f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
                 "writing; run the night again when it is complete"
             )
@@ -186,11 +186,11 @@ def _missing(
 
 
 def _note_all(
-    found: Arrivals, run: Run, *, account: Inbox, kind: SourceKind, environment: Environment
+    arrivals: Arrivals, run: Run, *, account: Inbox, kind: SourceKind, environment: Environment
 ) -> None:
     watched = [source.shown for source in account.sources]
     watched += [expected.name(_day(run)) for expected in account.expected]
-    problems = found.failed | found.late
+    problems = arrivals.failed | arrivals.late
     if not watched:
         return
     with environment.store.reading() as connection:

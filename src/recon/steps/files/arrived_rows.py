@@ -85,12 +85,12 @@ def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:
     """A sentence when order rows name accounts that nobody declared: no night compares them."""
     with environment.store.reading() as connection:
-        found = order_bridge.undeclared_accounts(
+        undeclared = order_bridge.undeclared_accounts(
             connection, run, until=until, declared=declared_accounts(environment)
         )
-    if not found:
+    if not undeclared:
         return []
-    named = ", ".join(found[:_SHOWN_MAX])
+    named = ", ".join(undeclared[:_SHOWN_MAX])
     sentence = f"Order rows name accounts that nobody declared ({named}): no night compares them."
     return [f"{sentence} Declare them in merchants.toml, or have the file corrected."]
 

@@ -74,16 +74,16 @@ def dismiss(
         UsageError: there is no such file, rows of it were taken, the reason is missing, or
             `identity.speaker` refuses.
     """
-    found = _found(name, place=place, by=by, reason=reason, environment=environment)
-    if found.source.kind is SourceKind.SETTLEMENT:
+    file = _found(name, place=place, by=by, reason=reason, environment=environment)
+    if file.source.kind is SourceKind.SETTLEMENT:
         msg = (
             f"{name} is a settlement file: without it nobody knows what was settled on its days; "
             "nothing was changed: ask the gateway for a correct one"
         )
         raise UsageError(msg)
-    if not found.refused:
+    if not file.refused:
         msg = (
-            f"{name} was read ({found.source.rows_accepted} rows taken): only a file that was "
+            f"{name} was read ({file.source.rows_accepted} rows taken): only a file that was "
             "refused whole, or never came, can be let go; nothing was changed: let a corrected "
             "version of the same name arrive"
         )
@@ -92,7 +92,7 @@ def dismiss(
     at = environment.clock()
     details = {"by": by, "reason": reason.strip()}
     nothing = SourceFile(
-        kind=found.source.kind,
+        kind=file.source.kind,
         name=name,
         sha256=absent_sha256(name, str(at), *details.values()),
         size_bytes=0,
@@ -103,8 +103,8 @@ def dismiss(
         rows_unassigned=0,
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        file_words.dismiss(connection, found, nothing=nothing, details=details, at=at)
-    return found
+        file_words.dismiss(connection, file, nothing=nothing, details=details, at=at)
+    return file
 
 
 def _found(

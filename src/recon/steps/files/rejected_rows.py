@@ -36,7 +36,7 @@ def dismiss_row(
     if len(why.strip()) < WHY_CHARACTERS_MIN:
         msg = f"say why the row stands for no order, in {WHY_CHARACTERS_MIN} characters or more"
         raise UsageError(msg)
-    rows = {row.reject_id: row for _, found in outstanding_rows(environment) for row in found}
+    rows = {row.reject_id: row for _, reject in outstanding_rows(environment) for row in reject}
     if reject_id not in rows:
         known = ", ".join(map(str, sorted(rows))) or "none"
         msg = f"no rejected row {reject_id} stands for an order now (standing: {known})"

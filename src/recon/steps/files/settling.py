@@ -22,7 +22,7 @@ def still_written(
     A file whose layout names a `done_file` is complete when that is there, and is not waited for.
     """
     settle = timedelta(seconds=account.settle_seconds)
-    found = unsettled(
+    unsettled_paths = unsettled(
         (path for path in paths if not layout_of(path.name, layouts=layouts).done_file),
         settle=settle,
         clock=environment.clock,
@@ -33,4 +33,4 @@ def still_written(
         f"is still being written: it was waited for over {waited} seconds and never left alone for "
         f"{account.settle_seconds}; nothing of it was taken: run again when it is complete"
     )
-    return dict.fromkeys(found, why)
+    return dict.fromkeys(unsettled_paths, why)

@@ -91,8 +91,8 @@ def _files_told(
     check: CheckFile,
     layouts: tuple[FileLayout, ...],
 ) -> str:
-    found = inbox(folder, layouts=layouts).files
-    newest = sorted(found, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
+    files = inbox(folder, layouts=layouts).files
+    newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
     read = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
     rules_of_files = FileSettings(
         accounts=settings.accounts,
@@ -113,9 +113,9 @@ def _files_told(
             wrong.append(f"{path.name}: every row would be refused; {_first(checked.rejects)}")
     if wrong:
         raise ReconError("; ".join(wrong))
-    unread = f", {len(found) - len(read)} not read here" if len(read) < len(found) else ""
+    unread = f", {len(files) - len(read)} not read here" if len(read) < len(files) else ""
     rows = f": {accepted} rows can be taken, {rejected} would be refused" if read else ""
-    return f"{folder}, {len(found)} files{unread}{rows}"
+    return f"{folder}, {len(files)} files{unread}{rows}"
 
 
 def _first(rejects: tuple[Reject, ...]) -> str:

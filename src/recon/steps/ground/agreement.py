@@ -62,8 +62,8 @@ def agreed(
         until = first.valid_until
         _refuse_as_second(person, first=first, environment=environment)
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
-    said = override(what, subject=subject)
-    word = Said(Kind.OVERRIDE, said, says={"reason": why}, valid_until=until)
+    meaning = override(what, subject=subject)
+    word = Said(Kind.OVERRIDE, meaning, says={"reason": why}, valid_until=until)
     note_endorsed(connection, word, person=person, environment=environment)
     if first is None:
         return ""
@@ -73,8 +73,8 @@ def agreed(
 def waiting_words(environment: Environment) -> list[FirstWord]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
-        found = agreement_rows.open_words(connection)
-    return [one for one in found if one.valid_until >= environment.clock()]
+        words = agreement_rows.open_words(connection)
+    return [one for one in words if one.valid_until >= environment.clock()]
 
 
 def _refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:

@@ -21,8 +21,8 @@ def refuse_lost(environment: Environment) -> None:
     if known is None:
         return
     with environment.store.reading() as connection:
-        found = endorsement_saving.signature_of(connection, known.sequence)
-    if not hmac.compare_digest(found, known.signature):
+        stored = endorsement_saving.signature_of(connection, known.sequence)
+    if not hmac.compare_digest(stored, known.signature):
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
             "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
@@ -73,8 +73,8 @@ def lost_word(desk: HeldKeys, *, store: Store) -> str:
     if known is None:
         return ""
     with store.reading() as connection:
-        found = endorsement_saving.signature_of(connection, known.sequence)
-    if hmac.compare_digest(found, known.signature):
+        signature = endorsement_saving.signature_of(connection, known.sequence)
+    if hmac.compare_digest(signature, known.signature):
         return ""
     return (
         f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "

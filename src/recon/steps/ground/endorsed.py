@@ -31,7 +31,9 @@ class Said:
     valid_until: datetime | None = None
 
 
-def note_endorsed(connection: Any, said: Said, *, person: Person, environment: Environment) -> None:
+def note_endorsed(
+    connection: Any, decision: Said, *, person: Person, environment: Environment
+) -> None:
     """Sign and store what one person agrees to now.
 
     Raises:
@@ -50,16 +52,16 @@ def note_endorsed(connection: Any, said: Said, *, person: Person, environment: E
         note_beginning(connection, environment=environment)
     nonce = _nonce(environment)
     word = Endorsement(
-        kind=said.kind,
-        subject=said.subject,
-        items={item.instruction_id: terms_digest(terms_of(item)) for item in said.items},
-        says=said.says,
+        kind=decision.kind,
+        subject=decision.subject,
+        items={item.instruction_id: terms_digest(terms_of(item)) for item in decision.items},
+        says=decision.says,
         person=person.short,
         name=person.declared.name,
         role=person.declared.role,
         proven=person.word.authenticated,
         at=instant(person.word.at),
-        valid_until=instant(said.valid_until) if said.valid_until else "",
+        valid_until=instant(decision.valid_until) if decision.valid_until else "",
         sequence=endorsement_saving.next_sequence(connection),
         nonce=nonce,
         database=endorsement_saving.named_database(connection, chance=nonce, at=person.word.at),

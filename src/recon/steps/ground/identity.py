@@ -122,14 +122,14 @@ def _secret_of(declared: Approver, *, short: str, environment: Environment) -> S
         return SecretStr(key_of_file(declared.code_secret_file))
     if not declared.code_secret_env:
         return None
-    found = environment.variables.get(declared.code_secret_env, "").strip()
-    if not found:
+    secret = environment.variables.get(declared.code_secret_env, "").strip()
+    if not secret:
         msg = (
             f"the environment variable {declared.code_secret_env} with the secret of {short} is "
             "not set; without it nobody can prove to be that person"
         )
         raise ConfigurationError(msg)
-    return SecretStr(found)
+    return SecretStr(secret)
 
 
 def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -> None:

@@ -60,12 +60,12 @@ def permissions_told(store: Store, *, config_dir: Path | None, variables: Mappin
     """
     database = _database_file(store)
     config = tuple(_with_files(config_dir)) if config_dir else ()
-    found = [
+    cures = [
         *(f"chmod o-w {path}" for path in _open_to_others(config, mode=stat.S_IWOTH)),
         *(f"chmod o-rwx {path}" for path in _open_to_others(database, mode=stat.S_IRWXO)),
     ]
-    if found:
-        msg = f"others on this machine could read or change what decides: {'; '.join(found)}"
+    if cures:
+        msg = f"others on this machine could read or change what decides: {'; '.join(cures)}"
         raise ReconError(msg)
     open_log(variables)
     log = variables.get(LOG_VARIABLE, "").strip()

@@ -88,8 +88,8 @@ def standing_without_a_night(
     if rules.business_calendar.closes_at(day) > now:
         return STILL_OPEN
     later = next((night for night in live if night > day.isoformat()), None)
-    said = "" if later is None else nights[later].predecessor
-    return said if said.startswith(SKIPPED) else MISSING
+    predecessor = "" if later is None else nights[later].predecessor
+    return predecessor if predecessor.startswith(SKIPPED) else MISSING
 
 
 def _live(nights: Mapping[str, Run]) -> list[str]:

@@ -64,9 +64,9 @@ def measured(
         figures |= {
             name: summary.figures[name] for name in ENDED if summary and name in summary.figures
         }
-        said = summary.sentence if summary else f"{stage} stopped with {failed}."
+        summary_words = summary.sentence if summary else f"{stage} stopped with {failed}."
         with suppress(ReconError, OSError):
-            _keep(run_id, figures=figures, said=said, environment=environment)
+            _keep(run_id, figures=figures, sentence=summary_words, environment=environment)
     return summary
 
 
@@ -75,7 +75,7 @@ def metrics_path(reports: Path, *, run_id: str) -> Path:
     return reports / FOLDER / f"{run_id}.json"
 
 
-def _keep(run_id: str, *, figures: dict[str, Any], said: str, environment: Environment) -> None:
+def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: Environment) -> None:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     of_run = {
@@ -85,7 +85,7 @@ def _keep(run_id: str, *, figures: dict[str, Any], said: str, environment: Envir
         "business_date": run.business_date,
         "mode": run.mode.value,
     }
-    note(said, fields={**of_run, **figures})
+    note(sentence, fields={**of_run, **figures})
     _write(run, of_run=of_run, figures=figures, environment=environment)
 
 

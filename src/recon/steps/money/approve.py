@@ -238,17 +238,17 @@ def _meant(connection: Any, digest: str, *, only: Narrowing) -> ApprovalList:
 
 
 def _of_ids(connection: Any, instruction_ids: Sequence[str]) -> ApprovalList:
-    found = [instruction_rows.of_id(connection, wanted) for wanted in instruction_ids]
-    return list_of(item for item in found if item is not None)
+    instructions = [instruction_rows.of_id(connection, wanted) for wanted in instruction_ids]
+    return list_of(item for item in instructions if item is not None)
 
 
 def _waiting_one(connection: Any, wanted: str) -> Instruction:
-    found = instruction_rows.of_id(connection, wanted)
-    if found is None or found.state is not InstructionState.PLANNED:
-        is_now = f"is {found.state}" if found else "does not exist"
+    instruction = instruction_rows.of_id(connection, wanted)
+    if instruction is None or instruction.state is not InstructionState.PLANNED:
+        is_now = f"is {instruction.state}" if instruction else "does not exist"
         msg = f"instruction {wanted} {is_now}: it does not wait for approval; nothing was changed"
         raise UsageError(msg)
-    return found
+    return instruction
 
 
 def _refuse(problem: str) -> None:

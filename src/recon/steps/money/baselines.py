@@ -46,9 +46,9 @@ def payments_by_order(
     """The payments of the answers by the order they were shown for."""
     payments = [(row["order_no"], payment_of(row)) for row in rows]
     twice = shown_twice(payment for _, payment in payments)
-    found: dict[str, tuple[Payment, ...]] = {}
+    payments_of: dict[str, tuple[Payment, ...]] = {}
     for order_no, payment in payments:
         because = payment.closed_because or twice.get(payment.transaction_id, "")
-        known = found.get(order_no, ())
-        found[order_no] = (*known, replace(payment, closed_because=because))
-    return found
+        known = payments_of.get(order_no, ())
+        payments_of[order_no] = (*known, replace(payment, closed_because=because))
+    return payments_of

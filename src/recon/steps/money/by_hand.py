@@ -200,8 +200,8 @@ def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: En
     except ReconError as error:
         failed, reason = error, str(error)
     with environment.store.writing() as connection:
-        found = instruction_rows.of_id(connection, instruction_id)
-        is_unsent = found is not None and found.state is InstructionState.APPROVED
+        instruction = instruction_rows.of_id(connection, instruction_id)
+        is_unsent = instruction is not None and instruction.state is InstructionState.APPROVED
         if is_unsent:
             hold = (
                 f"{judged.instruction.approved_by}, and it was not sent: {reason}. The next night "
@@ -249,7 +249,7 @@ def _run_of(request: HandRequest, *, environment: Environment) -> Run:
 
 def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baseline:
     """What the gateway says of the order now; kept as evidence like a night's answers."""
-    found = asyncio.run(
+    replies = asyncio.run(
         ask(
             [request.order_no],
             account=(run.merchant_id, run.account_id),
@@ -265,17 +265,17 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
             connection,
             run,
             phase=answers.BASELINE,
-            answers=found.answers,
-            observations=found.observations,
+            answers=replies.answers,
+            observations=replies.observations,
             at=now,
         )
         payment_of = payment_reader(connection, run, rules=environment.settings.rules)
-    return _baseline(found, order_no=request.order_no, payment_of=payment_of)
+    return _baseline(replies, order_no=request.order_no, payment_of=payment_of)
 
 
-def _baseline(found: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
-    payments = payments_by_order(found.observations, payment_of=payment_of)
-    answer, reason = found.answers[order_no]
+def _baseline(answers: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
+    payments = payments_by_order(answers.observations, payment_of=payment_of)
+    answer, reason = answers.answers[order_no]
     if answer is not Answer.FOUND:
         reasons = {
             Answer.NOT_FOUND: "the gateway does not know it",

@@ -25,10 +25,10 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
     if run.mode is Mode.DRY_RUN:
         return 0
     with environment.store.writing() as connection:
-        found = case_rows.shown_ended(connection, run)
-        payments = {one.instruction.transaction_id for one, _ in found}
+        ended = case_rows.shown_ended(connection, run)
+        payments = {one.instruction.transaction_id for one, _ in ended}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
-        cases = _shown(connection, run, found=found, others=others, environment=environment)
+        cases = _shown(connection, run, pairs=ended, others=others, environment=environment)
         for item, reason in cases.items():
             case_rows.open_case(connection, item, reason=reason, at=environment.clock())
     return len(cases) + note_refund_numbers(run, environment=environment)
@@ -38,7 +38,7 @@ def _shown(
     connection: Any,
     run: Run,
     *,
-    found: Sequence[tuple[Ended, str]],
+    pairs: Sequence[tuple[Ended, str]],
     others: _ByPayment,
     environment: Environment,
 ) -> dict[Instruction, str]:
@@ -46,7 +46,7 @@ def _shown(
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
     cases: dict[Instruction, str] = {}
-    for ended, status in found:
+    for ended, status in pairs:
         item = ended.instruction
         beside = [
             one
@@ -76,8 +76,8 @@ def note_refund_numbers(run: Run, *, environment: Environment) -> int:
     if run.mode is Mode.DRY_RUN:
         return 0
     with environment.store.writing() as connection:
-        found = case_rows.numbered_refunds(connection, run)
-        cases = {item: reason for refunds in found for item, reason in contradicted(refunds)}
+        numbered = case_rows.numbered_refunds(connection, run)
+        cases = {item: reason for refunds in numbered for item, reason in contradicted(refunds)}
         known = case_rows.with_case(connection, run)
         new = {item: reason for item, reason in cases.items() if item.instruction_id not in known}
         for item, reason in new.items():

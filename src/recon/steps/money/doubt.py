@@ -55,16 +55,16 @@ def sweep(
         open_batches = instruction_rows.open_batches(connection, run)
     if run.mode is Mode.DRY_RUN:
         return len(open_batches)
-    for found in open_batches:
-        if found["reply"] is None or not _judge_again(
-            found, journal=journal, gateway=gateway, environment=environment
+    for open_batch in open_batches:
+        if open_batch["reply"] is None or not _judge_again(
+            open_batch, journal=journal, gateway=gateway, environment=environment
         ):
-            journal.doubt(found["batch_id"], reason=SENDER_GONE, at=environment.clock())
+            journal.doubt(open_batch["batch_id"], reason=SENDER_GONE, at=environment.clock())
     return len(open_batches)
 
 
 def _judge_again(
-    found: Mapping[str, Any],
+    stored: Mapping[str, Any],
     *,
     journal: StoredJournal,
     gateway: GatewayOfMoney,
@@ -72,10 +72,10 @@ def _judge_again(
 ) -> bool:
     """T2b from the kept reply; False when the request cannot be rebuilt to the same bytes."""
     with environment.store.reading() as connection:
-        rows = instruction_rows.rows_of_batch(connection, found["batch_id"])
+        rows = instruction_rows.rows_of_batch(connection, stored["batch_id"])
     try:
         prepared = gateway.prepare(
-            InstructionKind(found["kind"]), [Cleared(row, _payment_of(row)) for row in rows]
+            InstructionKind(stored["kind"]), [Cleared(row, _payment_of(row)) for row in rows]
         )
     except Defect:
         # Under today's configuration it could not be sent any more: doubt, not a dead end.
@@ -85,11 +85,11 @@ def _judge_again(
             return False
         # Nobody is there to sign: the reply is kept, and is judged when somebody is.
         raise SignerError(prepared.reason)
-    if prepared.body_sha256 != found["body_sha256"]:
+    if prepared.body_sha256 != stored["body_sha256"]:
         return False
-    reply = Reply(found["http_status"], {}, found["reply"], found["replied_at"])
+    reply = Reply(stored["http_status"], {}, stored["reply"], stored["replied_at"])
     result = gateway.judge(prepared, reply)
-    journal.record(found["batch_id"], result, at=environment.clock())
+    journal.record(stored["batch_id"], result, at=environment.clock())
     return True
 
 
@@ -151,7 +151,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
     refunds = {one.instruction_id: one for one in doubtful if one.kind is InstructionKind.REFUND}
     if not refunds:
         return
-    found = asyncio.run(
+    answers = asyncio.run(
         search_refunds(
             sorted({*refunds, *([known.instruction_id] if known else ())}),
             account=(run.merchant_id, run.account_id),
@@ -160,9 +160,9 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
             randomness=environment.randomness,
         )
     )
-    shown = _shown_beside(found, known=known)
+    shown = _shown_beside(answers, known=known)
     with environment.store.writing() as connection:
-        for wanted, answer in found.items():
+        for wanted, answer in answers.items():
             ours = refunds.get(wanted)
             if ours is None:
                 continue
@@ -177,9 +177,9 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
                 )
 
 
-def _shown_beside(found: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
+def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
     """The id of the known refund when the search showed exactly it, else ""."""
-    answer = found.get(known.instruction_id) if known else None
+    answer = answers.get(known.instruction_id) if known else None
     if known is None or answer is None:
         return ""
     reference = answer.reference_of(amount=known.amount, currency=known.currency)
@@ -243,10 +243,10 @@ def _seen(
 ) -> list[Seen]:
     """Answers since the doubt: the payment's state, or that it was not shown at all."""
     rules = environment.settings.rules
-    found = answers.seen_since(connection, run, order_no=item.order_no, since=since)
+    seen_answers = answers.seen_since(connection, run, order_no=item.order_no, since=since)
     shown = [
         Seen(rules.state_of(row["payment_status"]), row["queried_at"])
-        for row in sorted(found, key=lambda row: int(row["observation_id"]))
+        for row in sorted(seen_answers, key=lambda row: int(row["observation_id"]))
         if row["transaction_id"] == item.transaction_id
     ]
     missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
@@ -254,14 +254,14 @@ def _seen(
     return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda one: one.queried_at)
 
 
-def _steadily_dated(found: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
+def _steadily_dated(answers: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
     """Answers in the order they came, less those dated after a later one, or after now.
 
     The clock was put back after such an answer: how young the doubt was then is not known.
     """
     kept: list[_Answer] = []
     latest = now
-    for answer in reversed(found):
+    for answer in reversed(answers):
         if answer.queried_at <= latest:
             kept.append(answer)
             latest = answer.queried_at
@@ -299,7 +299,7 @@ def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
 
 def _signed(connection: Any, item: Instruction, *, environment: Environment) -> list[Seen]:
     """States of exactly this payment in messages whose signature covers all of it."""
-    found = notification_rows.signed_states(
+    states = notification_rows.signed_states(
         connection,
         merchant_id=item.merchant_id,
         account_id=item.account_id,
@@ -308,7 +308,7 @@ def _signed(connection: Any, item: Instruction, *, environment: Environment) -> 
     rules = environment.settings.rules
     return [
         Seen(rules.state_of(one.order_status), one.observed_at)
-        for one in found
+        for one in states
         if (one.order_no, one.currency) == (item.order_no, item.currency)
         and _minor_units(one.amount, currency=one.currency) == item.payment_amount
     ]

@@ -92,9 +92,9 @@ class Notes:
         # Only now: what the file has must be in this snapshot.
         with self._environment.store.reading() as connection:
             if standing.notes or not self._seen:
-                found = missing(connection, self._side, standing=standing, accounts=[account])
-                if found:
-                    return found
+                problem = missing(connection, self._side, standing=standing, accounts=[account])
+                if problem:
+                    return problem
             self._seen = standing.end
             return history.head(connection)
 
@@ -169,13 +169,13 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         events = [
             move(
                 connection,
-                found,
+                item,
                 to=InstructionState.NEEDS_HUMAN,
                 values={"message": TOLD, "hold": "", "in_doubt_since": now},
             )
-            for found in waiting
+            for item in waiting
         ]
-        waiting_ids = [found.instruction_id for found in waiting]
+        waiting_ids = [item.instruction_id for item in waiting]
         evidence_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
         details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
         head = history.append(

@@ -42,9 +42,9 @@ def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
         )
         raise UsageError(msg)
     with environment.store.writing() as connection:
-        found = sending_rows.stopped(connection)
-        if found is not None:
-            msg = f"{found}; nothing was changed"
+        stop = sending_rows.stopped(connection)
+        if stop is not None:
+            msg = f"{stop}; nothing was changed"
             raise UsageError(msg)
         sending_rows.turn_switch(connection, stop=True, by=name, reason=why, at=environment.clock())
 
@@ -56,14 +56,14 @@ def allow_sending(*, person: Person, reason: str, environment: Environment) -> b
         UsageError: sending is not stopped, or the word does not count (`steps.agreement`).
     """
     with environment.store.writing() as connection:
-        found = sending_rows.stopped(connection)
-        if found is None:
+        stop = sending_rows.stopped(connection)
+        if stop is None:
             msg = "sending is not stopped; nothing was changed"
             raise UsageError(msg)
         both = agreed(
             connection,
             ALLOW_SENDING,
-            subject=str(found.turn),
+            subject=str(stop.turn),
             reason=reason,
             person=person,
             environment=environment,
@@ -82,10 +82,10 @@ def sending_stopped(environment: Environment) -> Stopped | None:
 
 def halted(gate: Gate, *, environment: Environment) -> Gate:
     """The gate, closed for everything while sending is stopped."""
-    found = sending_stopped(environment)
-    if found is None:
+    stop = sending_stopped(environment)
+    if stop is None:
         return gate
-    reasons = "; ".join(part for part in (str(found), gate.closed_because) if part)
+    reasons = "; ".join(part for part in (str(stop), gate.closed_because) if part)
     return replace(gate, closed_because=reasons)
 
 

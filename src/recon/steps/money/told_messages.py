@@ -42,8 +42,8 @@ def messages_told(
     Returns:
         Instruction id -> what was told, when, and how a decision names it.
     """
-    found = _messages(connection, account=account, items=items)
-    return {wanted: _sentence(abouts) for wanted, abouts in found.items() if abouts}
+    messages = _messages(connection, account=account, items=items)
+    return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
 
 
 def named_message(connection: Any, item: Instruction, *, digest: str) -> str:

@@ -36,11 +36,11 @@ def index_of(day: date, *, environment: Environment) -> list[IndexLine]:
     Raises:
         UsageError: no account is declared.
     """
-    found = [_line(night, environment) for night in nights(day, last=day, environment=environment)]
-    if not found:
+    line = [_line(night, environment) for night in nights(day, last=day, environment=environment)]
+    if not line:
         msg = "merchants.toml declares no account: there is nothing to list"
         raise UsageError(msg)
-    return found
+    return line
 
 
 class WriteIndex(Protocol):

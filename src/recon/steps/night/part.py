@@ -101,4 +101,4 @@ def _shown(connection: Any, run: Run, *, rules: Rules) -> dict[str, str]:
             rules.state_of(status).value if isinstance(status, str) and status else row["answer"]
         )
         states.setdefault(row["order_no"], []).append(str(state))
-    return {key: ", ".join(found) for key, found in states.items()}
+    return {key: ", ".join(state) for key, state in states.items()}

@@ -150,15 +150,15 @@ def _ask_all(keys: Sequence[str], *, run: Run, phase: str, environment: Environm
 
 
 def _save(
-    found: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
+    replies: KeyAnswers, *, at: datetime, run: Run, phase: str, environment: Environment
 ) -> None:
     with environment.store.writing() as connection:
         answers.save(
             connection,
             run,
             phase=phase,
-            answers=found.answers,
-            observations=found.observations,
+            answers=replies.answers,
+            observations=replies.observations,
             at=at,
         )
 

@@ -100,8 +100,8 @@ def asked_in_shards(
             )
             for number, part in enumerate(parts[first : first + workers.partitions])
         ]
-        for shard, found in zip(shards, workers.each(ask_shard, shards), strict=True):
-            yield Asked(shard.keys, shard.at, found)
+        for shard, answers in zip(shards, workers.each(ask_shard, shards), strict=True):
+            yield Asked(shard.keys, shard.at, answers)
 
 
 def _asked_here(

@@ -74,10 +74,10 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     expected = _database_totals(run_id, environment=environment)
     expected = with_checks(expected, verdict=result.verdict)
     place = (run.merchant_id, run.account_id)
-    proven = with_t13(result, totals=t13(place=place, expected=expected, found=expected))
+    proven = with_t13(result, totals=t13(place=place, expected=expected, totals=expected))
     figures = figures_of(run, result=proven, environment=environment)
     path = _write(figures, environment=environment, workbooks=workbooks)
-    checked = t13(place=place, expected=expected, found=workbooks.totals(path))
+    checked = t13(place=place, expected=expected, totals=workbooks.totals(path))
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)

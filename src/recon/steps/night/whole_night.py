@@ -301,12 +301,12 @@ def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> 
     """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
     place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     with environment.store.reading() as connection:
-        found = runs.living(connection, **place)
-    if found is None:
+        owner = runs.living(connection, **place)
+    if owner is None:
         return
     msg = (
         f"the lock of account {request.merchant_id}/{request.account_id} is free, but run "
-        f"{found.run_id} for {found.business_date}, {found.owner}, still lives; nothing was done "
+        f"{owner.run_id} for {owner.business_date}, {owner.owner}, still lives; nothing was done "
         "here: it stops by itself when it works, or end that process, then start again"
     )
     raise NightHeldError(msg)
@@ -321,13 +321,13 @@ def _holder(environment: Environment, **place: str) -> Run | None:
     agreed = 0
     for _ in range(HOLDER_LOOKS_MAX):
         with environment.store.reading() as connection:
-            found = runs.active(connection, **place)
-        if seen and not found:
+            holder = runs.active(connection, **place)
+        if seen and not holder:
             break  # a taker closes the run before it as it writes its own: this one held, and ended
-        agreed = agreed + 1 if found and seen and found.run_id == seen.run_id else 0
+        agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0
         if agreed == HOLDER_LOOKS_AGREE:
             break
-        seen = found or seen
+        seen = holder or seen
         time.sleep(HOLDER_LOOKS_APART_SECONDS)
     return seen
 

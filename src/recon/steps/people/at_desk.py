@@ -114,15 +114,15 @@ def _reject(body: Body, person: Person, environment: Environment) -> Reply:
 
 
 def _resolve(body: Body, person: Person, environment: Environment) -> Reply:
-    found, decided = verdicts.resolve(
+    instruction, decided = verdicts.resolve(
         _text(body, "instruction_id"),
-        said=_text(body, "verdict"),
+        verdict=_text(body, "verdict"),
         evidence=_text(body, "evidence"),
         message=_text(body, "message"),
         person=person,
         environment=environment,
     )
-    return {"what": f"{found.kind} of order {found.order_no}", "decided": decided}
+    return {"what": f"{instruction.kind} of order {instruction.order_no}", "decided": decided}
 
 
 def _release(body: Body, person: Person, environment: Environment) -> Reply:
@@ -133,8 +133,8 @@ def _release(body: Body, person: Person, environment: Environment) -> Reply:
 
 def _agree_write_off(body: Body, person: Person, environment: Environment) -> Reply:
     answer_id = _number(body, "answer_id")
-    found = verdicts.agree_write_off(answer_id, person=person, environment=environment)
-    return {"break_id": found}
+    outcome = verdicts.agree_write_off(answer_id, person=person, environment=environment)
+    return {"break_id": outcome}
 
 
 def _sign(body: Body, person: Person, environment: Environment) -> Reply:
@@ -163,8 +163,8 @@ def _set_aside(body: Body, person: Person, environment: Environment) -> Reply:
 
 def _dismiss(body: Body, person: Person, environment: Environment) -> Reply:
     row, reason = _number(body, "row"), _text(body, "reason")
-    found = rejected_rows.dismiss_row(row, person=person, why=reason, environment=environment)
-    return {"source": str(found.source), "line": found.line}
+    reject = rejected_rows.dismiss_row(row, person=person, why=reason, environment=environment)
+    return {"source": str(reject.source), "line": reject.line}
 
 
 def _import(body: Body, person: Person, environment: Environment, *, form: Form | None) -> Reply:
@@ -226,19 +226,19 @@ def night_of(reply: Reply) -> Night:
 
 
 def _text(body: Body, name: str) -> str:
-    found = body.get(name, "")
-    if not isinstance(found, str) or len(found) > TEXT_CHARACTERS_MAX:
+    value = body.get(name, "")
+    if not isinstance(value, str) or len(value) > TEXT_CHARACTERS_MAX:
         msg = f"{name} is a text of at most {TEXT_CHARACTERS_MAX} characters"
         raise UsageError(msg)
-    return found
+    return value
 
 
 def _number(body: Body, name: str) -> int:
-    found = _text(body, name)
-    if not (found.isascii() and found.isdigit()):
+    text = _text(body, name)
+    if not (text.isascii() and text.isdigit()):
         msg = f"{name} is a number"
         raise UsageError(msg)
-    return int(found)
+    return int(text)
 
 
 def _texts(body: Body, name: str) -> tuple[str, ...]:

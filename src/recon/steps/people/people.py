@@ -150,8 +150,8 @@ def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
     for day in held:
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
-        said = approval_rows.release_of(connection, nights[day].run_id)
-        first = f"{said['first_by']} released it; a second person must. " if said else ""
+        release = approval_rows.release_of(connection, nights[day].run_id)
+        first = f"{release['first_by']} released it; a second person must. " if release else ""
         yield Attention(
             what="night not proven",
             order_no="",
@@ -194,7 +194,12 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
 
 def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
     """What two people may decide, over all accounts, with what the gateway told of each."""
-    return [(run, one) for run, found in status(environment) for one in found if one.is_undecided]
+    return [
+        (run, one)
+        for run, unfinished in status(environment)
+        for one in unfinished
+        if one.is_undecided
+    ]
 
 
 def standing_of(run: Run, *, environment: Environment) -> str:
@@ -243,12 +248,12 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
         msg = "say who withdraws it (--as) and why (--reason)"
         raise UsageError(msg)
     with environment.store.writing() as connection:
-        found = instruction_rows.of_id(connection, instruction_id)
-        if found is None:
+        instruction = instruction_rows.of_id(connection, instruction_id)
+        if instruction is None:
             msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
             raise UsageError(msg)
-        if found.state not in WITHDRAWABLE:
-            why = _TOO_LATE.get(found.state, f"is {found.state}")
+        if instruction.state not in WITHDRAWABLE:
+            why = _TOO_LATE.get(instruction.state, f"is {instruction.state}")
             msg = (
                 f"instruction {instruction_id} {why}: only one that was never sent can be "
                 "withdrawn; nothing was changed"
@@ -257,12 +262,12 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
         why = f"withdrawn by {by.strip()}: {reason.strip()}"
         event = move(
             connection,
-            found,
+            instruction,
             to=InstructionState.WITHDRAWN,
             values={"hold": "", "message": why[:400]},
         )
         append(connection, [event], at=environment.clock())
-    return found
+    return instruction
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:

@@ -268,7 +268,7 @@ def _covered(
 def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
     """The other rows whose break has the cause of this one's."""
     cause = night.breaks[row.break_id]["cause"]
-    alike = {one for one, found in night.breaks.items() if cause and found["cause"] == cause}
+    alike = {one for one, row in night.breaks.items() if cause and row["cause"] == cause}
     return [one for one in returned.rows if one.break_id in alike - {row.break_id}]
 
 

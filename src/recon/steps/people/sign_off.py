@@ -149,9 +149,9 @@ def _nights_of(
     merchant_id, account_id = account
     finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
     for day in days:
-        found = newest.get((*account, day.isoformat()))
-        if found is not None:
-            yield _night_of(connection, found, today=today)
+        night = newest.get((*account, day.isoformat()))
+        if night is not None:
+            yield _night_of(connection, night, today=today)
             continue
         standing = standing_without_a_night(day, nights=finished, rules=rules, now=now)
         waits = (today - day).days if standing == MISSING else 0
@@ -164,37 +164,37 @@ def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
         yield merchant_id, account_id
 
 
-def _night_of(connection: Any, found: NightRun, *, today: date) -> Night:
-    names = sign_off_rows.signatures(connection, found.run_id)
+def _night_of(connection: Any, run: NightRun, *, today: date) -> Night:
+    names = sign_off_rows.signatures(connection, run.run_id)
     since = min((one.at for one in names.values()), default=None)
-    void = sign_off_rows.replaced_by(connection, found, since=since) if since else ""
-    because = f"run {void} replaced it" if void else _earlier_signed(connection, found)
+    void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
+    because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
-    day = date.fromisoformat(found.business_date)
+    day = date.fromisoformat(run.business_date)
     complete = any(one.role == ROLES[-1] for one in counting)
-    standing = found.verdict if found.status == "finished" else found.status
+    standing = run.verdict if run.status == "finished" else run.status
     return Night(
-        found.merchant_id,
-        found.account_id,
+        run.merchant_id,
+        run.account_id,
         day,
-        found.run_id,
+        run.run_id,
         standing,
         counting,
         because,
         0 if complete else (today - day).days,
-        found.workbook,
+        run.workbook,
     )
 
 
-def _earlier_signed(connection: Any, found: NightRun) -> str:
+def _earlier_signed(connection: Any, run: NightRun) -> str:
     """Which signed run of the same night this finished one replaced, and who had signed it."""
-    if found.status != "finished":
+    if run.status != "finished":
         return ""
-    earlier = sign_off_rows.signed_earlier(connection, found)
+    earlier = sign_off_rows.signed_earlier(connection, run)
     if earlier is None:
         return ""
     words = _told(sign_off_rows.signatures(connection, earlier))
-    return f"run {found.run_id} replaced run {earlier}, which {words} had signed"
+    return f"run {run.run_id} replaced run {earlier}, which {words} had signed"
 
 
 def later_run(connection: Any, run_id: str) -> str:
@@ -226,8 +226,8 @@ def _live_run(connection: Any, run_id: str) -> tuple[NightRun | None, Sequence[N
     return next((one for one in live if one.run_id == run_id), None), live
 
 
-def _place_of(found: NightRun) -> tuple[str, str, str]:
-    return found.merchant_id, found.account_id, found.business_date
+def _place_of(run: NightRun) -> tuple[str, str, str]:
+    return run.merchant_id, run.account_id, run.business_date
 
 
 def _told(names: Mapping[str, Signature]) -> str:
@@ -236,15 +236,15 @@ def _told(names: Mapping[str, Signature]) -> str:
 
 
 def _run_of(connection: Any, run_id: str) -> NightRun:
-    found, _ = _live_run(connection, run_id)
-    if found is None or found.status != "finished":
+    run, _ = _live_run(connection, run_id)
+    if run is None or run.status != "finished":
         msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
         raise UsageError(msg)
-    later = sign_off_rows.replaced_by(connection, found, since=found.started_at)
+    later = sign_off_rows.replaced_by(connection, run, since=run.started_at)
     if later:
         msg = f"run {run_id} was replaced by run {later}: sign that night's newest workbook"
         raise UsageError(msg)
-    return found
+    return run
 
 
 def _refuse_person(

@@ -37,7 +37,7 @@ UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
 def resolve(
     instruction_id: str,
     *,
-    said: str,
+    verdict: str,
     evidence: str,
     message: str = "",
     person: Person,
@@ -49,7 +49,7 @@ def resolve(
 
     Args:
         instruction_id: Of the doubt or the case.
-        said: A key of STATES.
+        verdict: A key of STATES.
         evidence: What the person saw and where.
         message: First characters of a message of the gateway's, kept beside the evidence.
         person: Who says it.
@@ -59,43 +59,49 @@ def resolve(
         UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
             happened, no such message, or the first person says it again.
     """
-    _refuse_words(said, evidence=evidence)
+    _refuse_words(verdict, evidence=evidence)
     refuse_unproven(person, environment=environment)
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
-        found, has_case = _undecided(connection, instruction_id)
-        if not has_case and said == NOT_APPLIED:
-            _refuse_early(connection, found, environment=environment)
-        seen = _seen(connection, found, message=message, evidence=evidence)
-        word = Said(Kind.DECISION, instruction_id, says={"verdict": said, "evidence": seen})
+        instruction, has_case = _undecided(connection, instruction_id)
+        if not has_case and verdict == NOT_APPLIED:
+            _refuse_early(connection, instruction, environment=environment)
+        seen = _seen(connection, instruction, message=message, evidence=evidence)
+        word = Said(Kind.DECISION, instruction_id, says={"verdict": verdict, "evidence": seen})
         first = _first_word(connection, word, person=person, environment=environment)
-        if first is None or first["verdict"] != said:
+        if first is None or first["verdict"] != verdict:
             approval_rows.save_verdict(
-                connection, instruction_id, said=said, evidence=seen, word=person.word
+                connection, instruction_id, decision=verdict, evidence=seen, word=person.word
             )
-            return found, False
+            return instruction, False
         sentence = (
-            f"{said} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
+            f"{verdict} by {first['given_by']} and {person.word.told}: {first['evidence']}; {seen}"
         )
         at = person.word.at
         if has_case:
-            case_rows.close_case(connection, instruction_id, said=said, reason=sentence, at=at)
+            case_rows.close_case(
+                connection, instruction_id, verdict=verdict, reason=sentence, at=at
+            )
         else:
             values = {"message": sentence[:400], "hold": "", "outcome_at": at}
-            append(connection, [move(connection, found, to=STATES[said], values=values)], at=at)
+            append(
+                connection,
+                [move(connection, instruction, to=STATES[verdict], values=values)],
+                at=at,
+            )
         approval_rows.close_verdict(connection, first["verdict_id"])
-    return found, True
+    return instruction, True
 
 
 def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]:
     """The instruction that somebody has to decide, and whether it is final and has a case."""
-    found = instruction_rows.of_id(connection, instruction_id)
-    has_case = found is not None and case_rows.has_open_case(connection, instruction_id)
-    if found is None or (found.state not in UNDECIDED and not has_case):
-        is_now = f"is {found.state}" if found else "does not exist"
+    instruction = instruction_rows.of_id(connection, instruction_id)
+    has_case = instruction is not None and case_rows.has_open_case(connection, instruction_id)
+    if instruction is None or (instruction.state not in UNDECIDED and not has_case):
+        is_now = f"is {instruction.state}" if instruction else "does not exist"
         msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
         raise UsageError(msg)
-    return found, has_case
+    return instruction, has_case
 
 
 def _first_word(
@@ -109,14 +115,14 @@ def _first_word(
     return first
 
 
-def _seen(connection: Any, found: Instruction, *, message: str, evidence: str) -> str:
+def _seen(connection: Any, instruction: Instruction, *, message: str, evidence: str) -> str:
     """The message that somebody goes by, where they name one, and what they saw."""
-    named = message and named_message(connection, found, digest=message)
+    named = message and named_message(connection, instruction, digest=message)
     return "; ".join(filter(None, (named, evidence.strip())))
 
 
-def _refuse_words(said: str, *, evidence: str) -> None:
-    if said not in STATES:
+def _refuse_words(verdict: str, *, evidence: str) -> None:
+    if verdict not in STATES:
         msg = f"a verdict is one of {', '.join(STATES)}"
         raise UsageError(msg)
     if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
@@ -127,28 +133,30 @@ def _refuse_words(said: str, *, evidence: str) -> None:
 def _start_clock(instruction_id: str, *, environment: Environment) -> None:
     """A doubt whose night ended before it started the clock that nobody can set: it starts now."""
     with environment.store.writing() as connection:
-        found = instruction_rows.of_id(connection, instruction_id)
-        if found is not None and found.in_doubt_since is not None:
+        instruction = instruction_rows.of_id(connection, instruction_id)
+        if instruction is not None and instruction.in_doubt_since is not None:
             evidence_rows.note_clocks(
                 connection, [instruction_id], uptime=environment.uptime(), at=environment.clock()
             )
 
 
-def _refuse_early(connection: Any, found: Instruction, *, environment: Environment) -> None:
+def _refuse_early(connection: Any, instruction: Instruction, *, environment: Environment) -> None:
     """That nothing happened is nobody's to say while it may still happen."""
-    if found.in_doubt_since is None:
+    if instruction.in_doubt_since is None:
         return
     now = environment.clock()
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
     ripe = ripe_at(
-        found.in_doubt_since,
-        waited=evidence_rows.waited(connection, found.instruction_id, uptime=environment.uptime()),
+        instruction.in_doubt_since,
+        waited=evidence_rows.waited(
+            connection, instruction.instruction_id, uptime=environment.uptime()
+        ),
         now=now,
         quarantined_for=quarantine(deadline),
     )
     if now < ripe:
         msg = (
-            f"instruction {found.instruction_id} may still be carried out until "
+            f"instruction {instruction.instruction_id} may still be carried out until "
             f"{ripe:%Y-%m-%d %H:%M:%S} UTC, because the gateway may be late; nothing was noted: "
             f"look it up again after that, and say {NOT_APPLIED} then"
         )
@@ -171,12 +179,12 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
             raise UsageError(msg)
-        said = approval_rows.release_of(connection, run_id)
-        if said is not None and said["second_by"]:
-            msg = f"run {run_id} was released by {said['first_by']} and {said['second_by']}"
+        release = approval_rows.release_of(connection, run_id)
+        if release is not None and release["second_by"]:
+            msg = f"run {run_id} was released by {release['first_by']} and {release['second_by']}"
             raise UsageError(msg)
-        if said is not None:
-            _refuse_same(person, first=said["first_by"], environment=environment)
+        if release is not None:
+            _refuse_same(person, first=release["first_by"], environment=environment)
             _refuse_reviewer(person)
         approval_rows.save_release(connection, run_id, reason=reason.strip(), word=person.word)
         note_endorsed(
@@ -185,7 +193,7 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
             person=person,
             environment=environment,
         )
-    return said is not None
+    return release is not None
 
 
 def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:

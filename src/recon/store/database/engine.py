@@ -200,9 +200,9 @@ def check_settings(store: Store) -> None:
 
 def _check_sqlite(connection: Connection) -> None:
     for pragma, expected in SQLITE_PRAGMAS.items():
-        found = connection.execute(text(f"PRAGMA {pragma}")).scalar()
-        if found != expected:
-            msg = f"SQLite did not take {pragma} = {expected} (it says {found}); money is not safe"
+        value = connection.execute(text(f"PRAGMA {pragma}")).scalar()
+        if value != expected:
+            msg = f"SQLite did not take {pragma} = {expected} (it says {value}); money is not safe"
             raise StoreError(msg)
 
 

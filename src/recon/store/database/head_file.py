@@ -79,10 +79,10 @@ class HeadFile:
         """
         try:
             with self._locked() as descriptor:
-                found = head()
-                if isinstance(found, str):
-                    return found
-                self._append(descriptor, NotedHead(found, of, at.isoformat(), pending))
+                newest = head()
+                if isinstance(newest, str):
+                    return newest
+                self._append(descriptor, NotedHead(newest, of, at.isoformat(), pending))
         except OSError as error:
             msg = (
                 f"{self.path} cannot be written ({error.strerror}): without it a restored database "

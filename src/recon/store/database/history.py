@@ -175,8 +175,8 @@ def restricts(event: Event) -> bool:
 
 def grown(connection: Connection) -> Grown | None:
     """What the transaction of this connection added; None when nothing."""
-    found = connection.info.get(_GROWN)
-    return found if isinstance(found, Grown) else None
+    notes = connection.info.get(_GROWN)
+    return notes if isinstance(notes, Grown) else None
 
 
 def begin(connection: Connection) -> None:
@@ -186,8 +186,8 @@ def begin(connection: Connection) -> None:
 
 def head(connection: Connection) -> Head:
     """The newest link, or the genesis of an empty chain."""
-    found = connection.execute(_NEWEST).one_or_none()
-    return Head(0, GENESIS) if found is None else Head(found.sequence, found.hash)
+    row = connection.execute(_NEWEST).one_or_none()
+    return Head(0, GENESIS) if row is None else Head(row.sequence, row.hash)
 
 
 def first_hash(connection: Connection) -> str:
@@ -197,14 +197,14 @@ def first_hash(connection: Connection) -> str:
 
 def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
     """The hashes of some links by their number; what the chain does not have is not among them."""
-    found = connection.execute(_HASHES, {"wanted": sorted(set(sequences))}).tuples()
-    return {0: GENESIS, **dict(found.all())}
+    rows = connection.execute(_HASHES, {"wanted": sorted(set(sequences))}).tuples()
+    return {0: GENESIS, **dict(rows.all())}
 
 
 def has_link(connection: Connection, claimed: Head) -> bool:
     """Whether the chain has this very link; what has no hash is none."""
-    found = hashes_of(connection, [claimed.sequence]).get(claimed.sequence, "")
-    return claimed.hash != "" and found == claimed.hash
+    hashes = hashes_of(connection, [claimed.sequence]).get(claimed.sequence, "")
+    return claimed.hash != "" and hashes == claimed.hash
 
 
 def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, datetime] | None:
@@ -213,8 +213,8 @@ def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, d
     Returns the entity (batch or run) and the instant; None when neither ever was.
     """
     place = values_of(*account)
-    found = connection.execute(_LAST_NOTED, place).one_or_none()
-    return None if found is None else (found.entity, found.at)
+    row = connection.execute(_LAST_NOTED, place).one_or_none()
+    return None if row is None else (row.entity, row.at)
 
 
 def strayed_instruction(connection: Connection) -> str:
@@ -222,16 +222,14 @@ def strayed_instruction(connection: Connection) -> str:
 
     Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.
     """
-    found = connection.execute(_STRAYED).one_or_none()
-    if found is None:
+    row = connection.execute(_STRAYED).one_or_none()
+    if row is None:
         gone = connection.execute(_VANISHED).scalar_one_or_none()
         sentence = "the history knows it, the journal does not: it was removed past the journal"
         return f"instruction {gone} is gone: {sentence}" if gone else ""
-    sentence = (
-        f"its last event is {found.event!r}" if found.event else "the history never heard of it"
-    )
+    sentence = f"its last event is {row.event!r}" if row.event else "the history never heard of it"
     return (
-        f"instruction {found.instruction_id} is {found.state}, but {sentence}: it was changed past "
+        f"instruction {row.instruction_id} is {row.state}, but {sentence}: it was changed past "
         "the journal"
     )
 
@@ -242,8 +240,8 @@ def verify(connection: Connection, *, after: Head | None = None) -> tuple[Head, 
     `after` is a link up to which it was found closed before; None walks the whole chain.
     """
     last = after or Head(0, GENESIS)
-    with connection.execute(_LINKS, {"after": last.sequence}) as found:
-        for row in found.mappings():
+    with connection.execute(_LINKS, {"after": last.sequence}) as links:
+        for row in links.mappings():
             expected = _expected(row, last=last)
             if row["sequence"] != expected["sequence"]:
                 return (
@@ -265,8 +263,8 @@ def _broken(row: Mapping[Any, Any]) -> str:
 
 def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, object]]:
     """All events of one entity, oldest first."""
-    found = connection.execute(_OF_ENTITY, {"wanted": entity_id})
-    return [dict(row) for row in found.mappings()]
+    rows = connection.execute(_OF_ENTITY, {"wanted": entity_id})
+    return [dict(row) for row in rows.mappings()]
 
 
 def _expected(row: Mapping[Any, Any], *, last: Head) -> dict[str, object]:

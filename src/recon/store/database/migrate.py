@@ -90,11 +90,11 @@ def check_revision(store: Store) -> None:
         StoreError: with the command that puts it right.
     """
     with store.reading() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
+        revision = MigrationContext.configure(connection).get_current_revision()
     expected = newest_revision()
-    if found != expected:
+    if revision != expected:
         msg = (
-            f"the database is at version {found or 'none'}, this program needs {expected}: "
+            f"the database is at version {revision or 'none'}, this program needs {expected}: "
             "run `recon db upgrade`"
         )
         raise StoreError(msg)

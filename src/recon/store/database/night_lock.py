@@ -50,7 +50,7 @@ def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) ->
         return True
     number = _number_of(_digest_of(merchant_id, account_id))
     # The server shows both halves of the key as unsigned numbers.
-    found = connection.execute(
+    locks = connection.execute(
         text(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
             "AND classid::bigint = :space AND objid::bigint = :key AND objsubid = 2 "
@@ -58,7 +58,7 @@ def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) ->
         ),
         {"space": LOCK_SPACE, "key": number % 2**32},
     )
-    return bool(found.scalar_one())
+    return bool(locks.scalar_one())
 
 
 def _digest_of(merchant_id: str, account_id: str) -> bytes:

@@ -134,9 +134,9 @@ def first_foreign(connection: Connection, notes: Sequence[NotedHead]) -> NotedHe
 
 def _without_notes(connection: Connection, file: HeadFile, *, accounts: Iterable[Account]) -> str:
     for account in accounts:
-        found = history.last_noted(connection, account)
-        if found is not None:
-            entity, at = found
+        noted = history.last_noted(connection, account)
+        if noted is not None:
+            entity, at = noted
             did = "sent a batch" if entity == "batch" else "reported a night"
             return (
                 f"{file.path} is not there or empty, but this database {did} of account "

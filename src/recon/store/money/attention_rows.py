@@ -19,7 +19,7 @@ def authorised_at(
     dates: dict[str, datetime] = {}
     for start in range(0, len(wanted), IDS_PER_STATEMENT_MAX):
         part = wanted[start : start + IDS_PER_STATEMENT_MAX]
-        found = connection.execute(
+        rows = connection.execute(
             select(observation.c.order_no, func.min(observation.c.transaction_date))
             .where(
                 observation.c.merchant_id == run.merchant_id,
@@ -29,5 +29,5 @@ def authorised_at(
             )
             .group_by(observation.c.order_no)
         )
-        dates.update({row[0]: row[1] for row in found})
+        dates.update({row[0]: row[1] for row in rows})
     return dates

@@ -185,8 +185,8 @@ def claim_rows(
         ],
     )
     # No other batch has this id: what is in flight in it was changed by the statement above.
-    found = connection.execute(_CLAIMED, {"wanted": ids, "of_batch": batch_id})
-    numbers = {row.instruction_id: row.attempts for row in found}
+    claimed = connection.execute(_CLAIMED, {"wanted": ids, "of_batch": batch_id})
+    numbers = {row.instruction_id: row.attempts for row in claimed}
     for wanted in ids:
         if wanted not in numbers:
             msg = f"instruction {wanted} was to be sent but is no longer approved; nothing was sent"

@@ -67,12 +67,12 @@ def events_of(
     connection: Connection, instruction_ids: Sequence[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """What the history tells of some instructions: id -> data of its events, oldest first."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_id: dict[str, list[Mapping[str, Any]]] = {}
     for start in range(0, len(instruction_ids), VALUES_PER_QUERY_MAX):
         wanted = {"wanted": instruction_ids[start : start + VALUES_PER_QUERY_MAX]}
         for row in connection.execute(_EVENTS, wanted):
-            found.setdefault(row.entity_id, []).append(json.loads(row.data))
-    return found
+            by_id.setdefault(row.entity_id, []).append(json.loads(row.data))
+    return by_id
 
 
 def holds_of(connection: Connection, instruction_ids: Sequence[str]) -> list[str]:
@@ -157,8 +157,8 @@ def changed_instructions(
     """Instructions in these states whose table says otherwise than the history, in words."""
     wanted = {"states": [state.value for state in states]}
     count = 0
-    with connection.execute(_BESIDE, wanted) as found:
-        for _, group in groupby(found, key=lambda row: str(row.instruction_id)):
+    with connection.execute(_BESIDE, wanted) as rows_beside:
+        for _, group in groupby(rows_beside, key=lambda row: str(row.instruction_id)):
             rows: list[Row[Any]] = list(group)
             item = instruction_of(rows[0]._mapping)  # noqa: SLF001 - SQLAlchemy's public name
             data = [json.loads(row.bound_data) for row in rows if row.bound_data]

@@ -62,14 +62,14 @@ def changed_words(connection: Connection) -> Iterator[str]:
     """Every word whose row is not what the history bound, in words."""
     for bound in _BOUND:
         rows: dict[str, list[Row]] = {}
-        found = connection.execute(select(bound.table).order_by(bound.table.c[bound.order]))
-        for row in found.mappings():
+        table_rows = connection.execute(select(bound.table).order_by(bound.table.c[bound.order]))
+        for row in table_rows.mappings():
             rows.setdefault(str(row[bound.key]), []).append(dict(row))
         events = _events_of(connection, bound.entity)
         for one in sorted(rows.keys() | events.keys()):
             sides = (bound.expected(events.get(one, [])), rows.get(one, []))
-            for wanted, said in zip_longest(*sides, fillvalue=None):
-                if problem := _difference(wanted, said):
+            for wanted, spoken in zip_longest(*sides, fillvalue=None):
+                if problem := _difference(wanted, spoken):
                     yield f"{bound.entity} {one}: {problem}; it was changed past the journal"
 
 
@@ -87,31 +87,31 @@ def _difference(expected: Row | None, row: Row | None) -> str:
         return "the history knows it, its table does not"
     if expected is None:
         return "the history never heard of it"
-    said = _spoken(row)
+    spoken = _spoken(row)
     for name, wanted in expected.items():
-        if said[name] != wanted:
+        if spoken[name] != wanted:
             return f"its {name.replace('_', ' ')} is not the one that was said"
     return ""
 
 
 def _spoken(row: Row) -> dict[str, Any]:
     """A row with each name as its event tells it, and how many instructions a list has."""
-    said = dict(row)
+    words = dict(row)
     for who in ("first", "second"):
         if f"{who}_by" in row:
             word = Word(
                 row[f"{who}_by"], authenticated=row[f"{who}_authenticated"], at=row["first_at"]
             )
-            said[f"{who}_by"] = word.told if word.by else "?" * word.authenticated
+            words[f"{who}_by"] = word.told if word.by else "?" * word.authenticated
     if "given_by" in row:
         word = Word(row["given_by"], authenticated=row["authenticated"], at=row["given_at"])
-        said["given_by"] = word.told
+        words["given_by"] = word.told
     if "instruction_ids" in row:
         ids = json.loads(row["instruction_ids"])
-        said["instructions"], said["list"] = len(ids), list_digest(ids)
-    said["closed"] = said.get("closed_at") is not None
-    said["open"] = said.get("state") == OPEN
-    return said
+        words["instructions"], words["list"] = len(ids), list_digest(ids)
+    words["closed"] = words.get("closed_at") is not None
+    words["open"] = words.get("state") == OPEN
+    return words
 
 
 def _turns(events: list[Told]) -> list[Row]:

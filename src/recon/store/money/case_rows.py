@@ -84,22 +84,20 @@ _SHOWN_ENDED = (
 
 def shown_ended(connection: Connection, run: Run) -> list[tuple[Ended, str]]:
     """Final instructions without a case whose payment this run asked for, with its status."""
-    found = connection.execute(
-        _SHOWN_ENDED, account_values(run) | {"of_run": run.run_id}
-    ).mappings()
+    rows = connection.execute(_SHOWN_ENDED, account_values(run) | {"of_run": run.run_id}).mappings()
     return [
         (
             Ended(instruction_of(row), row["sent_at"], row["outcome_at"]),
             row["shown"],
         )
-        for row in found
+        for row in rows
     ]
 
 
 def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
     """Refunds by payment, as they were sent; of payments with more than one plain first number."""
-    found = connection.execute(_NUMBERED, account_values(run)).mappings()
-    by_payment = groupby(found, key=itemgetter("transaction_id"))
+    numbered = connection.execute(_NUMBERED, account_values(run)).mappings()
+    by_payment = groupby(numbered, key=itemgetter("transaction_id"))
     return [
         [Numbered(instruction_of(row), row["refund_reference_id"]) for row in rows]
         for _, rows in by_payment
@@ -108,10 +106,10 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
 
 def with_case(connection: Connection, run: Run) -> frozenset[str]:
     """Instructions of the account that have a case, open or closed."""
-    found = connection.execute(
+    rows = connection.execute(
         _CASES.with_only_columns(contradiction.c.instruction_id), account_values(run)
     )
-    return frozenset(found.scalars())
+    return frozenset(rows.scalars())
 
 
 def open_case(connection: Connection, item: Instruction, *, reason: str, at: datetime) -> None:
@@ -140,13 +138,13 @@ def open_case(connection: Connection, item: Instruction, *, reason: str, at: dat
 
 
 def close_case(
-    connection: Connection, instruction_id: str, *, said: str, reason: str, at: datetime
+    connection: Connection, instruction_id: str, *, verdict: str, reason: str, at: datetime
 ) -> None:
     """Two people said what is true of it."""
     connection.execute(
         update(contradiction)
         .where(contradiction.c.instruction_id == instruction_id)
-        .values(verdict=said, closed_at=at)
+        .values(verdict=verdict, closed_at=at)
     )
     append(connection, [Event(ENTITY, instruction_id, "closed", {"told": reason})], at=at)
 
@@ -161,7 +159,7 @@ def has_open_case(connection: Connection, instruction_id: str) -> bool:
 
 def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
     """Open cases of the account with their instructions' order, kind and money, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(
             contradiction,
             *(instruction.c[name] for name in ("kind", "order_no", "currency", "amount")),
@@ -171,7 +169,7 @@ def open_cases(connection: Connection, run: Run) -> list[dict[str, Any]]:
         .order_by(contradiction.c.noted_at, contradiction.c.instruction_id),
         account_values(run),
     ).mappings()
-    return [dict(row) for row in found]
+    return [dict(row) for row in rows]
 
 
 def instructions(connection: Connection, run: Run) -> list[Instruction]:

@@ -50,5 +50,5 @@ def said_after(connection: Connection, link: int) -> Iterator[SaidLink]:
 
 def newest_said(connection: Connection) -> int:
     """The number of the newest word that the history knows; 0 before the first."""
-    found = connection.execute(_NEWEST).scalar_one_or_none()
-    return int(json.loads(found)["number"]) if found else 0
+    value = connection.execute(_NEWEST).scalar_one_or_none()
+    return int(json.loads(value)["number"]) if value else 0

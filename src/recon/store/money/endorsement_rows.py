@@ -307,7 +307,7 @@ def money_said(money: tuple[str, int]) -> dict[str, str]:
 
 def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) -> list[str]:
     """Those whose newest approval is younger than a link."""
-    found = connection.execute(
+    rows = connection.execute(
         select(history.c.entity_id)
         .where(
             history.c.entity == "instruction",
@@ -317,5 +317,5 @@ def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) ->
         )
         .distinct()
     )
-    young = set(found.scalars())
+    young = set(rows.scalars())
     return [one for one in ids if one in young]

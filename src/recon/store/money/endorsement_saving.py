@@ -58,17 +58,17 @@ def next_sequence(connection: Connection) -> int:
 
 def signature_of(connection: Connection, sequence: int) -> str:
     """The signature under one word; "" where the database has none of that number."""
-    found = connection.execute(
+    signature = connection.execute(
         select(endorsement.c.signature).where(endorsement.c.sequence == sequence)
     ).scalar_one_or_none()
-    return found or ""
+    return signature or ""
 
 
 def introduced(connection: Connection) -> int:
     """The link of the history at which a database of an earlier release got to know the desk."""
-    found = connection.execute(
+    sequence = connection.execute(
         select(func.min(history.c.sequence)).where(
             history.c.entity == "desk", history.c.event == "introduced"
         )
     ).scalar_one()
-    return int(found or 0)
+    return int(sequence or 0)

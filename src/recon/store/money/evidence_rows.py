@@ -126,15 +126,15 @@ def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
     """The gateway's ids of all refunds of ours of one payment."""
     place = account_values(run)
-    found = connection.execute(_OWN_REFUNDS, place | {"of_payment": transaction_id})
-    return list(found.scalars())
+    rows = connection.execute(_OWN_REFUNDS, place | {"of_payment": transaction_id})
+    return list(rows.scalars())
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
     """All searches for a refund as they came, whatever the clock said."""
-    found = connection.execute(_SEARCHES, {"of_instruction": instruction_id})
+    rows = connection.execute(_SEARCHES, {"of_instruction": instruction_id})
     return [
-        SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in found
+        SearchedRefund(row.refund_reference_id, row.queried_at, row.shown_beside) for row in rows
     ]
 
 
@@ -143,5 +143,5 @@ def not_found_since(
 ) -> list[datetime]:
     """When the gateway said that it does not know an order, oldest first."""
     place = account_values(run)
-    found = connection.execute(_NOT_FOUND, place | {"of_order": order_no, "since": since})
-    return list(found.scalars())
+    rows = connection.execute(_NOT_FOUND, place | {"of_order": order_no, "since": since})
+    return list(rows.scalars())

@@ -25,8 +25,8 @@ def read_instructions(
     connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
 ) -> list[Instruction]:
     """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
-    found = connection.execute(query, values or {}).mappings()
-    return [instruction_of(row) for row in found]
+    rows = connection.execute(query, values or {}).mappings()
+    return [instruction_of(row) for row in rows]
 
 
 def instruction_of(row: Mapping[Any, Any]) -> Instruction:

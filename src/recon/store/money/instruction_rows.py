@@ -170,8 +170,8 @@ def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> 
 
 def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
     """One instruction of any account."""
-    found = instructions_where(connection, instruction.c.instruction_id == instruction_id)
-    return found[0] if found else None
+    instructions = instructions_where(connection, instruction.c.instruction_id == instruction_id)
+    return instructions[0] if instructions else None
 
 
 def of_ids(connection: Connection, wanted: Sequence[str]) -> list[Instruction]:
@@ -282,28 +282,30 @@ def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
         .order_by(attempt.c.position)
     ).scalars()
     wanted = list(ids)
-    found = instructions_where(connection, instruction.c.instruction_id.in_(wanted))
-    by_id = {item.instruction_id: item for item in found}
+    instructions = instructions_where(connection, instruction.c.instruction_id.in_(wanted))
+    by_id = {item.instruction_id: item for item in instructions}
     return [by_id[instruction_id] for instruction_id in wanted]
 
 
 def unfinished_rows(connection: Connection, run: Run) -> list[dict[str, Any]]:
     """Whole journal rows of the account that are not settled."""
-    found = connection.execute(
+    rows = connection.execute(
         select(instruction).where(
             *_of(run), instruction.c.state.in_([state.value for state in UNFINISHED])
         )
     ).mappings()
-    return [dict(row) for row in found]
+    return [dict(row) for row in rows]
 
 
 def touched(connection: Connection, run: Run) -> list[str]:
     """Orders of the account whose instructions this run sent, resolved or left in doubt."""
-    found = connection.execute(_SENT_ORDERS, account_values(run) | {"of_run": run.run_id}).scalars()
+    order_nos = connection.execute(
+        _SENT_ORDERS, account_values(run) | {"of_run": run.run_id}
+    ).scalars()
     doubtful = of_account(
         connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
-    return sorted((set(found) | {item.order_no for item in doubtful}) - {""})
+    return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
 
 
 def _of(run: Run) -> tuple[ColumnElement[bool], ...]:

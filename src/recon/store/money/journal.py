@@ -88,10 +88,10 @@ class StoredJournal:
         """Where a batch stands now; None when the database does not have it."""
         names = Standing.__dataclass_fields__
         with self._store.reading() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 select(*(batch.c[name] for name in names)).where(batch.c.batch_id == batch_id)
             ).one_or_none()
-        return None if found is None else Standing(*found)
+        return None if row is None else Standing(*row)
 
     def halted(self) -> str:
         """Why nothing more may be sent; "" when money may move and this run still has its place."""

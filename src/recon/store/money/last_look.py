@@ -60,8 +60,8 @@ def left_out(
 
 def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
-    found = connection.execute(_STANDING, {"wanted": wanted}).all()
-    standing = {one.instruction_id: one for one in found}
+    standing_rows = connection.execute(_STANDING, {"wanted": wanted}).all()
+    standing = {one.instruction_id: one for one in standing_rows}
     reasons = {}
     for instruction_id in wanted:
         one = standing.get(instruction_id)
@@ -86,10 +86,10 @@ def _beside(
         for row in rows
     ]
     place = account_values(first)
-    found = read_instructions(
+    instructions = read_instructions(
         connection, _ABOUT[name], place | {"wanted": sorted(set(about) - {""})}
     )
     return [
-        (row, [one for one in found if getattr(one, name) == wanted])
+        (row, [one for one in instructions if getattr(one, name) == wanted])
         for row, wanted in zip(rows, about, strict=True)
     ]

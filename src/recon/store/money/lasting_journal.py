@@ -107,13 +107,13 @@ class LastingJournal:
         for wait in BACK_AFTER:
             self._pause(wait)
             try:
-                found = self._journal.standing(batch_id)
+                standing = self._journal.standing(batch_id)
             except StoreError:
                 continue
-            if found is not None:
+            if standing is not None:
                 run_id = self._journal.place["run_id"]
                 own = Standing("claimed", run_id, prepared.body_sha256, "", claimed_at=at)
-                return found == own
+                return standing == own
         return False
 
     def _write(
@@ -141,8 +141,8 @@ class LastingJournal:
         for wait in BACK_AFTER:
             self._pause(wait)
             try:
-                found = self._journal.standing(batch_id)
-                if found is None or not is_done(found):
+                standing = self._journal.standing(batch_id)
+                if standing is None or not is_done(standing):
                     write()
             except StoreError:
                 continue

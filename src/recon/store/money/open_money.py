@@ -60,8 +60,8 @@ def _in_states(
 ) -> Iterable[tuple[str, str, int, int]]:
     place = account_values(run)
     wanted = {"wanted": sorted(state.value for state in states)}
-    found = connection.execute(_SUMS, place | wanted)
-    return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in found]
+    rows = connection.execute(_SUMS, place | wanted)
+    return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in rows]
 
 
 def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:

@@ -63,8 +63,8 @@ class OpenedWords:
     def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
         """The words about some instructions, as they are handed on."""
         words = {one.sequence for it in instruction_ids for one in self.about(connection, it)}
-        found = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
-        return [Signed(row.document, row.signature, row.key_id) for row in found]
+        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
+        return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
         """Rows that are no endorsements of the desk, or are missing, in words."""

@@ -71,7 +71,7 @@ _UNNAMED = (
 
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     """Actions of the account's order files that have no instruction yet, oldest first."""
-    found = connection.execute(_UNPLANNED, account_values(run)).mappings()
+    rows = connection.execute(_UNPLANNED, account_values(run)).mappings()
     return [
         Action(
             action_id=row["action_id"],
@@ -91,7 +91,7 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
             strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
             **{name: row[name] for name in _CARRIED},
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -107,13 +107,13 @@ def ended_orders(
 
     No order file need name them, and what the gateway shows of them later may deny their end.
     """
-    found: set[str] = set()
+    order_nos: set[str] = set()
     for after, up_to in spans:
         ended = _ENDED_ORDERS.where(
             instruction.c.outcome_at > after, instruction.c.outcome_at <= up_to
         )
-        found.update(connection.execute(ended, account_values(run)).scalars())
-    return found - {""}
+        order_nos.update(connection.execute(ended, account_values(run)).scalars())
+    return order_nos - {""}
 
 
 def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
@@ -139,7 +139,7 @@ def _earlier(row: Mapping[Any, Any], *, shown: Mapping[str, str]) -> Earlier:
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:
     """Orders of the account for which something is asked whose payment is not named yet."""
-    found: set[str] = set()
+    order_nos: set[str] = set()
     for query in _UNNAMED:
-        found.update(connection.execute(query, account_values(run)).scalars())
-    return found - {""}
+        order_nos.update(connection.execute(query, account_values(run)).scalars())
+    return order_nos - {""}

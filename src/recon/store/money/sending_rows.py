@@ -143,8 +143,8 @@ def used_by_rule(
     """Business date -> currency -> minor units that a rule approved then and that left since."""
     place = account_values(run)
     used: dict[str, dict[str, int]] = {}
-    found = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
-    for night, currency, amount in found:
+    rows = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
+    for night, currency, amount in rows:
         used.setdefault(night, {})[currency] = int(amount)
     return used
 
@@ -163,13 +163,13 @@ def sent_between(
 
 def sent_outside(connection: Connection, run: Run) -> str:
     """A batch of the account claimed after a run began, and not by it; "" without one."""
-    found = connection.execute(
+    rows = connection.execute(
         select(batch.c.batch_id)
         .where(batch.c.merchant_id == run.merchant_id, batch.c.account_id == run.account_id)
         .where(batch.c.claimed_at > run.started_at, batch.c.run_id != run.run_id)
         .limit(1)
     )
-    return found.scalar_one_or_none() or ""
+    return rows.scalar_one_or_none() or ""
 
 
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
@@ -198,13 +198,13 @@ def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[Bat
 
 def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
     """What a dry run would have sent, in order."""
-    found = connection.execute(
+    rows = connection.execute(
         select(dry_batch)
         .where(dry_batch.c.run_id == run_id)
         .order_by(dry_batch.c.position, dry_batch.c.currency)
     )
     plans: dict[int, tuple[str, dict[str, tuple[int, int]]]] = {}
-    for row in found:
+    for row in rows:
         _, sums = plans.setdefault(row.position, (row.kind, {}))
         sums[row.currency] = (row.rows, row.amount)
     return [

@@ -39,11 +39,11 @@ def is_to_release(connection: Connection, spilled: Spilled) -> bool:
     Raises:
         SpillError: the database has a reply to it, or another batch of that id.
     """
-    found = _batch_of(connection, spilled)
-    if found is not None and found.reply_sha256:
+    batch = _batch_of(connection, spilled)
+    if batch is not None and batch.reply_sha256:
         raise SpillError(_unfit(spilled, state="answered"))
     # A claim that never arrived, or was closed since, asks for nothing.
-    return found is not None and found.state == "claimed"
+    return batch is not None and batch.state == "claimed"
 
 
 def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
@@ -57,22 +57,22 @@ def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
 
 def _is_kept(connection: Connection, spilled: Spilled) -> bool:
     """Whether this very reply is there; raises SpillError where it can neither be nor come."""
-    found = _batch_of(connection, spilled)
-    if found is not None and found.reply_sha256 == spilled.reply_sha256:
+    batch = _batch_of(connection, spilled)
+    if batch is not None and batch.reply_sha256 == spilled.reply_sha256:
         return True
-    if found is None or found.state != "claimed":
-        raise SpillError(_unfit(spilled, state=found.state if found else ""))
+    if batch is None or batch.state != "claimed":
+        raise SpillError(_unfit(spilled, state=batch.state if batch else ""))
     return False
 
 
 def _batch_of(connection: Connection, spilled: Spilled) -> Row[tuple[str, str]] | None:
-    found = connection.execute(select(batch).where(batch.c.batch_id == spilled.batch_id)).first()
-    if found is None:
+    row = connection.execute(select(batch).where(batch.c.batch_id == spilled.batch_id)).first()
+    if row is None:
         return None
     names = ("run_id", "merchant_id", "account_id", "body_sha256")
-    if any(getattr(found, name) != getattr(spilled, name) for name in names):
+    if any(getattr(row, name) != getattr(spilled, name) for name in names):
         raise SpillError(_unfit(spilled, state="another batch"))
-    return found
+    return row
 
 
 def _unfit(spilled: Spilled, *, state: str) -> str:

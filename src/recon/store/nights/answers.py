@@ -142,9 +142,9 @@ def save(
 
 def counts(connection: Connection, run_id: str, *, phase: str) -> dict[str, int]:
     """How many keys have which answer."""
-    found = connection.execute(_ANSWERS, _of(run_id, phase)).scalars()
+    answers = connection.execute(_ANSWERS, _of(run_id, phase)).scalars()
     tally: dict[str, int] = {}
-    for answer in found:
+    for answer in answers:
         tally[answer] = tally.get(answer, 0) + 1
     return tally
 
@@ -156,31 +156,31 @@ def phase_keys(connection: Connection, run_id: str, *, phase: str) -> set[str]:
 
 def phase_answers(connection: Connection, run_id: str, *, phase: str) -> dict[str, str]:
     """Key -> final answer of a phase."""
-    found = connection.execute(_ANSWERED, _of(run_id, phase))
-    return {row.order_no: row.answer for row in found}
+    rows = connection.execute(_ANSWERED, _of(run_id, phase))
+    return {row.order_no: row.answer for row in rows}
 
 
 def reasons(connection: Connection, run_id: str, *, phase: str, answer: Answer) -> list[str]:
     """Why keys of a phase have this answer, the most frequent reason first."""
-    found = connection.execute(_REASONS, _of(run_id, phase) | {"told": answer.value})
-    return [reason for reason, _ in found.all()]
+    rows = connection.execute(_REASONS, _of(run_id, phase) | {"told": answer.value})
+    return [reason for reason, _ in rows.all()]
 
 
 def failed_keys(connection: Connection, run_id: str) -> set[str]:
     """Keys of the run's own account that got no usable answer before or after money moved."""
-    found = connection.execute(
+    rows = connection.execute(
         select(query_key.c.order_no).where(
             query_key.c.run_id == run_id,
             query_key.c.phase.in_(OWN_PHASES),
             query_key.c.answer == Answer.FAILED.value,
         )
     )
-    return set(found.scalars())
+    return set(rows.scalars())
 
 
 def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str]]:
     """Key -> (answer, phase), the `after` phase taking the place of the baseline."""
-    found = connection.execute(
+    rows = connection.execute(
         select(query_key.c.order_no, query_key.c.phase, query_key.c.answer)
         .where(
             query_key.c.run_id == run.run_id,
@@ -190,7 +190,7 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
         .order_by(query_key.c.order_no, query_key.c.phase)
     ).all()
     newest: dict[str, tuple[str, str]] = {}
-    for row in sorted(found, key=lambda row: row.phase == AFTER):
+    for row in sorted(rows, key=lambda row: row.phase == AFTER):
         newest[row.order_no] = (row.answer, row.phase)
     return newest
 
@@ -198,15 +198,15 @@ def newest_answers(connection: Connection, run: Run) -> dict[str, tuple[str, str
 def only_payments(connection: Connection, run: Run, *, order_nos: Iterable[str]) -> dict[str, str]:
     """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
     wanted = sorted(order_nos)
-    found: dict[str, str] = {}
+    rows: dict[str, str] = {}
     for start in range(0, len(wanted), VALUES_PER_QUERY_MAX):
         part = wanted[start : start + VALUES_PER_QUERY_MAX]
         values = _of(run.run_id, BASELINE) | {
             **account_values(run),
             "wanted": part,
         }
-        found |= dict(connection.execute(_ONLY, values).tuples().all())
-    return found
+        rows |= dict(connection.execute(_ONLY, values).tuples().all())
+    return rows
 
 
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
@@ -233,12 +233,14 @@ def save_of_sibling(
 
 def sibling_frame(connection: Connection, run: Run) -> pd.DataFrame:
     """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
-    found = connection.execute(
+    observed = connection.execute(
         select(observation)
         .where(observation.c.run_id == run.run_id, observation.c.account_id != run.account_id)
         .order_by(observation.c.observation_id)
     ).mappings()
-    rows = [{**row, "answer": Answer.FOUND.value, "source": "gateway", "line": 0} for row in found]
+    rows = [
+        {**row, "answer": Answer.FOUND.value, "source": "gateway", "line": 0} for row in observed
+    ]
     absent = connection.execute(
         select(query_key.c.phase, query_key.c.order_no)
         .where(
@@ -267,8 +269,8 @@ def seen_since(
 ) -> list[Mapping[Any, Any]]:
     """All answers about an order since an instant over all runs, oldest first."""
     place = account_values(run)
-    found = connection.execute(_SEEN, place | {"of_order": order_no, "since": since})
-    return list(found.mappings())
+    rows = connection.execute(_SEEN, place | {"of_order": order_no, "since": since})
+    return list(rows.mappings())
 
 
 def universe(connection: Connection, run: Run) -> pd.DataFrame:

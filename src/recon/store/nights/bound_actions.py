@@ -100,8 +100,8 @@ def all_changed_actions(connection: Connection) -> Iterator[str]:
     yield from _changed(connection.execute(_WAITING).mappings())
     for entity_id, data in connection.execute(_LINKS).tuples().all():
         file_id = int(entity_id.removeprefix(f"{ENTITY}-"))
-        found = connection.execute(_COUNTS, {"wanted": file_id}).mappings()
-        counts = {_place(row): row["rows"] for row in found}
+        rows = connection.execute(_COUNTS, {"wanted": file_id}).mappings()
+        counts = {_place(row): row["rows"] for row in rows}
         bound = json.loads(data)
         for place, bound_rows in bound["accounts"].items():
             if counts.get(place, 0) != bound_rows["rows"]:
@@ -141,12 +141,12 @@ def _problem(waiting: Sequence[Mapping[str, Any]], *, place: str) -> str:
         return "the history never heard of them"
     if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
         return f"the file was {bound['name']} ({bound['kind']}, {bound['sha256'][:12]}…)"
-    found = _Rows()
+    rows = _Rows()
     for row in waiting:
-        found.add(row)
-    if found.told["rows"] != arrived["rows"]:
-        return f"{arrived['rows']} arrived, {found.told['rows']} wait"
-    return "" if found.told == arrived else "they do not say what arrived"
+        rows.add(row)
+    if rows.told["rows"] != arrived["rows"]:
+        return f"{arrived['rows']} arrived, {rows.told['rows']} wait"
+    return "" if rows.told == arrived else "they do not say what arrived"
 
 
 def _sentence(name: str, file_id: int, *, place: str, problem: str) -> str:

@@ -27,13 +27,13 @@ def save_ends(connection: Connection, run_id: str, *, ends: Iterable[End]) -> No
 
 def ends_until(connection: Connection, last: Run) -> dict[str, End]:
     """Break id -> its newest end, over a run and the nights that it carried forward."""
-    found = connection.execute(
+    rows = connection.execute(
         select(break_end)
         .join(run, run.c.run_id == break_end.c.run_id)
         .where(run.c.merchant_id == last.merchant_id, run.c.account_id == last.account_id)
     )
     by_run: dict[str, list[End]] = {}
-    for row in found:
+    for row in rows:
         end = End(row.break_id, row.movement, row.first_seen)
         by_run.setdefault(row.run_id, []).append(end)
     ends: dict[str, End] = {}
@@ -45,12 +45,12 @@ def ends_until(connection: Connection, last: Run) -> dict[str, End]:
 
 def _nights_before(connection: Connection, last: Run) -> Iterator[str]:
     """A run, the one it carried forward, and so on, the newest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run_input.c.run_id, run_input.c.previous_run_id)
         .join(run, run.c.run_id == run_input.c.run_id)
         .where(run.c.merchant_id == last.merchant_id, run.c.account_id == last.account_id)
     )
-    before = {row.run_id: row.previous_run_id for row in found}
+    before = {row.run_id: row.previous_run_id for row in rows}
     run_id = last.run_id
     while run_id:
         yield run_id

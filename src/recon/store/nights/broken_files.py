@@ -60,10 +60,10 @@ def note_met(
 
 def contents_of(connection: Connection, name: tuple[str, str, str]) -> tuple[str, ...]:
     """Every content that was met under a name and is set aside."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    names: dict[str, list[tuple[str, str]]] = {}
     for sha256, event, data in connection.execute(_ALL):
-        found.setdefault(str(sha256), []).append((str(event), str(data)))
-    folded = {sha256: _folded(iter(events)) for sha256, events in found.items()}
+        names.setdefault(str(sha256), []).append((str(event), str(data)))
+    folded = {sha256: _folded(iter(events)) for sha256, events in names.items()}
     return tuple(sha256 for sha256, one in folded.items() if one is not None and name in one.names)
 
 

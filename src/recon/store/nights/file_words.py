@@ -56,15 +56,15 @@ def newest_files(
     """
     place = (order_file.c.merchant_id == merchant_id, order_file.c.account_id == account_id)
     newest = select(func.max(order_file.c.file_id)).where(*place).group_by(order_file.c.name)
-    found = connection.execute(
+    rows = connection.execute(
         select(order_file).where(order_file.c.file_id.in_(newest)).order_by(order_file.c.name)
     ).mappings()
-    return [_known(connection, row, whole_file=whole_file) for row in found]
+    return [_known(connection, row, whole_file=whole_file) for row in rows]
 
 
 def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
     """Name and rows of the order files of earlier nights, newest night first, newest version."""
-    found = connection.execute(
+    files = connection.execute(
         select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
         .where(
             order_file.c.merchant_id == run.merchant_id,
@@ -76,7 +76,7 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
         .order_by(order_file.c.business_date.desc(), order_file.c.file_id)
         .limit(FILES_LOOKED_AT_MAX)
     )
-    newest = {(row.business_date, row.name): row.rows_read for row in found}
+    newest = {(row.business_date, row.name): row.rows_read for row in files}
     return [(name, rows) for (_, name), rows in newest.items()]
 
 
@@ -127,31 +127,31 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
 
 
 def say_again(
-    connection: Connection, found: KnownFile, *, by: str, reason: str, at: datetime
+    connection: Connection, known_file: KnownFile, *, by: str, reason: str, at: datetime
 ) -> None:
     """Let the next night that meets this content read it once more."""
-    _say(connection, found.file_id, said=AGAIN, details={"by": by, "reason": reason}, at=at)
+    _say(connection, known_file.file_id, word=AGAIN, details={"by": by, "reason": reason}, at=at)
 
 
 def dismiss(
     connection: Connection,
-    found: KnownFile,
+    known_file: KnownFile,
     *,
     nothing: SourceFile,
     details: Mapping[str, str],
     at: datetime,
 ) -> None:
     """Put a version without rows in place of one that could not be read, with the word on it."""
-    run = runs.get(connection, found.run_id)
+    run = runs.get(connection, known_file.run_id)
     file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
-    identity = {"identity": found.source.sha256, "name": found.source.name}
-    _say(connection, file_id, said=DISMISSED, details={**details, **identity}, at=at)
+    identity = {"identity": known_file.source.sha256, "name": known_file.source.name}
+    _say(connection, file_id, word=DISMISSED, details={**details, **identity}, at=at)
 
 
 def _say(
-    connection: Connection, file_id: int, *, said: str, details: Mapping[str, str], at: datetime
+    connection: Connection, file_id: int, *, word: str, details: Mapping[str, str], at: datetime
 ) -> None:
-    append(connection, [Event(ENTITY, _entity(file_id), said, dict(details))], at=at)
+    append(connection, [Event(ENTITY, _entity(file_id), word, dict(details))], at=at)
 
 
 def _entity(file_id: int) -> str:

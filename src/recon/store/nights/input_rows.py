@@ -59,7 +59,7 @@ def last_rows(connection: Connection) -> tuple[int, int]:
 def keep_instructions(connection: Connection, run: Run) -> int:
     """Keep every instruction of the account that changed; the number of the newest version."""
     columns = (instruction.c[name] for name in VERSION_COLUMNS)
-    found = connection.execute(
+    instructions = connection.execute(
         select(*columns)
         .where(
             instruction.c.merchant_id == run.merchant_id,
@@ -72,7 +72,7 @@ def keep_instructions(connection: Connection, run: Run) -> int:
     known = _known(connection, run)
     rows = [
         {**row, "content": content, "run_id": run.run_id}
-        for row in found
+        for row in instructions
         if known.get(row["instruction_id"]) != (content := _content(row))
     ]
     if rows:
@@ -115,8 +115,8 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
 
 def load(connection: Connection, run_id: str) -> Inputs | None:
     """What a run compared; None when it never got that far, or an earlier version ran it."""
-    found = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
-    row = found.mappings().one_or_none()
+    rows = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
+    row = rows.mappings().one_or_none()
     if row is None:
         return None
     document = json.loads(row["document"])
@@ -138,7 +138,7 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
 
     Entry id -> currency and minor units; None when there was no such night yet.
     """
-    found = connection.execute(
+    documents = connection.execute(
         select(run_input.c.document)
         .join(run_table, run_table.c.run_id == run_input.c.run_id)
         .where(
@@ -149,7 +149,7 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         )
         .order_by(run_table.c.finished_at)
     ).scalars()
-    known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in found)
+    known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in documents)
     entries = (one.entries for one in known if one is not None and one.entries is not None)
     first = next(entries, None)
     return None if first is None else dict(first)
@@ -179,10 +179,10 @@ def _newest(run: Run) -> Any:
 
 def _known(connection: Connection, run: Run) -> dict[str, str]:
     table = instruction_version
-    found = connection.execute(
+    rows = connection.execute(
         select(table.c.instruction_id, table.c.content).where(table.c.version_id.in_(_newest(run)))
     )
-    return {row.instruction_id: row.content for row in found}
+    return {row.instruction_id: row.content for row in rows}
 
 
 def _content(row: Mapping[Any, Any]) -> str:

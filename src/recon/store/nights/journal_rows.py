@@ -16,7 +16,7 @@ from recon.store.schema import exported_journal
 def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
     """Every journal of the account that was handed out, as other runs than this one know it."""
     table = exported_journal
-    found = connection.execute(
+    rows = connection.execute(
         select(table)
         .where(table.c.merchant_id == run.merchant_id, table.c.account_id == run.account_id)
         .order_by(table.c.journal_id)
@@ -28,7 +28,7 @@ def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
             row["version"],
             booked=row["booked_in"] not in {"", run.run_id},
         )
-        for row in found
+        for row in rows
     )
 
 
@@ -54,10 +54,10 @@ def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]
     """Id -> `exported` or `booked` of those that were handed out."""
     table = exported_journal
     wanted = set(journal_ids)
-    found = connection.execute(select(table.c.journal_id, table.c.booked_in)).all()
+    rows = connection.execute(select(table.c.journal_id, table.c.booked_in)).all()
     return {
         row.journal_id: "booked" if row.booked_in else "exported"
-        for row in found
+        for row in rows
         if row.journal_id in wanted
     }
 
@@ -79,19 +79,19 @@ class Out:
 def not_seen_in_the_books(connection: Connection) -> list[Out]:
     """Journals of all accounts that were handed out and that no night's ledger shows yet."""
     table = exported_journal
-    found = connection.execute(
+    rows = connection.execute(
         select(table)
         .where(table.c.booked_in == "")
         .order_by(table.c.exported_at, table.c.journal_id)
     ).mappings()
-    return [_out(row) for row in found]
+    return [_out(row) for row in rows]
 
 
 def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
     """Those of these journals that were handed out, by id."""
     wanted = set(journal_ids)
-    found = connection.execute(select(exported_journal)).mappings()
-    return {row["journal_id"]: _out(row) for row in found if row["journal_id"] in wanted}
+    rows = connection.execute(select(exported_journal)).mappings()
+    return {row["journal_id"]: _out(row) for row in rows if row["journal_id"] in wanted}
 
 
 def _out(row: RowMapping) -> Out:

@@ -45,11 +45,11 @@ def save(connection: Connection, run_id: str, *, entries: pd.DataFrame, source: 
 
 def load(connection: Connection, run_id: str) -> tuple[pd.DataFrame, SourceFile] | None:
     """The extract of a run (LEDGER_COLUMNS) and where it came from; None when none was read."""
-    found = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
-    if found is None:
+    row = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
+    if row is None:
         return None
     names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    source = SourceFile(kind=SourceKind.LEDGER, **{name: found[name] for name in names})
+    source = SourceFile(kind=SourceKind.LEDGER, **{name: row[name] for name in names})
     query = (
         select(*(ledger_entry.c[name] for name in LEDGER_COLUMNS))
         .where(ledger_entry.c.run_id == run_id)
@@ -80,12 +80,12 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
 def sums_by_type(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
     """(entry type, currency) -> minor units of the whole extract, added up by the database."""
     entry = ledger_entry.c
-    found = connection.execute(
+    rows = connection.execute(
         select(entry.entry_type, entry.currency, func.sum(entry.amount))
         .where(entry.run_id == run_id)
         .group_by(entry.entry_type, entry.currency)
     )
-    return {(kind, currency): int(total) for kind, currency, total in found}
+    return {(kind, currency): int(total) for kind, currency, total in rows}
 
 
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str], int]:
@@ -110,7 +110,7 @@ def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str],
     currency = case(
         (entry.transaction_amount.is_not(None), entry.transaction_currency), else_=entry.currency
     )
-    found = connection.execute(
+    rows = connection.execute(
         select(
             entry.order_no,
             entry.transaction_id,
@@ -125,4 +125,4 @@ def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str, str],
         )
         .group_by(entry.order_no, entry.transaction_id, currency)
     )
-    return {(row.order_no, row.transaction_id, row.in_currency): int(row.total) for row in found}
+    return {(row.order_no, row.transaction_id, row.in_currency): int(row.total) for row in rows}

@@ -293,9 +293,9 @@ def signed_states(
     Where two say different things of it in one state, neither is evidence: people see them.
     """
     place = values_of(merchant_id, account_id)
-    found = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
+    rows = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
     states = []
-    for row in found.mappings():
+    for row in rows.mappings():
         fields = json.loads(row["fields"])
         named = {name: fields.get(name, "") for name in SIGNED_FIELDS}
         states.append(SignedState(**named, observed_at=row["received_at"]))

@@ -64,12 +64,12 @@ def undeclared_accounts(
 ) -> list[str]:
     """Accounts that rows of tonight's files name and nobody declared."""
     tonight = _newest_files(connection, run, until=until)
-    found = connection.execute(
+    rows = connection.execute(
         select(order_row.c.merchant_id, order_row.c.account_id)
         .where(order_row.c.file_id.in_(tonight))
         .distinct()
     )
-    named = {(row.merchant_id, row.account_id) for row in found}
+    named = {(row.merchant_id, row.account_id) for row in rows}
     return sorted("/".join(account) for account in named - {*declared, _own(run)})
 
 
@@ -110,8 +110,8 @@ def _groups(
     current = case((and_(*not_gone(until)), 1), else_=0).label("current")
     recent = case((order_row.c.ordered_at >= since, 1), else_=0).label("recent")
     columns = (order_row.c.merchant_id, order_row.c.account_id, current, recent)
-    found = connection.execute(select(*columns, func.count()).where(mine).group_by(*columns))
-    return [((row[0], row[1]), bool(row[2]), bool(row[3]), row[4]) for row in found]
+    rows = connection.execute(select(*columns, func.count()).where(mine).group_by(*columns))
+    return [((row[0], row[1]), bool(row[2]), bool(row[3]), row[4]) for row in rows]
 
 
 def _of_keys(

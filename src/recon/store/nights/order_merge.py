@@ -78,12 +78,12 @@ class _Sorted:
 def arriving(connection: Connection, *, file_id: int) -> Arriving:
     """A file that was noted, and its earlier versions."""
     this = select(order_file).where(order_file.c.file_id == file_id).subquery()
-    found = connection.execute(
+    rows = connection.execute(
         select(order_file.c.file_id).where(
             order_file.c.name == this.c.name, order_file.c.file_id != file_id
         )
     )
-    return Arriving(file_id, frozenset(found.scalars()))
+    return Arriving(file_id, frozenset(rows.scalars()))
 
 
 def merge(connection: Connection, orders: pd.DataFrame, *, file: Arriving) -> LoadCounts:
@@ -91,18 +91,18 @@ def merge(connection: Connection, orders: pd.DataFrame, *, file: Arriving) -> Lo
     rows = arrow_rows(orders, names=_STORED)
     keys: list[Key] = list(zip(*(listed(rows.column(name)) for name in _KEY), strict=True))
     known = _known(connection, keys)
-    found = _sort_out(rows, keys, known=known, file=file)
-    found.stored.sort(key=keys.__getitem__)
-    _store(connection, rows, found=found, file=file)
-    if found.gone:
+    sorted_rows = _sort_out(rows, keys, known=known, file=file)
+    sorted_rows.stored.sort(key=keys.__getitem__)
+    _store(connection, rows, sorted_rows=sorted_rows, file=file)
+    if sorted_rows.gone:
         connection.execute(
             update(order_row)
-            .where(among(connection, order_row.c.row_id, found.gone))
+            .where(among(connection, order_row.c.row_id, sorted_rows.gone))
             .values(superseded_in=file.file_id)
         )
     accepted = len(keys)
-    new = accepted - found.repeat - found.superseding
-    return LoadCounts(accepted, new, found.repeat, found.superseding)
+    new = accepted - sorted_rows.repeat - sorted_rows.superseding
+    return LoadCounts(accepted, new, sorted_rows.repeat, sorted_rows.superseding)
 
 
 def _known(connection: Connection, keys: Sequence[Key]) -> dict[Key, list[_Current]]:
@@ -116,7 +116,7 @@ def _known(connection: Connection, keys: Sequence[Key]) -> dict[Key, list[_Curre
         for name in CONTENT_COLUMNS
     ]
     for (merchant_id, account_id), order_nos in by_account.items():
-        found = connection.execute(
+        rows = connection.execute(
             select(order_row.c.order_no, order_row.c.row_id, order_row.c.file_id, *content)
             .where(
                 order_row.c.merchant_id == merchant_id,
@@ -126,7 +126,7 @@ def _known(connection: Connection, keys: Sequence[Key]) -> dict[Key, list[_Curre
             )
             .order_by(order_row.c.row_id)
         )
-        for order_no, row_id, file_id, *cells in found:
+        for order_no, row_id, file_id, *cells in rows:
             beside = known.setdefault((merchant_id, account_id, order_no), [])
             beside.append(_Current(row_id, file_id, tuple(cells)))
     return known
@@ -135,21 +135,23 @@ def _known(connection: Connection, keys: Sequence[Key]) -> dict[Key, list[_Curre
 def _sort_out(
     rows: pa.Table, keys: Sequence[Key], *, known: dict[Key, list[_Current]], file: Arriving
 ) -> _Sorted:
-    found = _Sorted()
+    sorted_rows = _Sorted()
     odd = _repeated(keys)
     if not known and not odd:
-        found.stored = list(range(len(keys)))
-        return found
+        sorted_rows.stored = list(range(len(keys)))
+        return sorted_rows
     contents: list[Content] = list(
         zip(*(listed(rows.column(name)) for name in CONTENT_COLUMNS), strict=True)
     )
     for position, key in enumerate(keys):
         if key not in known and key not in odd:
-            found.stored.append(position)
+            sorted_rows.stored.append(position)
             continue
         beside = known.setdefault(key, [])
-        _place(_Current(None, file.file_id, contents[position], position), beside, found, file)
-    return found
+        _place(
+            _Current(None, file.file_id, contents[position], position), beside, sorted_rows, file
+        )
+    return sorted_rows
 
 
 def _repeated(keys: Sequence[Key]) -> set[Key]:
@@ -158,16 +160,16 @@ def _repeated(keys: Sequence[Key]) -> set[Key]:
     return {key for key, times in Counter(keys).items() if times > 1}
 
 
-def _place(arrived: _Current, beside: list[_Current], found: _Sorted, file: Arriving) -> None:
+def _place(arrived: _Current, beside: list[_Current], sorted_rows: _Sorted, file: Arriving) -> None:
     """Put one row beside, or in the place of, the current rows of its order."""
     if any(old.content == arrived.content for old in beside):
-        found.repeat += 1
+        sorted_rows.repeat += 1
         return
     older = [old for old in beside if _takes_place(arrived, old, file=file)]
-    found.superseding += bool(older)
-    found.gone.extend(old.row_id for old in older if old.row_id is not None)
-    found.replaced.update(old.position for old in older if old.row_id is None)
-    found.stored.append(arrived.position)
+    sorted_rows.superseding += bool(older)
+    sorted_rows.gone.extend(old.row_id for old in older if old.row_id is not None)
+    sorted_rows.replaced.update(old.position for old in older if old.row_id is None)
+    sorted_rows.stored.append(arrived.position)
     beside[:] = [old for old in beside if old not in older] + [arrived]
 
 
@@ -178,11 +180,13 @@ def _takes_place(arrived: _Current, old: _Current, *, file: Arriving) -> bool:
     return old.file_id in file.earlier
 
 
-def _store(connection: Connection, rows: pa.Table, *, found: _Sorted, file: Arriving) -> None:
-    if len(found.stored) < rows.num_rows or found.stored != sorted(found.stored):
-        rows = rows.take(pa.array(found.stored, pa.int64()))
+def _store(connection: Connection, rows: pa.Table, *, sorted_rows: _Sorted, file: Arriving) -> None:
+    if len(sorted_rows.stored) < rows.num_rows or sorted_rows.stored != sorted(sorted_rows.stored):
+        rows = rows.take(pa.array(sorted_rows.stored, pa.int64()))
     rows = with_constant(rows, name="file_id", value=file.file_id)
-    if found.replaced:
-        marks = [file.file_id if place in found.replaced else None for place in found.stored]
+    if sorted_rows.replaced:
+        marks = [
+            file.file_id if place in sorted_rows.replaced else None for place in sorted_rows.stored
+        ]
         rows = rows.append_column("superseded_in", pa.array(marks, pa.int64()))
     insert_rows(connection, order_row, rows)

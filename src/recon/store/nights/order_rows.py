@@ -66,8 +66,8 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
         )
         .group_by(order_file.c.name)
     )
-    found = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest)))
-    by_name = {row["name"]: row for row in found.mappings()}
+    rows = connection.execute(select(order_file).where(order_file.c.file_id.in_(newest)))
+    by_name = {row["name"]: row for row in rows.mappings()}
     if name in by_name:
         same_name = by_name[name]
         return _source_file(same_name) if same_name["sha256"] == sha256 else None
@@ -222,8 +222,8 @@ def files_of_night(
 ) -> list[tuple[SourceFile, LoadCounts]]:
     """The files first read for this business date, newest version of each name."""
     query = select(order_file).where(*of_night(run, until=until))
-    found = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
-    newest = {row["name"]: row for row in found}
+    rows = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
+    newest = {row["name"]: row for row in rows}
     return [
         (
             _source_file(row),
@@ -245,7 +245,7 @@ def rejects_of_night(connection: Connection, run: Run, *, until: int | None = No
         .where(*of_night(run, until=until))
         .group_by(order_file.c.name)
     )
-    found = connection.execute(
+    rows = connection.execute(
         select(reject)
         .where(
             reject.c.file_id.in_(newest)
@@ -255,7 +255,7 @@ def rejects_of_night(connection: Connection, run: Run, *, until: int | None = No
     ).mappings()
     names = tuple(name for name in Reject.__dataclass_fields__ if name != "kind")
     return [
-        Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in found
+        Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in rows
     ]
 
 

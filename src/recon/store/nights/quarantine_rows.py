@@ -94,8 +94,8 @@ def outstanding(
         (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
     )
     values = {"of_merchant": run.merchant_id, "last_file": last_file, "last_end": last_end}
-    found = connection.execute(_standing(of_account), values).mappings()
-    return tuple(_quarantined(row) for row in found)
+    rows = connection.execute(_standing(of_account), values).mappings()
+    return tuple(_quarantined(row) for row in rows)
 
 
 def _standing(which: ColumnElement[bool]) -> Select[Any]:

@@ -128,27 +128,27 @@ def load(
 
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
     """The control totals of a run, in order."""
-    found = connection.execute(
+    rows = connection.execute(
         select(control_total)
         .where(control_total.c.run_id == run_id)
         .order_by(control_total.c.position)
     ).mappings()
-    return tuple(ControlTotal(**{name: row[name] for name in _TOTAL_COLUMNS}) for row in found)
+    return tuple(ControlTotal(**{name: row[name] for name in _TOTAL_COLUMNS}) for row in rows)
 
 
 def section_counts(connection: Connection, run_id: str) -> dict[str, int]:
     """Rows per section, counted by the database: the independent side of T13."""
-    found = connection.execute(
+    counted = connection.execute(
         select(result_row.c.section, func.count())
         .where(result_row.c.run_id == run_id)
         .group_by(result_row.c.section)
     )
-    return {section: int(rows) for section, rows in found.all()}
+    return {section: int(rows) for section, rows in counted.all()}
 
 
 def section_sums(connection: Connection, run_id: str, *, column: str) -> dict[tuple[str, str], int]:
     """(section, currency) -> sum of an amount column, computed by the database."""
-    found = connection.execute(
+    rows = connection.execute(
         select(
             result_row.c.section,
             result_row.c.currency,
@@ -157,7 +157,7 @@ def section_sums(connection: Connection, run_id: str, *, column: str) -> dict[tu
         .where(result_row.c.run_id == run_id)
         .group_by(result_row.c.section, result_row.c.currency)
     )
-    return {(section, currency): int(total) for section, currency, total in found.all()}
+    return {(section, currency): int(total) for section, currency, total in rows.all()}
 
 
 def open_breaks_by_night(

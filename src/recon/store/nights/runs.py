@@ -159,17 +159,17 @@ def living(connection: Connection, *, merchant_id: str, account_id: str) -> Run 
 
 def get(connection: Connection, run_id: str) -> Run:
     """One run by its id."""
-    found = connection.execute(_BY_ID, {"of_run": run_id}).mappings().one_or_none()
-    if found is None:
+    row = connection.execute(_BY_ID, {"of_run": run_id}).mappings().one_or_none()
+    if row is None:
         msg = f"there is no run {run_id}"
         raise Defect(msg)
-    return _run_of(found)
+    return _run_of(row)
 
 
 def is_known(connection: Connection, run_id: str) -> bool:
     """Whether there is such a run."""
-    found = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id))
-    return found.one_or_none() is not None
+    rows = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id))
+    return rows.one_or_none() is not None
 
 
 def is_closed(connection: Connection, run_id: str) -> bool:
@@ -232,13 +232,13 @@ def finish(
 
 def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[str, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
-    found = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
-    return {row["business_date"]: _run_of(row) for row in found}
+    rows = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
+    return {row["business_date"]: _run_of(row) for row in rows}
 
 
 def of_night(connection: Connection, request: NightRequest) -> Run | None:
     """The newest live run of a whole night; None when it never ran."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run)
         .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
         .where(run.c.business_date == request.business_date)
@@ -246,26 +246,26 @@ def of_night(connection: Connection, request: NightRequest) -> Run | None:
         .order_by(run.c.started_at.desc())
         .limit(1)
     ).mappings()
-    first = found.first()
+    first = rows.first()
     return None if first is None else _run_of(first)
 
 
 def newest_live(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
     """The live run of a whole night that started last; None before the first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run)
         .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
         .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
         .order_by(run.c.started_at.desc())
         .limit(1)
     ).mappings()
-    first = found.first()
+    first = rows.first()
     return None if first is None else _run_of(first)
 
 
 def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
     """What was last said of the missing predecessor of a live night; "" when nothing was."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run.c.predecessor)
         .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
         .where(run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value)
@@ -273,18 +273,18 @@ def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
         .order_by(run.c.started_at.desc())
         .limit(1)
     )
-    return found.scalar_one_or_none() or ""
+    return rows.scalar_one_or_none() or ""
 
 
 def later(connection: Connection, earlier: Run) -> str:
     """A run of the account that began after another, whatever its night or part; "" without one."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run.c.run_id)
         .where(run.c.merchant_id == earlier.merchant_id, run.c.account_id == earlier.account_id)
         .where(run.c.started_at > earlier.started_at)
         .limit(1)
     )
-    return found.scalar_one_or_none() or ""
+    return rows.scalar_one_or_none() or ""
 
 
 def any_finished_since(
@@ -297,18 +297,18 @@ def any_finished_since(
 
 def newest_start(connection: Connection) -> datetime | None:
     """When the newest run began; None before the first."""
-    found = connection.execute(select(run.c.started_at).order_by(run.c.started_at.desc()).limit(1))
-    return found.scalar_one_or_none()
+    rows = connection.execute(select(run.c.started_at).order_by(run.c.started_at.desc()).limit(1))
+    return rows.scalar_one_or_none()
 
 
 def unfinished(connection: Connection) -> list[Run]:
     """Runs that stopped or still run, newest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(run)
         .where(run.c.status.not_in(("finished", PART_ENDED)))
         .order_by(run.c.started_at.desc())
     ).mappings()
-    return [_run_of(row) for row in found]
+    return [_run_of(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +325,10 @@ class FinishedRun:
 
 def finished(connection: Connection) -> list[FinishedRun]:
     """All finished runs, oldest first."""
-    found = connection.execute(
+    runs_found = connection.execute(
         select(run).where(run.c.status == "finished").order_by(run.c.started_at)
     ).mappings()
-    rows = list(found)
+    rows = list(runs_found)
     # A dry run after a live one replaces nothing.
     last = sorted(rows, key=lambda row: (row["mode"] == Mode.LIVE.value, row["started_at"]))
     newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in last}
@@ -347,8 +347,8 @@ def finished(connection: Connection) -> list[FinishedRun]:
 def newest_of_accounts(connection: Connection) -> list[Run]:
     """The newest night of every account; its newest part where no night has run."""
     nights_last = (run.c.part == "", run.c.started_at)
-    found = connection.execute(select(run).order_by(*nights_last)).mappings()
-    newest = {(row["merchant_id"], row["account_id"]): row for row in found}
+    rows = connection.execute(select(run).order_by(*nights_last)).mappings()
+    newest = {(row["merchant_id"], row["account_id"]): row for row in rows}
     return [_run_of(row) for _, row in sorted(newest.items())]
 
 

@@ -39,12 +39,12 @@ def is_known(connection: Connection, run: Run, *, name: str, sha256: str) -> boo
     The same content under another name is stored again, all of it repeats: days on which nothing
     was settled have files that are equal, and each of them was waited for.
     """
-    found = connection.execute(
+    known_sha256 = connection.execute(
         select(order_file.c.sha256).where(
             order_file.c.file_id.in_(_newest(run, until=None)), order_file.c.name == name
         )
     ).scalar_one_or_none()
-    return found == sha256
+    return known_sha256 == sha256
 
 
 def save_file(
@@ -142,7 +142,7 @@ def missing(
     `whole_file` is the column of the reject that stands for a whole file, `until` the last file
     that counts.
     """
-    found = connection.execute(
+    rows = connection.execute(
         select(order_file.c.business_date, order_file.c.name)
         .join(reject, reject.c.file_id == order_file.c.file_id)
         .where(
@@ -151,7 +151,7 @@ def missing(
         )
         .order_by(order_file.c.business_date, order_file.c.name)
     )
-    return [(row.business_date, row.name) for row in found]
+    return [(row.business_date, row.name) for row in rows]
 
 
 def batches_of(
@@ -205,7 +205,7 @@ def evidence_of(
     ]
     if transaction_id:
         same.append(settlement_line.c.transaction_id == transaction_id)
-    found = connection.execute(
+    rows = connection.execute(
         select(
             *(settlement_line.c[name] for name in sorted(names)), order_file.c.name.label("source")
         )
@@ -213,18 +213,18 @@ def evidence_of(
         .where(*_of_account(run, until=None), or_(*same))
         .order_by(settlement_line.c.line_id)
     )
-    return [SettledLine(**row) for row in found.mappings()]
+    return [SettledLine(**row) for row in rows.mappings()]
 
 
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]:
     """Transaction and currency -> minor units that the account's files show as charged back."""
     line = settlement_line
-    found = connection.execute(
+    rows = connection.execute(
         select(line.c.transaction_id, line.c.currency, func.sum(line.c.gross).label("gross"))
         .where(*_of_account(run, until=None), line.c.entry_type.in_(CHARGED_BACK))
         .group_by(line.c.transaction_id, line.c.currency)
     )
-    return {(row.transaction_id, row.currency): -int(row.gross) for row in found}
+    return {(row.transaction_id, row.currency): -int(row.gross) for row in rows}
 
 
 def _of_account(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:

@@ -57,7 +57,7 @@ def save(
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
     """The names under a run's workbook, by role."""
-    found = connection.execute(select(sign_off).where(sign_off.c.run_id == run_id)).mappings()
+    rows = connection.execute(select(sign_off).where(sign_off.c.run_id == run_id)).mappings()
     return {
         row["role"]: Signature(
             row["role"],
@@ -66,7 +66,7 @@ def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
             row["signed_at"],
             row["workbook_sha256"],
         )
-        for row in found
+        for row in rows
     }
 
 
@@ -83,18 +83,18 @@ def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
 def live_runs(connection: Connection, *, first: str, last: str) -> list[NightRun]:
     """Live runs of whole nights from `first` to `last`, oldest start first."""
     names = NightRun.__dataclass_fields__
-    found = connection.execute(
+    rows = connection.execute(
         select(*(run.c[name] for name in names))
         .where(run.c.business_date >= first, run.c.business_date <= last)
         .where(run.c.mode == "live", run.c.part == "")
         .order_by(run.c.started_at)
     ).mappings()
-    return [NightRun(**row) for row in found]
+    return [NightRun(**row) for row in rows]
 
 
 def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) -> str:
     """The run that made a signature void: a later one of this night, or of an earlier one."""
-    found = connection.execute(
+    run_id = connection.execute(
         select(run.c.run_id)
         .where(
             run.c.merchant_id == signed.merchant_id,
@@ -107,7 +107,7 @@ def replaced_by(connection: Connection, signed: NightRun, *, since: datetime) ->
         .order_by(run.c.started_at)
         .limit(1)
     ).scalar_one_or_none()
-    return found or ""
+    return run_id or ""
 
 
 def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
@@ -130,7 +130,7 @@ def signed_earlier(connection: Connection, newest: NightRun) -> str | None:
 def last_signed(connection: Connection, before: Run) -> NightRun | None:
     """The newest night before a run's that an approver signed and nothing replaced since."""
     names = NightRun.__dataclass_fields__
-    found = connection.execute(
+    rows = connection.execute(
         select(*(run.c[name] for name in names), sign_off.c.signed_at)
         .join(sign_off, sign_off.c.run_id == run.c.run_id)
         .where(
@@ -141,7 +141,7 @@ def last_signed(connection: Connection, before: Run) -> NightRun | None:
         )
         .order_by(run.c.business_date.desc(), run.c.started_at.desc())
     ).mappings()
-    for row in found:
+    for row in rows:
         night = NightRun(**{name: row[name] for name in names})
         if not replaced_by(connection, night, since=row["signed_at"]):
             return night

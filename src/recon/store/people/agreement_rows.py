@@ -35,12 +35,12 @@ def open_words(connection: Connection) -> list[FirstWord]:
 
 def complete(connection: Connection) -> list[tuple[str, str]]:
     """What two people agreed to, and about what; oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(agreement.c.what, agreement.c.subject)
         .where(agreement.c.state == COMPLETE)
         .order_by(agreement.c.agreement_id)
     )
-    return [(row.what, row.subject) for row in found]
+    return [(row.what, row.subject) for row in rows]
 
 
 def open_word(connection: Connection, what: str, *, subject: str) -> FirstWord | None:

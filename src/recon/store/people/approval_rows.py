@@ -72,8 +72,8 @@ def open_approvals(connection: Connection) -> list[FirstApproval]:
     digests = connection.execute(
         select(approval.c.digest).where(approval.c.state == FIRST).order_by(approval.c.first_at)
     ).scalars()
-    found = [open_approval(connection, digest) for digest in digests.all()]
-    return [one for one in found if one is not None]
+    approvals = [open_approval(connection, digest) for digest in digests.all()]
+    return [one for one in approvals if one is not None]
 
 
 def save_first(
@@ -173,7 +173,7 @@ def open_verdicts(connection: Connection) -> dict[str, str]:
 
 
 def save_verdict(
-    connection: Connection, instruction_id: str, *, said: str, evidence: str, word: Word
+    connection: Connection, instruction_id: str, *, decision: str, evidence: str, word: Word
 ) -> None:
     """One person's verdict; an earlier open one of anybody is replaced."""
     connection.execute(
@@ -184,7 +184,7 @@ def save_verdict(
     connection.execute(
         insert(verdict).values(
             instruction_id=instruction_id,
-            verdict=said,
+            verdict=decision,
             evidence=evidence[:1000],
             given_by=word.by,
             authenticated=word.authenticated,
@@ -192,7 +192,7 @@ def save_verdict(
             state=OPEN,
         )
     )
-    details = {"by": word.told, "verdict": said, "evidence": evidence}
+    details = {"by": word.told, "verdict": decision, "evidence": evidence}
     append(connection, [Event("verdict", instruction_id, "proposed", details)], at=word.at)
 
 
@@ -205,12 +205,12 @@ def close_verdict(connection: Connection, verdict_id: int) -> None:
 
 def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
     """Instruction and verdict of every decision that two people agreed to, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(verdict.c.instruction_id, verdict.c.verdict)
         .where(verdict.c.state == AGREED)
         .order_by(verdict.c.verdict_id)
     )
-    return [(row.instruction_id, row.verdict) for row in found]
+    return [(row.instruction_id, row.verdict) for row in rows]
 
 
 def release_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
@@ -268,7 +268,7 @@ def wrong_codes(
     connection: Connection, person: str, *, origin: str, since: datetime
 ) -> list[datetime]:
     """When wrong codes for a person came from one login, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(wrong_code.c.at)
         .where(
             wrong_code.c.person == person,
@@ -277,7 +277,7 @@ def wrong_codes(
         )
         .order_by(wrong_code.c.at)
     )
-    return list(found.scalars())
+    return list(rows.scalars())
 
 
 def wrong_since_last_word(connection: Connection, person: str) -> dict[str, int]:

@@ -45,12 +45,12 @@ class NewAnswer:
 def kept_answers(connection: Connection, place: Place) -> dict[str, KeptAnswer]:
     """The newest answer to every break of an account, by break id."""
     merchant_id, account_id = place
-    found = connection.execute(
+    rows = connection.execute(
         select(break_answer)
         .where(break_answer.c.merchant_id == merchant_id, break_answer.c.account_id == account_id)
         .order_by(break_answer.c.break_id, break_answer.c.version)
     ).mappings()
-    return {row["break_id"]: _kept(row) for row in found}
+    return {row["break_id"]: _kept(row) for row in rows}
 
 
 def save(
@@ -112,28 +112,28 @@ def agreed_write_offs(
 
     The money is the exposure that the answered workbook showed.
     """
-    found = connection.execute(
+    rows = connection.execute(
         _WRITTEN_OFF.where(
             break_answer.c.merchant_id == account[0],
             break_answer.c.account_id == account[1],
             break_answer.c.agreed_by != "",
         ).order_by(break_answer.c.version)
     )
-    return {row.break_id: (row.currency, row.exposure) for row in found}
+    return {row.break_id: (row.currency, row.exposure) for row in rows}
 
 
 def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, int]]]:
     """Break, currency and minor units of every write-off that two people agreed to."""
-    found = connection.execute(_WRITTEN_OFF.where(break_answer.c.agreed_by != ""))
-    return sorted((row.break_id, (row.currency, row.exposure)) for row in found)
+    rows = connection.execute(_WRITTEN_OFF.where(break_answer.c.agreed_by != ""))
+    return sorted((row.break_id, (row.currency, row.exposure)) for row in rows)
 
 
 def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
     """Currency and minor units that an answer would write off; None when its break is not kept."""
-    found = connection.execute(
+    row = connection.execute(
         _WRITTEN_OFF.where(break_answer.c.answer_id == answer_id)
     ).one_or_none()
-    return None if found is None else (found.currency, found.exposure)
+    return None if row is None else (row.currency, row.exposure)
 
 
 def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
@@ -153,20 +153,20 @@ def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, t
 
 def importers(connection: Connection, run_id: str) -> list[str]:
     """Who brought answers into a run's night, as they were named."""
-    found = connection.execute(
+    rows = connection.execute(
         select(answer_file.c.given_by)
         .where(answer_file.c.run_id == run_id, answer_file.c.taken > 0)
         .distinct()
     )
-    return sorted(found.scalars())
+    return sorted(rows.scalars())
 
 
 def waiting_write_offs(connection: Connection) -> list[dict[str, Any]]:
     """Write-offs that wait for a second person, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         select(break_answer).where(break_answer.c.waits).order_by(break_answer.c.given_at)
     ).mappings()
-    return [dict(row) for row in found]
+    return [dict(row) for row in rows]
 
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:

@@ -43,7 +43,7 @@ def _two_people(merchant: Any, *, said: str) -> None:
             person = identify(name, code=None, environment=environment)
             resolve(
                 wanted,
-                said=said,
+                verdict=said,
                 evidence="seen in the portal, screenshot 7",
                 person=person,
                 environment=environment,

@@ -122,7 +122,7 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
             code = pyotp.TOTP(SECRETS[by]).at(int(doubtful_payout.now.timestamp()) + 1)
             return resolve(
                 wanted,
-                said="not_applied",
+                verdict="not_applied",
                 evidence="the portal says the same",
                 message=message,
                 person=identify(by, code=SecretStr(code), environment=environment),

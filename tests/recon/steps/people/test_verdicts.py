@@ -64,7 +64,9 @@ def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN)
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
     wanted = the_doubt(environment)
-    return resolve(wanted, said=said, evidence=evidence, person=person, environment=environment)[1]
+    return resolve(wanted, verdict=said, evidence=evidence, person=person, environment=environment)[
+        1
+    ]
 
 
 def test_two_people_who_say_the_same_decide(environment: Environment, doubtful: Any) -> None:

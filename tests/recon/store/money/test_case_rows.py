@@ -86,7 +86,7 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run)
         case_rows.open_case(connection, _item(run), reason="it shows authorised", at=AT)
         opened = case_rows.open_cases(connection, run)
         again = case_rows.shown_ended(connection, run)
-        case_rows.close_case(connection, "i1", said="applied", reason="by ann and ben", at=AT)
+        case_rows.close_case(connection, "i1", verdict="applied", reason="by ann and ben", at=AT)
 
         assert [(one["kind"], one["order_no"], one["amount"]) for one in opened] == [
             ("capture", "A-1", 10_000)
@@ -118,7 +118,7 @@ def test_a_payment_is_closed_while_a_case_is_open_or_the_journal_was_wrong(
     with store.writing() as connection:
         case_rows.open_case(connection, item, reason="it shows otherwise", at=AT)
         if said:
-            case_rows.close_case(connection, "i1", said=said, reason="two people", at=AT)
+            case_rows.close_case(connection, "i1", verdict=said, reason="two people", at=AT)
         closed = case_rows.closed_payments(connection, run)
 
     assert told in closed.get("T1", "")
