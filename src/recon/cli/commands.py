@@ -11,6 +11,7 @@ import typer
 
 from recon.cli import (
     answers,
+    banks,
     demo,
     desk,
     difference,
@@ -97,6 +98,7 @@ app.command("doctor")(upkeep.doctor)
 app.add_typer(database, name="db")
 app.add_typer(prefect_pages.prefect, name="prefect")
 app.add_typer(order_files.order_file, name="order-file")
+app.add_typer(banks.bank, name="bank")
 app.add_typer(night_files.files, name="file")
 app.add_typer(gateway_calls.calls, name="gateway")
 database.command("upgrade")(upkeep.upgrade)

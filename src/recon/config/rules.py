@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from recon.config.banks import BankRules, bank_holidays, known_calendar
 from recon.config.mistakes import problems_of
 from recon.model.business_date import BusinessCalendar, Grace, zone_of
 from recon.model.errors import AmountError, ConfigurationError
@@ -49,6 +50,7 @@ def _two_currencies(text: str) -> None:
 
 
 CurrencyPair = Annotated[str, _checked_by(_two_currencies)]
+BankName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._-]{0,39}$")]
 AccountName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._:/-]{0,59}$")]
 MappedState = Literal[
     "pending",
@@ -92,6 +94,7 @@ class GraceRules(_Table):
     gateway_to_ledger: GraceText = "2bd"
     hard_limit: GraceText = "10bd"
     gateway_to_settlement: GraceText = "3bd"
+    payout_to_bank: GraceText = "3bd"
 
 
 class CalendarRules(_Table):
@@ -100,6 +103,8 @@ class CalendarRules(_Table):
     timezone: ZoneText = "UTC"
     cut_off: CutOffText = "24:00"
     holidays: tuple[date, ...] = ()
+    bank: Annotated[str, AfterValidator(known_calendar)] = ""
+    """Whose bank holidays hold for the way to the bank: XECB, XNYS or a country."""
 
 
 class AccountRules(_Table):
@@ -212,6 +217,7 @@ class Rules(_Table):
     journal: JournalRules = JournalRules()
     fee: dict[CurrencyCode, FeeRules] = Field(default_factory=dict)
     rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
+    bank: dict[BankName, BankRules] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
@@ -228,6 +234,15 @@ class Rules(_Table):
             timezone=self.calendar.timezone,
             cut_off=self.calendar.cut_off,
             holidays=self.calendar.holidays,
+        )
+
+    @cached_property
+    def bank_calendar(self) -> BusinessCalendar:
+        """The calendar of the way to the bank: bank holidays are no business days either."""
+        return BusinessCalendar.of(
+            timezone=self.calendar.timezone,
+            cut_off=self.calendar.cut_off,
+            holidays={*self.calendar.holidays, *bank_holidays(self.calendar.bank)},
         )
 
     @property

@@ -267,6 +267,7 @@ class SourceKind(StrEnum):
     LEDGER = "ledger"
     INSTRUCTIONS = "instructions"
     SETTLEMENT = "settlement"
+    BANK = "bank"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def xml_parts(
     name = file.path.name
     what = f"element {record!r}" if record else "element below its root"
     return tables_of(
-        _records(_fit_content(file, name=name), record=record, name=name),
+        _records(fit_content(file, name=name), record=record, name=name),
         name=name,
         wanted=wanted,
         needed=needed,
@@ -64,7 +64,12 @@ def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
 
 
-def _fit_content(file: FileBytes, *, name: str) -> bytes:
+def fit_content(file: FileBytes, *, name: str) -> bytes:
+    """The bytes of a document in UTF-8 that has no document type and is not too large.
+
+    Raises:
+        SourceUnreadableError: it is another.
+    """
     content = file.content
     if len(content) > XML_BYTES_MAX:
         refuse(name, f"has {len(content)} bytes; at most {XML_BYTES_MAX} of XML are read: split it")

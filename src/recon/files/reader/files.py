@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from recon.config.cluster import IN_PROCESS, Workers
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
 from recon.files.formats.raw_reader import kind_of
@@ -16,11 +16,18 @@ from recon.files.kinds.spooled_file import SpooledFile, spooled_file
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import MIB, size_of
 from recon.files.reader.door import file_reader
-from recon.files.reader.readings import HowInstructed, InstructionFacts, OrderFacts, TableFacts
+from recon.files.reader.readings import (
+    BankFacts,
+    HowInstructed,
+    InstructionFacts,
+    OrderFacts,
+    TableFacts,
+)
 from recon.files.typing.mending import MendableRow
+from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource
 from recon.matching.frames.sources import LEDGER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
-from recon.model.words import SourceKind
+from recon.model.words import SourceFile, SourceKind
 from recon.settlement.sealing import Seal
 
 CLUSTER_BYTES_MIN = 64 * MIB
@@ -94,6 +101,28 @@ def settlement_file(
     task = {"path": path, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, readings.settlement, **task) as read:
         return TableRead(parcel.read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
+
+
+class BankRead(NamedTuple):
+    """A file of a bank."""
+
+    source: BankSource
+    source_file: SourceFile
+
+
+def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankRead:
+    """A file of a bank: all of its statements, each proven where it has balances.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: as its reader says, or it broke its reader.
+    """
+    task = {"path": path, "rules": rules, "layout": layout}
+    with file_reader().read(path, readings.bank, **task) as read:
+        facts: BankFacts = read.facts
+        entries = parcel.read_frame(read.rows)[list(BANK_ENTRY_COLUMNS)]
+        source = BankSource(entries, facts.statements, notes=facts.notes)
+        return BankRead(source, facts.source_file)
 
 
 def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> TableRead:

@@ -11,6 +11,7 @@ from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
 from recon.files.formats.opening import FileBytes, read_bytes
 from recon.files.kinds.archive import private_content
+from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
@@ -19,6 +20,7 @@ from recon.files.kinds.spooled_file import spool_file
 from recon.files.reader import parcel
 from recon.files.typing.mending import MendableRow
 from recon.files.typing.typed_table import read_table
+from recon.matching.frames.bank_sources import BankStatement
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.settlement.sealing import Seal
 
@@ -40,6 +42,14 @@ class TableFacts(NamedTuple):
     ignored_columns: tuple[str, ...] = ()
     private: str = ""
     """Why it must not be archived; "" too where it is not to be."""
+
+
+class BankFacts(NamedTuple):
+    """Of a file of a bank, whose entries are one frame."""
+
+    statements: tuple[BankStatement, ...]
+    notes: tuple[str, ...]
+    source_file: SourceFile
 
 
 class HowInstructed(NamedTuple):
@@ -88,6 +98,13 @@ def settlement(
     parcel.write_frame(read.lines, into=rows)
     private = _private(file, layout=layout, keep=keep)
     return TableFacts(read.rejects, read.source_file, read.ignored_columns, private)
+
+
+def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
+    """A file of a bank."""
+    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
+    parcel.write_frame(read.source.entries, into=rows)
+    return BankFacts(read.source.statements, read.source.notes, read.source_file)
 
 
 def ledger(rows: IO[bytes], *, source: LedgerSource, rules: Rules, keep: bool) -> TableFacts:

@@ -78,12 +78,17 @@ def _currency_of_transaction(cells: Columns, values: Values) -> Finding:
     return "transaction_amount", dict.fromkeys(_rows(alone), reason)
 
 
-def _day_exists(cells: Columns, values: Values) -> Finding:
-    del values
-    days = {text: _is_a_day(text) for text in pc.unique(cells["settled_on"]).to_pylist() if text}
-    wrong = pa.array([text for text, exists in days.items() if not exists], pa.large_string())
-    rows = _rows(np.array(pc.is_in(cells["settled_on"], value_set=wrong), dtype=bool))
-    return "settled_on", dict.fromkeys(rows, "is no date such as 2026-11-19")
+def _day_exists(name: str) -> Callable[[Columns, Values], Finding]:
+    """A date is a day of the calendar."""
+
+    def rule(cells: Columns, values: Values) -> Finding:
+        del values
+        days = {text: _is_a_day(text) for text in pc.unique(cells[name]).to_pylist() if text}
+        wrong = pa.array([text for text, exists in days.items() if not exists], pa.large_string())
+        rows = _rows(np.array(pc.is_in(cells[name], value_set=wrong), dtype=bool))
+        return name, dict.fromkeys(rows, "is no date such as 2026-11-19")
+
+    return rule
 
 
 def _is_a_day(text: str) -> bool:
@@ -102,13 +107,38 @@ def _net_adds_up(cells: Columns, values: Values) -> Finding:
     return "net", dict.fromkeys(_rows(wrong), "is not gross less fee")
 
 
+def _entry_whole(cells: Columns, values: Values) -> Finding:
+    """An entry has its number, its days and its amount; a statement without entries has none."""
+    amount: AmountColumn = values["amount"]
+    filled = [~_blank(cells[name]) for name in ("entry_no", "booked_on", "value_on")]
+    some, every = amount.given.copy(), amount.given.copy()
+    for column in filled:
+        some |= column
+        every &= column
+    reason = "needs entry_no, booked_on, value_on and amount together"
+    return "amount", dict.fromkeys(_rows(some & ~every), reason)
+
+
+def _instructed_whole(cells: Columns, values: Values) -> Finding:
+    del values
+    alone = _blank(cells["instructed_currency"]) != _blank(cells["instructed_amount"])
+    reason = "needs instructed_currency and instructed_amount together"
+    return "instructed_amount", dict.fromkeys(_rows(alone), reason)
+
+
 _RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...] = (
     (SourceKind.ORDERS, "refund_amount", _refund_amount_given),
     (SourceKind.ORDERS, "action", _action_given),
     (SourceKind.ORDERS, "action_amount", _action_amount_fits),
     (SourceKind.LEDGER, "transaction_amount", _currency_of_transaction),
-    (SourceKind.SETTLEMENT, "settled_on", _day_exists),
+    (SourceKind.SETTLEMENT, "settled_on", _day_exists("settled_on")),
     (SourceKind.SETTLEMENT, "net", _net_adds_up),
+    (SourceKind.BANK, "from_date", _day_exists("from_date")),
+    (SourceKind.BANK, "to_date", _day_exists("to_date")),
+    (SourceKind.BANK, "amount", _entry_whole),
+    (SourceKind.BANK, "booked_on", _day_exists("booked_on")),
+    (SourceKind.BANK, "value_on", _day_exists("value_on")),
+    (SourceKind.BANK, "instructed_amount", _instructed_whole),
     (SourceKind.INSTRUCTIONS, "order_no", _instruction_names("order_no")),
     (SourceKind.INSTRUCTIONS, "transaction_id", _instruction_names("transaction_id")),
 )

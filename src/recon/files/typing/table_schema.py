@@ -31,6 +31,8 @@ class Grammar(Enum):
     CODE = (r"-?[A-Za-z0-9_]{1,20}", "a code of letters and digits")
     DATE = (r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])", "a date such as 2026-11-19")
     NAME = (r"[^\x00-\x1f\x7f]{1,255}", "a name of at most 255 characters")
+    IBAN = (r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", "an IBAN without blanks")
+    WORDS = (r"[^\x00-\x1f\x7f]+", "a text on one line")
     REASON = (r"[!-~](?:[ -~]{0,48}[!-~])?", "a reason of at most 50 plain ASCII characters")
 
 
@@ -212,8 +214,38 @@ SETTLEMENT = TableSchema(
     ),
 )
 
+BANK_STATES = frozenset({"booked", "pending"})
+BANK = TableSchema(
+    SourceKind.BANK,
+    (
+        Column("iban", Grammar.IBAN),
+        Column("statement_no", Grammar.REFERENCE),
+        Column("from_date", Grammar.DATE),
+        Column("to_date", Grammar.DATE),
+        Column("opening", Cell.AMOUNT, blank=True),
+        Column("closing", Cell.AMOUNT, blank=True),
+        # A statement without entries is one row that has neither of the next four.
+        Column("entry_no", Grammar.REFERENCE, blank=True),
+        Column("booked_on", Grammar.DATE, blank=True),
+        Column("value_on", Grammar.DATE, blank=True),
+        Column("currency", Cell.CURRENCY),
+        Column("amount", Cell.AMOUNT, blank=True),
+        _optional("end_to_end_id", Grammar.WORDS),
+        _optional("reference", Grammar.WORDS),
+        _optional("counterparty", Grammar.WORDS),
+        _optional("text", Grammar.WORDS),
+        _optional("status", BANK_STATES),
+        _optional("reversal", frozenset({"yes", "no", "true", "false", "1", "0"})),
+        _optional("charges", Cell.AMOUNT),
+        _optional("instructed_currency", Cell.CURRENCY),
+        _optional("instructed_amount", Cell.AMOUNT, "instructed_currency"),
+    ),
+    needs_line_end=True,
+)
+"""One row an entry, signed from the merchant's account; the columns of its statement repeated."""
+
 _SCHEMAS: Mapping[SourceKind, TableSchema] = {
-    schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS, SETTLEMENT)
+    schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS, SETTLEMENT, BANK)
 }
 
 

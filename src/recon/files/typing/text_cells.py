@@ -14,6 +14,10 @@ from recon.privacy.card_numbers import holds_card
 FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
 """In which a card number may stand between other words."""
 
+OF_OTHERS = frozenset({Grammar.WORDS})
+"""What other people write to a bank: it may hold a card number, and is masked before it is shown or
+kept, where it is kept at all."""
+
 NUMBER_DIGITS_MAX = 15
 """Digits that a spreadsheet's number holds exactly."""
 
@@ -47,6 +51,8 @@ def read_text(
         odd = pc.and_(numbers, pc.invert(pc.match_substring_regex(cells, _WHOLE_NUMBER)))
         why = f"is no text and no whole number of up to {NUMBER_DIGITS_MAX} digits; make it text"
         problems |= dict.fromkeys(_rows(pc.and_(odd, filled)), why)
+    if grammar in OF_OTHERS:
+        return problems
     tally = cards or CardTally()
     for at in _cards(judged, times=times, grammar=grammar, column=column, cards=tally):
         problems[int(places[at])] = "looks like a card number, which does not belong here"

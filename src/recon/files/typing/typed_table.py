@@ -269,7 +269,7 @@ def _read_column(
 
 
 def _signed(reading: Reading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
-    if kind is SourceKind.SETTLEMENT:
+    if kind in {SourceKind.SETTLEMENT, SourceKind.BANK}:
         return np.ones(len(reading.raw.lines), dtype=bool)
     if kind is not SourceKind.LEDGER:
         return None
@@ -363,6 +363,8 @@ def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
 
 def _key_cell(reading: Reading, name: str, *, row: int) -> str:
     """The cell where it can be trusted, else blank."""
+    if name not in reading.columns:  # a bank knows no merchant and no order
+        return ""
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
     text: str = reading.columns[name][row].as_py()
     bad = {reading.problems[row][0], *reading.further.get(row, ())}

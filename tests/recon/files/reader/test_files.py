@@ -13,12 +13,14 @@ from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.config.settings import LedgerSource
 from recon.files.formats.opening import read_bytes
+from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import read_instruction_file
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.kinds.settlement_file import settlement_file_of
 from recon.files.kinds.spooled_file import spooled_file
 from recon.files.reader import (
+    bank_file,
     file_reader,
     instruction_file,
     ledger_file,
@@ -32,6 +34,7 @@ from recon.files.typing.typed_table import read_table
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceKind
 from recon.settlement.sealing import Seal
+from tests.recon.files.bank_documents import CALM, camt, entry
 
 RULES = Rules()
 OWN = "100042,100042001"
@@ -163,3 +166,16 @@ def test_what_a_file_took_is_known(tmp_path: Path) -> None:
     assert ended is not None
     assert 0 < ended.peak_bytes < 512 * 2**20
     assert (ended.exit, ended.in_time) == (0, True)
+
+
+def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
+    """Entries, statements and notes; one that does not add up is refused with the same words."""
+    path = tmp_path / "b.xml"
+    path.write_text(camt(CALM + entry("250.50")))
+    here, through = bank_file_of(read_bytes(path), rules=RULES), bank_file(path, rules=RULES)
+    pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
+    assert through.source.statements == here.source.statements
+    assert through.source_file == here.source_file
+    path.write_text(camt(CALM + entry("250.51")))
+    with pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"):
+        bank_file(path, rules=RULES)

@@ -1,0 +1,78 @@
+"""`recon bank check`: what statements of a bank prove, before a night counts them."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recon.cli.choices import date_of
+from recon.cli.speaking import complain, say
+
+if TYPE_CHECKING:
+    from recon.matching.frames.bank_sources import BankStatement
+
+REFUSED_EXIT_CODE = 1
+
+bank = typer.Typer(help="Statements of the bank.", no_args_is_help=True)
+
+
+@bank.callback()
+def _bank() -> None:
+    """Statements of the bank, before they count."""
+
+
+@bank.command("check")
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
+    ],
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules that name the banks; else rules.toml.")
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option(help="Business date; a later statement is refused. Today.")
+    ] = None,
+) -> None:
+    """Show what statements prove: opening, movements, closing, gaps; nothing is stored.
+
+    Ends with 0 when all of them would count, with 1 when one would not.
+    """
+    from recon.config.settings import load_rules
+    from recon.steps.files.bank_files import check_bank_files
+
+    told = os.environ.get("RECON_CONFIG_DIR")
+    read_rules = load_rules(config_dir=Path(told) if told else None, rules_file=rules)
+    day = date_of(as_of) if as_of else datetime.now(UTC).date()
+    checked = check_bank_files(files, rules=read_rules, day=day)
+    for number, statement in enumerate(checked.read.source.statements):
+        counts = number in checked.judged.counted
+        say(f"{_told(statement)} {'It counts.' if counts else 'It does not count.'}")
+    for note in checked.read.source.notes:
+        say(note)
+    for name, cover in checked.judged.covers.items():
+        days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
+        say(f"{name}: covered {days}.")
+    for problem in checked.judged.problems:
+        complain(problem)
+    say("Nothing was stored.")
+    if checked.judged.problems:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+def _told(one: "BankStatement") -> str:
+    """A statement in a line, its account cut to its ends."""
+    from recon.matching.bank.statements import named
+    from recon.model.money import format_minor_units
+    from recon.privacy.shown_text import scrubbed
+
+    def shown(amount: int) -> str:
+        return f"{format_minor_units(amount, currency=one.currency)} {one.currency}"
+
+    moved = f"{one.entries} booked entries of {shown(one.booked)}"
+    proof = f"{moved}, without balances"
+    if one.opening is not None and one.closing is not None:
+        proof = f"opening {shown(one.opening)}, {moved}, closing {shown(one.closing)}"
+    days = one.from_date if one.from_date == one.to_date else f"{one.from_date} to {one.to_date}"
+    return f"{named(one)} of {scrubbed(one.iban)}, {days}: {proof}."

@@ -1,0 +1,133 @@
+"""A bank's entries as a table: CSV or XLSX in the columns of the contract, or by a layout."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.opening import FileBytes
+from recon.files.formats.raw_reader import raw_of
+from recon.files.formats.raw_table import refuse
+from recon.files.kinds.bank_amounts import StatementPlace, refuse_unbalanced
+from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.table_schema import BANK
+from recon.files.typing.typed_table import type_table
+from recon.matching.frames.bank_sources import (
+    BANK_ENTRY_COLUMNS,
+    BOOKED,
+    BankSource,
+    BankStatement,
+)
+
+_OF_STATEMENT = ["iban", "statement_no", "from_date", "to_date"]
+_TOLD_ONCE = ["opening", "closing", "currency"]
+
+
+class _Told(NamedTuple):
+    """What every row of a statement repeats."""
+
+    opening: int | None
+    closing: int | None
+    currency: str
+
+
+def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankSource:
+    """The statements of a table, each proven by its balances where it has them.
+
+    Raises:
+        SourceUnreadableError: a row cannot be read, or a statement does not add up.
+    """
+    wanted = frozenset(names_of(BANK, layout=layout).values())
+    raw = raw_of(file, wanted=wanted, layout=layout)
+    table = type_table(raw, schema=BANK, rules=rules, layout=layout)
+    if table.rejects:
+        first = table.rejects[0]
+        refuse(
+            file.path.name,
+            f"has {len(table.rejects)} rows that cannot be read, and a statement is whole or "
+            f"nothing; the first is line {first.line}, {first.column}: {first.reason}",
+        )
+    frame = table.frame
+    frame["status"] = frame["status"].where(frame["status"].ne(""), BOOKED)
+    statements: list[BankStatement] = []
+    parts: list[pd.DataFrame] = []
+    for named, group in frame.groupby(_OF_STATEMENT, sort=True):
+        place = StatementPlace(file.path.name, str(named[0]), str(named[1]))
+        entries = _entries(group, number=len(statements), place=place)
+        statements.append(_statement(group, entries=entries, place=place, sha256=file.sha256))
+        parts.append(entries)
+    entries = pd.concat(parts, ignore_index=True) if parts else _entries_of_nothing(frame)
+    return BankSource(entries=entries, statements=tuple(statements))
+
+
+def _entries(group: pd.DataFrame, *, number: int, place: StatementPlace) -> pd.DataFrame:
+    """BANK_ENTRY_COLUMNS of one statement."""
+    filled = group[group["amount"].notna()]
+    twice = filled["entry_no"][filled["entry_no"].duplicated()]
+    if len(twice):
+        place.refuse("it has two entries of one number (entry_no)")
+    if len(filled) < len(group) and len(group) > 1:
+        place.refuse("it has entries, and a row that says it has none")
+    return pd.DataFrame(
+        {
+            "statement": np.full(len(filled), number, dtype=np.int64),
+            "part": np.zeros(len(filled), dtype=np.int64),
+            **{name: filled[name].to_numpy() for name in _CARRIED},
+            "charges": filled["charges"].fillna(0).to_numpy(),
+        }
+    ).astype(dict(BANK_ENTRY_COLUMNS))[list(BANK_ENTRY_COLUMNS)]
+
+
+_CARRIED = [name for name in BANK_ENTRY_COLUMNS if name not in {"statement", "part", "charges"}]
+
+
+def _entries_of_nothing(frame: pd.DataFrame) -> pd.DataFrame:
+    place = StatementPlace("", "", "")
+    return _entries(frame, number=0, place=place)
+
+
+def _statement(
+    group: pd.DataFrame, *, entries: pd.DataFrame, place: StatementPlace, sha256: str
+) -> BankStatement:
+    told = _told(group, place=place)
+    booked = entries[entries["status"].eq(BOOKED)]
+    movement = sum(booked["amount"].tolist())
+    if (
+        told.opening is not None
+        and told.closing is not None
+        and told.opening + movement != told.closing
+    ):
+        refuse_unbalanced(told.opening, movement, told.closing, place=place, currency=told.currency)
+    first = group.iloc[0]
+    if str(first["from_date"]) > str(first["to_date"]):
+        place.refuse("its from_date is behind its to_date")
+    return BankStatement(
+        source=place.name,
+        sha256=sha256,
+        iban=place.account,
+        statement_no=place.number,
+        currency=told.currency,
+        from_date=str(first["from_date"]),
+        to_date=str(first["to_date"]),
+        opening=told.opening,
+        closing=told.closing,
+        booked=movement,
+        entries=len(booked),
+    )
+
+
+def _told(group: pd.DataFrame, *, place: StatementPlace) -> _Told:
+    differing = [name for name in _TOLD_ONCE if len(group[name].unique()) > 1]
+    if differing:
+        place.refuse(f"its rows have more than one {differing[0]}")
+    first = group.iloc[0]
+    opening, closing = (_amount(first[name]) for name in ("opening", "closing"))
+    if (opening is None) != (closing is None):
+        place.refuse("it has only one of its two balances")
+    return _Told(opening, closing, str(first["currency"]))
+
+
+def _amount(cell: Any) -> int | None:
+    return None if pd.isna(cell) else int(cell)

@@ -1,0 +1,243 @@
+"""T16: which statements of a bank count, and up to which day they prove that nothing is missing.
+
+Each statement was proven by its own balances when it was read (T15). Here they stand side by side:
+one that was told again counts once, a corrected one takes the place of the first, and the chain
+ends where a balance, a number or a business day is missing. What stands behind that does not count
+yet.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import cached_property
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.bank_sources import (
+    BOOKED,
+    DETAILS,
+    REPORT,
+    STATEMENT,
+    BankSource,
+    BankStatement,
+)
+from recon.model.business_date import BusinessCalendar
+from recon.model.money import format_minor_units
+from recon.privacy.shown_text import scrubbed
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What the statements of one bank prove."""
+
+    bank: str
+    first_day: str = ""
+    """The first day that a statement tells of, "" without any."""
+    to_day: str = ""
+    """The last day up to which nothing is missing."""
+    counted: tuple[int, ...] = ()
+    """Statements that count, in their order, by their number in the source."""
+    proven: bool = True
+    """False where a statement has no balances, so that nothing proves it."""
+
+
+@dataclass(frozen=True)
+class JudgedStatements:
+    """Every statement, judged."""
+
+    covers: Mapping[str, Cover]
+    """Bank -> cover, of every bank that the rules name."""
+    problems: tuple[str, ...]
+    """Why something of a bank does not count, in sentences with what to do."""
+    reports: tuple[int, ...] = ()
+    """Of a day that is not over: nothing that they lack is missing."""
+    details: tuple[int, ...] = ()
+    banks: Mapping[int, str] = field(default_factory=dict)
+    """Statement -> bank, of all that are of a known account."""
+
+    @cached_property
+    def counted(self) -> frozenset[int]:
+        """The statements that count."""
+        return frozenset(one for cover in self.covers.values() for one in cover.counted)
+
+
+def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedStatements:
+    """Which statements count, up to which day.
+
+    Args:
+        source: as it was read.
+        rules: the merchant's banks and their calendar.
+        day: the business date; a statement of a later day is refused.
+    """
+    problems = [*(one.why for one in source.refused)]
+    banks = _banks(source, rules=rules, day=day, problems=problems)
+    covers = {}
+    for name in rules.bank:
+        mine = [
+            number
+            for number, bank in banks.items()
+            if bank == name and source.statements[number].form == STATEMENT
+        ]
+        chosen = _once(source, numbers=mine, problems=problems)
+        covers[name] = _chain(
+            source, name=name, numbers=chosen, calendar=rules.bank_calendar, problems=problems
+        )
+    by_form = {
+        form: tuple(one for one in banks if source.statements[one].form == form)
+        for form in (REPORT, DETAILS)
+    }
+    return JudgedStatements(covers, tuple(problems), by_form[REPORT], by_form[DETAILS], banks)
+
+
+def named(statement: BankStatement) -> str:
+    """A statement as sentences name it."""
+    number, file = scrubbed(statement.statement_no), scrubbed(statement.source)
+    return f"statement {number or 'without a number'} ({file})"
+
+
+def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) -> dict[int, str]:
+    """Statement -> bank, of those that are of a bank of ours, in its currency and not to come."""
+    known = {bank.iban: name for name, bank in rules.bank.items()}
+    found: dict[int, str] = {}
+    for number, one in enumerate(source.statements):
+        bank = known.get(one.iban)
+        problem = ""
+        if bank is None:
+            problem = (
+                f"is of the account {scrubbed(one.iban)}, which no [bank] of the rules names; "
+                "name it there, or take the file away"
+            )
+        elif one.currency != rules.bank[bank].currency:
+            problem = (
+                f"is in {one.currency}, and the bank {bank} in {rules.bank[bank].currency}; "
+                "give this account a [bank] of its own"
+            )
+        elif one.to_date > day.isoformat():
+            problem = (
+                f"ends on {one.to_date}, after the business date {day.isoformat()}; "
+                "it counts on a later night"
+            )
+        if problem:
+            problems.append(f"{named(one)} {problem}; nothing of it counts.")
+        elif bank is not None:
+            found[number] = bank
+    return found
+
+
+def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
+    """One version of each statement: the newest; of two that nothing tells apart none."""
+    versions: dict[tuple[str, str], list[int]] = {}
+    for number in numbers:
+        one = source.statements[number]
+        versions.setdefault((one.from_date[:4], one.statement_no), []).append(number)
+    chosen = []
+    for several in versions.values():
+        newest = max(source.statements[one].created for one in several)
+        latest = [one for one in several if source.statements[one].created == newest]
+        contents = {_content(source, number) for number in latest}
+        if len(contents) > 1:
+            told = " and ".join(named(source.statements[one]) for one in sorted(latest))
+            problems.append(
+                f"{told} have one number and other content, and neither says that it is newer; "
+                "neither counts: ask the bank which of them holds."
+            )
+        else:
+            chosen.append(min(latest, key=lambda one: source.statements[one].sha256))
+    return chosen
+
+
+def _content(source: BankSource, number: int) -> tuple[object, ...]:
+    """What two statements of one number must share to be one, whatever their format."""
+    one = source.statements[number]
+    mine = _whole_entries(source.entries, number=number)
+    cells = (mine[name].tolist() for name in ("booked_on", "value_on", "amount"))
+    return (one.to_date, one.opening, one.closing, tuple(sorted(zip(*cells, strict=True))))
+
+
+def _whole_entries(entries: pd.DataFrame, *, number: int) -> pd.DataFrame:
+    mine = entries["statement"].eq(number) & entries["part"].eq(0) & entries["status"].eq(BOOKED)
+    return entries[mine]
+
+
+def _chain(
+    source: BankSource,
+    *,
+    name: str,
+    numbers: list[int],
+    calendar: BusinessCalendar,
+    problems: list[str],
+) -> Cover:
+    """The statements of a bank from the first one up to the first gap."""
+    told = source.statements
+    ordered = sorted(numbers, key=lambda one: _place(told[one]))
+    chain: list[int] = []
+    for number in ordered:
+        if not chain:
+            chain.append(number)
+            continue
+        before, one = told[chain[-1]], told[number]
+        if one.from_date < before.to_date:
+            problems.append(
+                f"{named(one)} of {name} begins on {one.from_date}, within {named(before)}, which "
+                f"ends on {before.to_date}; nothing of it counts: ask the bank which holds."
+            )
+            continue
+        gap = _gap(before, one, calendar=calendar)
+        if gap:
+            problems.append(
+                f"the statements of {name} have a gap behind {before.to_date}: {gap}; what is "
+                "later does not count: ask the bank for what is missing."
+            )
+            break
+        chain.append(number)
+    if not chain:
+        return Cover(name)
+    proven = all(told[one].opening is not None for one in chain)
+    if not proven:
+        bare = next(told[one] for one in chain if told[one].opening is None)
+        problems.append(
+            f"{named(bare)} of {name} has no balances, so nothing proves that it is whole; ask "
+            "the bank for statements with opening and closing balance."
+        )
+    return Cover(name, told[chain[0]].from_date, told[chain[-1]].to_date, tuple(chain), proven)
+
+
+def _place(one: BankStatement) -> tuple[str, str, tuple[int, int], str]:
+    return (one.to_date, one.from_date, _numbers(one.statement_no) or (0, 0), one.statement_no)
+
+
+def _gap(before: BankStatement, one: BankStatement, *, calendar: BusinessCalendar) -> str:
+    """What is missing between two statements, "" when nothing is."""
+    if before.closing is not None and one.opening is not None and before.closing != one.opening:
+        amounts = [
+            f"{format_minor_units(amount, currency=one.currency)} {one.currency}"
+            for amount in (before.closing, one.opening)
+        ]
+        return f"{named(before)} closes with {amounts[0]}, {named(one)} opens with {amounts[1]}"
+    if not _follows(before, one):
+        return f"{named(one)} follows on {named(before)}"
+    day = date.fromisoformat(before.to_date) + timedelta(days=1)
+    last = date.fromisoformat(one.from_date)
+    while day < last and not calendar.is_business_day(day):
+        day += timedelta(days=1)
+    if day < last:
+        return f"no statement tells of {day.isoformat()}, a day on which banks work"
+    return ""
+
+
+def _follows(before: BankStatement, one: BankStatement) -> bool:
+    """Whether the numbers leave nothing out; a new year may begin again."""
+    earlier, later = _numbers(before.statement_no), _numbers(one.statement_no)
+    if earlier is None or later is None:
+        return True
+    if later == (earlier[0], earlier[1] + 1) or later == (earlier[0] + 1, 1):
+        return True
+    return later == (1, 1) and one.to_date[:4] > before.from_date[:4]
+
+
+def _numbers(statement_no: str) -> tuple[int, int] | None:
+    """Number and page of a plain statement number."""
+    number, _, page = statement_no.partition("/")
+    plain = all(text.isascii() and text.isdecimal() for text in (number, page or "1"))
+    return (int(number), int(page or 1)) if plain else None

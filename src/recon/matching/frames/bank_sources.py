@@ -1,0 +1,103 @@
+"""What the matching reads of banks: typed entries, and the statements that they stand in.
+
+Signed from the merchant's account: what came in is positive.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from recon.matching.frames.sources import MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
+
+BOOKED, PENDING = "booked", "pending"
+STATEMENT, REPORT, DETAILS = "statement", "report", "details"
+"""What a document is: proven by its balances; of one day that is not over; details of entries."""
+
+BANK_ENTRY_COLUMNS: Mapping[str, str] = {
+    "statement": MINOR_UNITS,
+    "entry_no": TEXT,
+    "part": MINOR_UNITS,
+    "booked_on": TEXT,
+    "value_on": TEXT,
+    "currency": TEXT,
+    "amount": MINOR_UNITS,
+    "end_to_end_id": TEXT,
+    "reference": TEXT,
+    "counterparty": TEXT,
+    "text": TEXT,
+    "status": TEXT,
+    "charges": MINOR_UNITS,
+    "instructed_currency": TEXT,
+    "instructed_amount": MINOR_UNITS_OR_BLANK,
+}
+"""One row per entry (`part` 0) and, behind it, one per payment that it stands for; days are ISO
+dates, `statement` is the number of its statement in the same BankSource, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankStatement:
+    """One statement, or page of one, as a file has it; amounts in minor units."""
+
+    source: str
+    """The file."""
+    sha256: str
+    iban: str
+    statement_no: str
+    currency: str
+    from_date: str
+    to_date: str
+    form: str = STATEMENT
+    opening: int | None = None
+    """None, as `closing`, where the document has no balances: nothing proves it then."""
+    closing: int | None = None
+    booked: int = 0
+    """The sum of its booked entries."""
+    entries: int = 0
+    """Booked ones."""
+    created: str = ""
+    days_given: bool = True
+    """False where the days are only those of its balances: a day without an entry leaves no gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedBankFile:
+    """A file of which nothing counts."""
+
+    source: str
+    why: str
+    """In a sentence, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankSource:
+    """Everything that banks say in one reconciliation."""
+
+    entries: pd.DataFrame
+    """BANK_ENTRY_COLUMNS."""
+    statements: tuple[BankStatement, ...]
+    refused: tuple[RefusedBankFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was read otherwise than it stands, in sentences."""
+
+
+def together(parts: list[BankSource]) -> BankSource:
+    """The files of a reconciliation as one source."""
+    entries: list[pd.DataFrame] = []
+    statements: list[BankStatement] = []
+    for part in parts:
+        entries.append(part.entries.assign(statement=part.entries["statement"] + len(statements)))
+        statements += part.statements
+    return BankSource(
+        entries=pd.concat(entries, ignore_index=True) if entries else no_entries(),
+        statements=tuple(statements),
+        refused=tuple(one for part in parts for one in part.refused),
+        notes=tuple(one for part in parts for one in part.notes),
+    )
+
+
+def no_entries() -> pd.DataFrame:
+    """BANK_ENTRY_COLUMNS without a row."""
+    return pd.DataFrame(
+        {name: pd.Series([], dtype=kind) for name, kind in BANK_ENTRY_COLUMNS.items()}
+    )

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from recon.files.formats.bank_records import RawStatement
+from recon.files.formats.camt import camt_statements
+from recon.files.formats.opening import FileBytes
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.bank_documents import CALM, IBAN, camt, entry, payment
+
+
+def read(text: str) -> list[RawStatement]:
+    """The statements of a document."""
+    return camt_statements(FileBytes(Path("bank.xml"), text.encode(), ""))
+
+
+@pytest.mark.parametrize("version", [f"{number:02}" for number in range(2, 15)])
+def test_every_version_of_the_statement_is_read(version: str) -> None:
+    """States and parties stand in other places from version 08 on; both are read."""
+    new = int(version) >= 8
+    state = "<Sts><Cd>BOOK</Cd></Sts>" if new else "<Sts>BOOK</Sts>"
+    party = "<Pty><Nm>Gateway Ltd</Nm></Pty>" if new else "<Nm>Gateway Ltd</Nm>"
+    inner = f"<NtryDtls>{payment('250.50', reference='BATCH-1', party=party)}</NtryDtls>"
+    (statement,) = read(camt(CALM + entry("250.50", state=state, inner=inner), version=version))
+    (found,) = statement.entries
+    assert (statement.account, statement.number, statement.to_day) == (IBAN, "7", "2026-11-20")
+    assert (found.amount, found.credit, found.booked) == ("250.50", True, True)
+    assert (found.end_to_end_id, found.counterparty) == ("BATCH-1", "Gateway Ltd")
+
+
+def test_what_is_no_statement_is_refused() -> None:
+    """A payment order, a later version and a reply are XML, and no bank statement."""
+    for text in (
+        camt(CALM, version="15"),
+        camt(CALM).replace("camt.053.001.02", "pain.001.001.03"),
+        "<Document/>",
+        camt("", container="Rpt"),
+    ):
+        with pytest.raises(SourceUnreadableError, match=r"bank\.xml "):
+            read(text)
+
+
+def test_document_types_and_depth_are_refused() -> None:
+    """Entities come from document types; nesting without an end takes memory."""
+    for text in (
+        camt(CALM).replace("<Document", "<!DOCTYPE D [<!ENTITY a 'b'>]><Document"),
+        camt(CALM + "<X>" * 60 + "</X>" * 60),
+        camt(CALM)[:-20],
+    ):
+        with pytest.raises(SourceUnreadableError):
+            read(text)
+
+
+@pytest.mark.parametrize("lost", ["CdtDbtInd", "Sts", "Amt"])
+def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost: str) -> None:
+    """Nothing is guessed of an entry."""
+    whole = entry("1.00").replace(f"<{lost}", "<Other").replace(f"</{lost}>", "</Other>")
+    with pytest.raises(SourceUnreadableError, match="line 1: an entry has no amount"):
+        read(camt(CALM + whole))
+
+
+def test_the_other_side_of_a_debit_is_its_creditor() -> None:
+    """And of a reversal both are named: banks do not agree which of them it is."""
+    parties = (
+        "<NtryDtls><TxDtls><RltdPties><Dbtr><Nm>We</Nm></Dbtr><Cdtr><Nm>Gateway Ltd</Nm></Cdtr>"
+        "<CdtrAcct><Id><IBAN>GB29 NWBK</IBAN></Id></CdtrAcct></RltdPties></TxDtls></NtryDtls>"
+    )
+    turned = "<RvslInd>true</RvslInd>"
+    (statement,) = read(
+        camt(
+            CALM
+            + entry("1.00", mark="DBIT", inner=parties)
+            + entry("1.00", mark="DBIT", inner=parties, reversal=turned)
+        )
+    )
+    assert [one.counterparty for one in statement.entries] == [
+        "Gateway Ltd GB29NWBK",
+        "We Gateway Ltd GB29NWBK",
+    ]

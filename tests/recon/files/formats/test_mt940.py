@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pytest
+
+from recon.files.formats.bank_records import RawStatement
+from recon.files.formats.mt940 import mt940_statements
+from recon.files.formats.opening import FileBytes
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.bank_documents import MT940
+
+
+def read(text: str, *, encoding: str = "utf-8") -> list[RawStatement]:
+    """The statements of a file."""
+    return mt940_statements(FileBytes(Path("bank.sta"), text.encode(encoding), ""))
+
+
+def test_a_statement_is_read() -> None:
+    """Account, number, balances, and what the fields of :86: say."""
+    (statement,) = read(MT940)
+    (found,) = statement.entries
+    assert (statement.account, statement.number, statement.page) == ("37040044/532013000", "7", 1)
+    assert (statement.opening.amount, statement.closing.amount) == ("100.00", "350.5")  # type: ignore[union-attr] # both are there
+    assert (found.amount, found.booked_on, found.entry_no) == ("250.50", "2026-11-20", "E1")
+    assert found.end_to_end_id == "BATCH-2026-11"
+    assert found.counterparty == "Gateway Ltd GB29NWBK60161331926819"
+
+
+@pytest.mark.parametrize(
+    ("mark", "credit", "reversal"),
+    [("C", True, False), ("D", False, False), ("RC", False, True), ("RD", True, True)],
+)
+def test_the_sign_is_the_mark(mark: str, *, credit: bool, reversal: bool) -> None:
+    """A reversed credit takes money away, a reversed debit brings it back."""
+    (statement,) = read(MT940.replace("1120CR250,50", f"1120{mark}250,50"))
+    (found,) = statement.entries
+    assert (found.credit, found.reversal) == (credit, reversal)
+
+
+def test_a_reference_that_a_full_line_cuts_is_whole_again() -> None:
+    """Behind a full field a word goes on; behind a shorter one it ends."""
+    cut = ":86:166?20Auszahlung der Woche BATCH-2?210260001 vom 20.11.?22Danke\n"
+    (statement,) = read(MT940[: MT940.index(":86:")] + cut + MT940[MT940.index(":62F:") :])
+    assert statement.entries[0].text == "Auszahlung der Woche BATCH-20260001 vom 20.11. Danke"
+    plain = ":86:" + "A" * 58 + " BATCH-\n77 DONE\n"
+    (statement,) = read(MT940[: MT940.index(":86:")] + plain + MT940[MT940.index(":62F:") :])
+    assert statement.entries[0].text.endswith(" BATCH-77 DONE")
+
+
+def test_umlauts_of_old_files_are_read() -> None:
+    """Banks write UTF-8, or one byte for each character."""
+    text = MT940.replace("Pay-out", "Auszüge für")
+    for encoding in ("utf-8", "latin-1"):
+        assert "Auszüge für" in read(text, encoding=encoding)[0].entries[0].text
+
+
+def test_several_statements_keep_their_own_balances() -> None:
+    """Of two statements in a file each has its own; pages have intermediate balances."""
+    second = MT940.replace("00007/001", "00008/002").replace(":60F:", ":60M:")
+    second = second.replace(":62F:C261120EUR350,5", ":62M:D261120EUR1,")
+    one, other = read(MT940 + second)
+    assert (one.closing.amount, one.last_page) == ("350.5", True)  # type: ignore[union-attr] # both have one
+    assert (other.number, other.page, other.last_page) == ("8", 2, False)
+    assert other.closing is not None
+    assert (other.closing.amount, other.closing.credit) == ("1", False)
+
+
+def test_an_envelope_of_swift_is_taken_off() -> None:
+    """What stands around the message says nothing of the account."""
+    text = "{1:F01BANKDEFF0000000000}{2:O9400000}{4:\r\n" + MT940.replace("\n-\n", "\r\n-}\r\n")
+    assert len(read(text)[0].entries) == 1
+
+
+def test_the_day_of_booking_gets_the_nearest_year() -> None:
+    """An entry of January may be valued in December, and the other way round."""
+    late = read(MT940.replace("2611201120CR", "2612310102CR"))[0].entries[0]
+    early = read(MT940.replace("2611201120CR", "2701021231CR"))[0].entries[0]
+    assert (late.booked_on, early.booked_on) == ("2027-01-02", "2026-12-31")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (":20:STMT\n", "", "outside of a statement"),
+        (":25:", ":25X:", "outside of a statement|has :25: not|no statement has"),
+        (":62F:C261120EUR350,5\n", "", "has :62F: not"),
+        (":61:2611201120CR250,50", ":61:2611201120X250,50", "no entry :61:"),
+        (":61:2611201120", ":61:2613201120", "no date"),
+        (":60F:C261119EUR100,00", ":60F:C261119EUR100.00", "no balance"),
+        (":28C:00007/001", ":28C:00007/001\nstray", "has one line"),
+        (":20:STMT", "stray\n:20:STMT", "belongs to no tag"),
+        (":62F:", ":99Z:\n:62F:", "which no statement has"),
+    ],
+)
+def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> None:
+    """Nothing falls away without a word."""
+    with pytest.raises(SourceUnreadableError, match=why):
+        read(MT940.replace(old, new, 1))

@@ -1,0 +1,182 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.opening import read_bytes
+from recon.files.kinds.bank_file import BankFile, bank_file_of
+from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.bank_documents import (
+    CALM,
+    CSV,
+    IBAN,
+    MT940,
+    balance,
+    camt,
+    entry,
+    head,
+    payment,
+)
+
+RULES = Rules.of(
+    {"bank": {"main": {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"]}}}, source="test"
+)
+ROW = f"{IBAN},7,2026-11-20,2026-11-20,100.00,350.50,"
+
+
+def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> BankFile:
+    """A file of a bank."""
+    path = folder / name
+    path.write_text(text)
+    return bank_file_of(read_bytes(path), rules=RULES, **how)
+
+
+def test_the_same_statement_in_every_form_is_the_same(tmp_path: Path) -> None:
+    """camt, MT940 and CSV tell the same account, days, balances and entries."""
+    inner = f"<NtryDtls>{payment('250.50', reference='BATCH-2026-11')}</NtryDtls>"
+    row = "E1,2026-11-20,2026-11-20,EUR,250.50,BATCH-2026-11,,,,,\n"
+    read_files = [
+        read(tmp_path, camt(CALM + entry("250.5", inner=inner))),
+        read(tmp_path, MT940, name="bank.sta"),
+        read(tmp_path, CSV + ROW + row, name="bank.csv"),
+    ]
+    for found in read_files:
+        (statement,) = found.source.statements
+        assert (statement.iban, statement.statement_no, statement.to_date) == (
+            IBAN,
+            "7",
+            "2026-11-20",
+        )
+        assert (statement.opening, statement.booked, statement.closing) == (10000, 25050, 35050)
+        frame = found.source.entries
+        assert {name: str(frame[name].dtype) for name in frame} == dict(BANK_ENTRY_COLUMNS)
+        named = ["entry_no", "booked_on", "amount", "end_to_end_id", "status"]
+        assert frame[named].to_numpy().tolist() == [
+            ["E1", "2026-11-20", 25050, "BATCH-2026-11", "booked"]
+        ]
+
+
+def test_a_statement_that_does_not_add_up_is_refused_whole(tmp_path: Path) -> None:
+    """With its number, the two figures that differ and what to do."""
+    texts = {
+        "bank.xml": camt(CALM + entry("250.51")),
+        "bank.sta": MT940.replace("CR250,50", "CR250,51"),
+        "bank.csv": CSV + ROW + "E1,2026-11-20,2026-11-20,EUR,250.51,,,,,,\n",
+    }
+    for name, text in texts.items():
+        with pytest.raises(SourceUnreadableError) as refused:
+            read(tmp_path, text, name=name)
+        told = str(refused.value)
+        for words in ("statement 7", "350.51 EUR", "350.50 EUR", "0.01 EUR apart", "ask the bank"):
+            assert words in told
+
+
+@pytest.mark.parametrize(("closing", "amount"), [("350.00", 24950), ("350.10", 25010)])
+def test_reversals_are_read_both_ways_and_the_balances_decide(
+    tmp_path: Path, closing: str, amount: int
+) -> None:
+    """Some banks turn the mark of what is reversed, others leave it; a third way is refused."""
+    turned = "<RvslInd>true</RvslInd>"
+    plain = entry("250.05", ref="E1")
+    body = plain + entry("0.05", ref="E2", mark="DBIT", reversal=turned)
+    text = camt(head() + balance("OPBD", "100.00") + balance("CLBD", closing) + body)
+    found = read(tmp_path, text) if closing == "350.00" else None
+    if found is None:
+        found = read(tmp_path, text)
+        assert "count the other way round" in found.source.notes[0]
+    assert sum(found.source.entries["amount"]) == int(closing.replace(".", "")) - 10000
+    assert amount
+    with pytest.raises(SourceUnreadableError, match="apart"):
+        read(tmp_path, text.replace(closing, "350.03"))
+
+
+def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path: Path) -> None:
+    """The entry counts; where they do, each payment stands behind it."""
+    both = payment("200.00", reference="B1") + payment("50.50", reference="B2")
+    whole = read(tmp_path, camt(CALM + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
+    assert whole.source.entries["part"].tolist() == [0, 1, 2]
+    assert whole.source.entries["amount"].tolist() == [25050, 20000, 5050]
+    less = both.replace("50.50", "50.40")
+    part = read(tmp_path, camt(CALM + entry("250.50", inner=f"<NtryDtls>{less}</NtryDtls>")))
+    assert part.source.entries["amount"].tolist() == [25050]
+    assert "do not come to it" in part.source.notes[0]
+
+
+def test_a_pending_entry_never_counts(tmp_path: Path) -> None:
+    """It is shown; when it is booked, a later statement has it."""
+    found = read(tmp_path, camt(CALM + entry("250.50") + entry("9.00", state="<Sts>PDNG</Sts>")))
+    assert found.source.entries["status"].tolist() == ["booked", "pending"]
+    assert found.source.statements[0].booked == 25050
+
+
+def test_debit_balances_pages_and_days_without_entries(tmp_path: Path) -> None:
+    """A closing debit is below zero, a statement may have no entry, pages are one statement."""
+    debit = head() + balance("OPBD", "10.00") + balance("CLBD", "5.00", mark="DBIT")
+    found = read(tmp_path, camt(debit + entry("15.00", mark="DBIT")))
+    assert found.source.statements[0].closing == -500
+    empty = read(tmp_path, camt(head() + balance("PRCD", "7.00") + balance("CLBD", "7.00")))
+    assert (empty.source.statements[0].entries, len(empty.source.entries)) == (0, 0)
+    first = head() + "<StmtPgntn><PgNb>1</PgNb><LastPgInd>false</LastPgInd></StmtPgntn>"
+    text = camt(
+        first + balance("OPBD", "1.00") + entry("2.00", ref="E1") + "</Stmt><Stmt>" + head()
+        + "<StmtPgntn><PgNb>2</PgNb><LastPgInd>true</LastPgInd></StmtPgntn>"
+        + balance("CLBD", "6.00") + entry("3.00", ref="E2")
+    )  # fmt: skip
+    (statement,) = read(tmp_path, text).source.statements
+    assert (statement.opening, statement.booked, statement.closing) == (100, 500, 600)
+    with pytest.raises(SourceUnreadableError, match="apart"):
+        read(tmp_path, text.replace(entry("3.00", ref="E2"), ""))
+
+
+def test_an_entry_in_another_currency_than_its_account_is_refused(tmp_path: Path) -> None:
+    """A statement has one currency."""
+    text = camt(CALM + entry("250.50").replace('Ccy="EUR"', 'Ccy="USD"'))
+    with pytest.raises(SourceUnreadableError, match="an entry in USD, its account is in EUR"):
+        read(tmp_path, text)
+
+
+def test_a_bank_account_named_by_bank_code_and_number_is_ours(tmp_path: Path) -> None:
+    """An account of the same number at another bank is not."""
+    assert read(tmp_path, MT940, name="b.sta").source.statements[0].iban == IBAN
+    other = MT940.replace("37040044/", "37040045/")
+    assert read(tmp_path, other, name="b.sta").source.statements[0].iban == "37040045/532013000"
+
+
+def test_a_table_is_whole_or_nothing(tmp_path: Path) -> None:
+    """A row that cannot be read, a balance that its rows do not share, an entry told twice."""
+    good = "E1,2026-11-20,2026-11-20,EUR,250.50,,,,,,\n"
+    for rows, why in (
+        (ROW + good.replace("250.50", "250.5"), "line 2, amount"),
+        (ROW + good.replace("2026-11-20", "2026-11-31", 1), "line 2, booked_on"),
+        (ROW + good + ROW + good, "two entries of one number"),
+        (ROW + good + ROW.replace("350.50", "360.50") + good.replace("E1", "E2"), "one closing"),
+        (ROW + good.replace("E1", ""), "line 2, amount: needs entry_no"),
+        (ROW.replace("350.50", "") + good, "only one of its two balances"),
+        (ROW + good.rstrip("\n"), "no line end"),
+    ):
+        with pytest.raises(SourceUnreadableError, match=why):
+            read(tmp_path, CSV + rows, name="b.csv")
+
+
+def test_a_table_is_read_by_its_layout(tmp_path: Path) -> None:
+    """Names, signs and constants are the bank's own."""
+    layout = FileLayout(
+        columns={"entry_no": "Nr", "amount": "Betrag", "booked_on": "Tag", "value_on": "Wert"},
+        constants={"iban": IBAN, "currency": "EUR", "statement_no": "1"},
+        delimiter=";",
+        decimal_sign=",",
+    )
+    text = "Nr;Betrag;Tag;Wert;from_date;to_date;opening;closing\n"
+    text += "1;-2,50;2026-11-20;2026-11-20;2026-11-20;2026-11-20;;\n"
+    found = read(tmp_path, text, name="b.csv", layout=layout)
+    assert found.source.entries["amount"].tolist() == [-250]
+    assert found.source.statements[0].opening is None
+
+
+def test_a_file_that_is_no_statement_says_so(tmp_path: Path) -> None:
+    """By its name and what stands in it."""
+    with pytest.raises(SourceUnreadableError, match="is no bank statement that is known"):
+        read(tmp_path, "%PDF", name="bank.pdf")

@@ -1,0 +1,41 @@
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from recon.config.rules import Rules
+from recon.model.errors import SourceMissingError
+from recon.steps.files.bank_files import check_bank_files, read_bank_files
+from tests.recon.files.bank_documents import CALM, IBAN, MT940, camt, entry
+
+RULES = Rules.of(
+    {"bank": {"main": {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"]}}}, source="test"
+)
+
+
+def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path) -> None:
+    """A refused file takes nothing of the others with it; a copy says nothing new."""
+    for name in ("a.xml", "copy.xml"):
+        (tmp_path / name).write_text(camt(CALM + entry("250.50")))
+    (tmp_path / "cut.xml").write_text(camt(CALM + entry("250.50"))[:-30])
+    names = ("a.xml", "copy.xml", "cut.xml")
+    found = read_bank_files([tmp_path / name for name in names], rules=RULES)
+    assert [file.name for file in found.files] == ["a.xml"]
+    assert found.source.entries["amount"].tolist() == [25050]
+    assert [one.source for one in found.source.refused] == ["cut.xml"]
+
+
+def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
+    """Banks hand out the same statement twice; its entries are not counted twice."""
+    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
+    (tmp_path / "b.sta").write_text(MT940)
+    paths = [tmp_path / "a.xml", tmp_path / "b.sta"]
+    checked = check_bank_files(paths, rules=RULES, day=date(2026, 11, 30))
+    assert len(checked.judged.counted) == 1
+    assert checked.judged.problems == ()
+
+
+def test_a_file_that_does_not_exist_is_no_statement(tmp_path: Path) -> None:
+    """That is a mistake of whoever named it."""
+    with pytest.raises(SourceMissingError):
+        read_bank_files([tmp_path / "none.xml"], rules=RULES)
