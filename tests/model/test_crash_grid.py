@@ -12,8 +12,9 @@ from recon.model.words import InstructionKind
 
 POINTS = 50
 """A night that sends one batch reaches about this many."""
-EVERY = 1 if os.environ.get("CHAOS") else 10
-"""The ordinary run takes one of so many cells, each time the same ones."""
+EVERY = 1 if os.environ.get("CHAOS") else 27
+"""The ordinary run takes one of so many cells, each time the same ones: every point and every
+script of either kind is among them, for this shares no factor with the number of points."""
 MOVES = {InstructionKind.CAPTURE: AUTHORISED, InstructionKind.REFUND: CAPTURED}
 GRID = [
     (kind, script, point) for kind in MOVES for script in SCRIPTS for point in range(1, POINTS + 1)
