@@ -78,8 +78,8 @@ def main() -> None:
             for how, taken in rounds.items():
                 taken.append(one_round(base_url, journalled=how == "with"))
                 print(f"{how} the journal: {taken[-1]}", flush=True)
-    seconds = {how: statistics.median(one.seconds for one in rounds[how]) for how in rounds}
-    cpu = {how: statistics.median(one.cpu for one in rounds[how]) for how in rounds}
+    seconds = {how: statistics.median(seconds.seconds for seconds in rounds[how]) for how in rounds}
+    cpu = {how: statistics.median(seconds.cpu for seconds in rounds[how]) for how in rounds}
     batches = CAPTURES // ROWS_PER_BATCH_MAX
     print(f"{CAPTURES} captures, ratio of medians: {seconds['with'] / seconds['without']:.3f}")
     for what, of in (("", seconds), (" CPU", cpu)):
@@ -148,7 +148,7 @@ def planned(cleared: list[Cleared], *, environment: Environment) -> runs.Run:
     with environment.store.writing() as connection:
         runs.start(connection, request, run_id=RUN_ID, as_of=now, now=now)
         run = runs.get(connection, RUN_ID)
-        wanted = tuple(one.instruction for one in cleared)
+        wanted = tuple(instruction.instruction for instruction in cleared)
         instruction_rows.save_plan(connection, run, plan=Plan(wanted, ()), at=now)
     return run
 

@@ -135,15 +135,15 @@ def tell(figures: dict[str, Any], *, orders: int) -> None:
     """A table in Markdown: CPU of every stage and its share of the night."""
     whole = figures["cpu_seconds"]
     measured = [*figures["stages"]]
-    rest = whole - sum(one["cpu_seconds"] for one in measured)
+    rest = whole - sum(stage["cpu_seconds"] for stage in measured)
     print(f"\nA night of {orders:,} payments: {whole:.1f} s of CPU\n")
     print("| stage | CPU s | share | peak MiB | wall s |\n|---|---|---|---|---|")
-    for one in measured:
-        cpu = one["cpu_seconds"]
-        peak = one["peak_rss_bytes"] / 2**20
+    for stage in measured:
+        cpu = stage["cpu_seconds"]
+        peak = stage["peak_rss_bytes"] / 2**20
         print(
-            f"| {one['stage']} | {cpu:.1f} | {cpu / whole:.0%} | {peak:,.0f} "
-            f"| {one['seconds']:.0f} |"
+            f"| {stage['stage']} | {cpu:.1f} | {cpu / whole:.0%} | {peak:,.0f} "
+            f"| {stage['seconds']:.0f} |"
         )
     print(f"| start, end and between | {rest:.1f} | {rest / whole:.0%} | | |")
 

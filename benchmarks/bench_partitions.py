@@ -52,7 +52,7 @@ def compare(size: int) -> None:
             digests.add(figures.pop("digest"))
             print(
                 f"{who + ' ' + str(partitions):<10}"
-                + "".join(f"{one:>14.1f}" for one in figures.values())
+                + "".join(f"{figure:>14.1f}" for figure in figures.values())
             )
         if len(digests) != 1:
             sys.exit(f"{size:,} orders came to {len(digests)} digests")
@@ -72,7 +72,7 @@ def reading() -> None:
             figures = figures_of([sys.executable], READING, who, str(path), seconds_max=SECONDS_MAX)
             if figures is not None:
                 read.add(figures.pop("sha256"))
-                print(f"{who:<10}" + "".join(f"{one:>14.1f}" for one in figures.values()))
+                print(f"{who:<10}" + "".join(f"{figure:>14.1f}" for figure in figures.values()))
     if len(read) != 1:
         sys.exit(f"the file was read in {len(read)} ways")
 
@@ -88,7 +88,7 @@ def query() -> None:
                 words = (who, str(partitions), folder, base_url)
                 figures = figures_of([sys.executable], ASKING, *words, seconds_max=SECONDS_MAX)
             if figures is not None:
-                cells = "".join(f"{one:>14.1f}" for one in figures.values())
+                cells = "".join(f"{figure:>14.1f}" for figure in figures.values())
                 print(f"{who + ' ' + str(partitions):<10}{cells}")
 
 

@@ -107,7 +107,7 @@ def main() -> None:
         compare(FRAMES, size=size, repeats=given.repeats, commands=of_frames)
         for size in given.sizes
     ]
-    tell_growth(given.sizes, cpu=[one["ours"] for one in compared])
+    tell_growth(given.sizes, cpu=[line["ours"] for line in compared])
     for size in given.file_sizes:
         compare(FILES, size=size, repeats=given.repeats, commands=commands)
 

@@ -100,7 +100,7 @@ def settling(folder: Path) -> float:
     """Seconds of the step that moves money, in the newest run."""
     newest = max((folder / stages.FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
     document = json.loads(newest.read_text())
-    return sum(one["seconds"] for one in document["stages"] if one["stage"] == "settle")
+    return sum(stage["seconds"] for stage in document["stages"] if stage["stage"] == "settle")
 
 
 def reached(base_url: str) -> int:

@@ -51,7 +51,7 @@ def cost(name: str, rows: int, folder: Path, *, python: list[str]) -> dict[str, 
 
 def least(figures: list[dict[str, float]]) -> float:
     """The least CPU of the rounds."""
-    return min(one["cpu"] for one in figures)
+    return min(figure["cpu"] for figure in figures)
 
 
 def writers(folder: Path) -> None:
@@ -76,7 +76,7 @@ def writers(folder: Path) -> None:
     print(f"Matched, {ROWS:,} rows x {contenders.COLUMNS} columns, CPU, least of {ROUNDS}:")
     for name in pythons:
         of_it = "" if name == "recon" else f"   recon is {own / least(figures[name]):.2f}x"
-        peak = max(one["peak_mib"] for one in figures[name])
+        peak = max(figure["peak_mib"] for figure in figures[name])
         print(f"  {name:28} {least(figures[name]):7.2f} s {peak:6.0f} MiB{of_it}")
     size = (folder / "recon.xlsx").stat().st_size
     print(f"  recon's file: {size / 1e6:.1f} MB; aim: {AIM_TO_XLSXWRITER}x of XlsxWriter")
@@ -116,7 +116,7 @@ def main() -> None:
         memory(folder)
         night = min(
             (cost("whole_night", NIGHT_ORDERS, folder, python=ours) for _ in range(ROUNDS)),
-            key=lambda one: one["cpu"],
+            key=lambda figures: figures["cpu"],
         )
         rows = least([cost("as_csv", NIGHT_ORDERS, folder, python=ours) for _ in range(ROUNDS)])
         ratio = night["cpu"] / rows

@@ -54,7 +54,7 @@ def main() -> None:
         answers = ask(keys)
         figures = {
             "keys": len(keys),
-            "answered": sum(len(one.found.observations) for one in answers),
+            "answered": sum(len(answer.found.observations) for answer in answers),
             "cpu": time.process_time() - cpu,
             "cpu_of_workers": seconds_of(others) - theirs,
             "wall": time.perf_counter() - wall,

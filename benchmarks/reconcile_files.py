@@ -47,4 +47,4 @@ def _toml(names: list[str], *, table: Mapping[str, Any]) -> list[str]:
     plain = [(name, value) for name, value in table.items() if name not in inner]
     lines = ["[" + ".".join(f'"{name}"' for name in names) + "]"] if plain else []
     lines += [f'"{n}" = "{v}"' if isinstance(v, str) else f'"{n}" = {v}' for n, v in plain]
-    return lines + [one for n, value in inner.items() for one in _toml([*names, n], table=value)]
+    return lines + [line for n, value in inner.items() for line in _toml([*names, n], table=value)]

@@ -205,8 +205,8 @@ def returned(count: int, folder: Path) -> None:
 
 
 CONTENDERS: dict[str, Callable[[int, Path], None]] = {
-    one.__name__: one
-    for one in (
+    writer.__name__: writer
+    for writer in (
         recon,
         whole_night,
         xlsxwriter_constant_memory,

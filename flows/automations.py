@@ -98,8 +98,8 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:
     """Names of automations that the server does not have, or has switched off."""
-    names = [one.name for one in wanted_automations(NOBODY)]
-    there = {one.name for one in client.read_automations() if one.enabled}
+    names = [automation.name for automation in wanted_automations(NOBODY)]
+    there = {automation.name for automation in client.read_automations() if automation.enabled}
     return [name for name in names if name not in there]
 
 

@@ -37,18 +37,18 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
         stayed: tuple[str, ...] = ()
         if delete:
             spared, stayed = keeping.delete(spared, by=name, environment=environment)
-        for one in spared:
-            say(f"{'Deleted: ' if delete else ''}{one}")
+        for kind in spared:
+            say(f"{'Deleted: ' if delete else ''}{kind}")
         rows = [
             {
-                "kind": one.kind,
-                "kept for days": one.days,
-                "older": one.count,
-                "bytes": one.size_bytes,
+                "kind": kind.kind,
+                "kept for days": kind.days,
+                "older": kind.count,
+                "bytes": kind.size_bytes,
             }
-            for one in spared
+            for kind in spared
         ]
-        count = sum(one.count for one in spared)
+        count = sum(kind.count for kind in spared)
         sentence = (
             f"{count} {'deleted' if delete else 'older than they are kept; nothing was deleted'}"
         )

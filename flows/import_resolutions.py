@@ -80,5 +80,8 @@ def _publish(done: "Import", *, sentence: str) -> None:
     lines = [f"# {done.name}", "", sentence, ""]
     if done.refusals:
         lines += ["| cell | why it was not taken |", "|---|---|"]
-        lines += [f"| {one.cell} | {one.reason} |" for one in done.refusals[:REFUSALS_SHOWN_MAX]]
+        lines += [
+            f"| {refusal.cell} | {refusal.reason} |"
+            for refusal in done.refusals[:REFUSALS_SHOWN_MAX]
+        ]
     create_markdown_artifact("\n".join(lines), key="answers-taken", description=sentence)

@@ -48,7 +48,7 @@ def state_of(end: End, *, report: StepSummary) -> State[Any]:
 def state_of_part(part: Part, *, summaries: Sequence[StepSummary], live: bool) -> State[Any]:
     """The last state of a part: what it did, and that the night itself is not run by it."""
     figures = {summary.step: summary.figures for summary in summaries}
-    message = " ".join([*(one.sentence for one in summaries), NOT_A_NIGHT])
+    message = " ".join([*(summary.sentence for summary in summaries), NOT_A_NIGHT])
     settled = figures.get("settle", {})
     for figure, end in (("in_doubt", End.MONEY_IN_DOUBT), ("stopped", End.SENDING_STOPPED)):
         if live and settled.get(figure):

@@ -148,5 +148,5 @@ def _show_changes(run_id: str, *, environment: Any, artifacts: Artifacts) -> Non
     from recon.steps.night.part import moved_since
 
     moved = moved_since(run_id, environment=environment)
-    rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
+    rows = [{"order": change.order_no, "then": change.then, "now": change.now} for change in moved]
     artifacts.changes(rows, total=len(rows))

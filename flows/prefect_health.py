@@ -144,21 +144,21 @@ def _deployments() -> str:
     project = project_of(settings.accounts, retention=settings.retention)
     wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
-        standing = {one.name: one for one in client.read_deployments()}
+        standing = {deployment.name: deployment for deployment in client.read_deployments()}
     wrong = [f"{name} is missing" for name in sorted({*wanted} - {*standing})]
     for name in sorted({*wanted} & {*standing}):
         planned = [
             (
-                getattr(one.schedule, "cron", ""),
-                getattr(one.schedule, "timezone", ""),
-                one.parameters,
+                getattr(schedule.schedule, "cron", ""),
+                getattr(schedule.schedule, "timezone", ""),
+                schedule.parameters,
             )
-            for one in standing[name].schedules
-            if one.active
+            for schedule in standing[name].schedules
+            if schedule.active
         ]
         declared = [
-            (one["cron"], one["timezone"], one["parameters"])
-            for one in wanted[name].get("schedules", ())
+            (schedule["cron"], schedule["timezone"], schedule["parameters"])
+            for schedule in wanted[name].get("schedules", ())
         ]
         if planned != declared:
             wrong.append(f"{name} has another schedule, or none is active")

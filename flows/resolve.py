@@ -97,12 +97,13 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
     from recon.model.money import Money
 
     lines = ["# Money in doubt", "", sentence, ""]
-    with_message = [one for _, one in shown if one.told]
+    with_message = [instruction for _, instruction in shown if instruction.told]
     if with_message:
         # Above the table: its last column is beyond the edge of a page.
         lines += ["## What the gateway told by itself", ""]
         lines += [
-            f"- {one.what}, instruction {one.instruction_id}: {one.told}." for one in with_message
+            f"- {instruction.what}, instruction {instruction.instruction_id}: {instruction.told}."
+            for instruction in with_message
         ]
         lines += [""]
     if shown:
@@ -110,16 +111,20 @@ def markdown_of(shown: "Sequence[tuple[Run, Attention]]", sentence: str) -> str:
             "| account | instruction | what | order | amount | since | known, and to do |",
             "|---|---|---|---|---|---|---|",
         ]
-    for run, one in shown[:DOUBTS_SHOWN_MAX]:
-        money = Money.of_minor_units(one.amount, currency=one.currency) if one.currency else ""
+    for run, instruction in shown[:DOUBTS_SHOWN_MAX]:
+        money = (
+            Money.of_minor_units(instruction.amount, currency=instruction.currency)
+            if instruction.currency
+            else ""
+        )
         cells = (
             f"{run.merchant_id}/{run.account_id}",
-            one.instruction_id,
-            one.what,
-            one.order_no,
+            instruction.instruction_id,
+            instruction.what,
+            instruction.order_no,
             str(money),
-            f"{one.since:%Y-%m-%d %H:%M} UTC",
-            one.next_step,
+            f"{instruction.since:%Y-%m-%d %H:%M} UTC",
+            instruction.next_step,
         )
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
     if len(shown) > DOUBTS_SHOWN_MAX:

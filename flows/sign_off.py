@@ -115,7 +115,10 @@ def markdown_of(shown: "list[Night]", sentence: str) -> str:
             "|---|---|---|---|---|---|",
         ]
     for night in shown:
-        names = ", ".join(f"{one.role} {one.by}" for one in night.signed) or "not signed"
+        names = (
+            ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
+            or "not signed"
+        )
         account = f"{night.merchant_id}/{night.account_id}"
         cells = (account, str(night.business_date), night.standing, night.run_id, names)
         cells_shown = [cell.replace("|", "/") for cell in (*cells, night.void_because)]

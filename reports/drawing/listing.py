@@ -110,7 +110,9 @@ def put_rows(
     values = [[column.value(row) for row in rows] for column in columns]
     for column, column_cells, is_told in zip(columns, values, covered, strict=True):
         if column.kind in _TEXTS and is_told:
-            draft.replaced_characters += replaced_in([str(one) for one in column_cells if one])
+            draft.replaced_characters += replaced_in(
+                [str(column_cell) for column_cell in column_cells if column_cell]
+            )
     currencies = {
         column.currency: [row[column.currency] or "" for row in rows]
         for column in columns

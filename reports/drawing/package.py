@@ -109,8 +109,8 @@ class _SheetWriter(WorksheetWriter):
             super().write_dimensions()
             return
         this: Any = self
-        last_row = max(this.ws.max_row, *(one.last_row for one in self.streams))
-        last_column = max(this.ws.max_column, *(one.last_column for one in self.streams))
+        last_row = max(this.ws.max_row, *(stream.last_row for stream in self.streams))
+        last_column = max(this.ws.max_column, *(stream.last_column for stream in self.streams))
         corner = f"{get_column_letter(last_column)}{last_row}"
         self.xf.send(Element("dimension", ref=f"A1:{corner}"))
 
@@ -118,20 +118,20 @@ class _SheetWriter(WorksheetWriter):
         """The held rows and the streamed ones, each where it stands."""
         this: Any = self
         xf = this.xf.send(True)
-        waiting = deque(sorted(self.streams, key=lambda one: one.first_row))
+        waiting = deque(sorted(self.streams, key=lambda part: part.first_row))
         with xf.element("sheetData"):
             for row_number, row in self.rows():
                 held = [cell for cell in row if _is_held(cell)]
                 if not held and any(
-                    one.first_row <= row_number <= one.last_row for one in self.streams
+                    stream.first_row <= row_number <= stream.last_row for stream in self.streams
                 ):
                     # A row that was only touched would stand twice, once more where it streams.
                     continue
                 while waiting and waiting[0].first_row <= row_number:
                     self._write_stream(xf, waiting.popleft(), before=row_number)
                 self.write_row(xf, held, row_number)
-            for one in waiting:
-                self._write_stream(xf, one)
+            for part in waiting:
+                self._write_stream(xf, part)
         this.xf.send(None)
 
     def _write_stream(self, xf: Any, stream: RowStream, *, before: int = ROWS_MAX + 1) -> None:

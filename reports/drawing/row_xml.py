@@ -180,7 +180,7 @@ def _text_tail(text: str, style: int) -> str:
     if not text:
         return f' s="{style}"/>'
     kept = ' xml:space="preserve"' if text != text.strip() else ""
-    if any(one in text for one in _SPECIAL):
+    if any(special in text for special in _SPECIAL):
         text = escape(text, quote=False)
     return f' s="{style}" t="inlineStr"><is><t{kept}>{text}</t></is></c>'
 

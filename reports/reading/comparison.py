@@ -191,10 +191,10 @@ def _is_same(shown: object, stored: object) -> bool:
     if type(shown) is not type(stored) or shown == stored:
         return shown == stored
     try:
-        one, other = Decimal(repr(shown)), Decimal(repr(stored))
+        left, other = Decimal(repr(shown)), Decimal(repr(stored))
     except InvalidOperation:
         return False
-    return abs(one - other) <= _EQUAL * abs(other)
+    return abs(left - other) <= _EQUAL * abs(other)
 
 
 def _shown(cell: object) -> str:

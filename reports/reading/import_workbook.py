@@ -61,13 +61,13 @@ def _put(  # noqa: PLR0917, PLR0913 - one call per sheet, each with its own colu
     protect(sheet)
 
 
-def _refusal(one: Refusal) -> tuple[str, ...]:
-    return one.cell, one.value, one.reason
+def _refusal(refusal: Refusal) -> tuple[str, ...]:
+    return refusal.cell, refusal.value, refusal.reason
 
 
-def _taken(one: Taken) -> tuple[str, ...]:
-    answer = one.answer
-    state = "waits for a second person" if one.waits else "kept"
-    number = f"{one.version}"
+def _taken(taken: Taken) -> tuple[str, ...]:
+    answer = taken.answer
+    state = "waits for a second person" if taken.waits else "kept"
+    number = f"{taken.version}"
     words = (answer.resolution, answer.owner, answer.comment)
-    return (str(one.row), one.break_id, one.order_no, *words, number, state)
+    return (str(taken.row), taken.break_id, taken.order_no, *words, number, state)

@@ -58,7 +58,7 @@ def index_bytes(lines: Sequence[IndexLine], *, day: date, folder: Path) -> bytes
     """The XLSX file; links are relative to the folder, so that both may be moved together."""
     draft = Draft(timezone="UTC")
     sheet = draft.sheet("Nights")
-    proven = sum(one.night.standing == Verdict.RECONCILED for one in lines)
+    proven = sum(line.night.standing == Verdict.RECONCILED for line in lines)
     sentence = f"{proven} of {len(lines)} accounts reconciled. A night that never ran is missing."
     put_heading(draft, sheet, title=f"All accounts, {day}", sentence=sentence)
     put_header(draft, sheet, row=HEADER_ROW, titles=TITLES)
@@ -81,7 +81,10 @@ def _put_line(draft: Draft, sheet: Any, row: int, *, line: IndexLine, folder: Pa
     draft.text(sheet, (row, 3), night.standing, _look_of(night.standing))
     for column, count in enumerate((line.breaks, line.grave_breaks, line.waiting), 4):
         draft.number(sheet, (row, column), count)
-    names = ", ".join(f"{one.by} ({one.role})" for one in night.signed) or "not signed"
+    names = (
+        ", ".join(f"{signature.by} ({signature.role})" for signature in night.signed)
+        or "not signed"
+    )
     draft.text(sheet, (row, 7), names, looks.BODY_TEXT)
     draft.text(sheet, (row, 8), night.void_because, looks.BODY_TEXT)
     if not night.workbook:

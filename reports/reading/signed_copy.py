@@ -50,7 +50,7 @@ def write_signed_copy(
     try:
         content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
-        if {one.workbook_sha256 for one in signatures} != {digest}:
+        if {signature.workbook_sha256 for signature in signatures} != {digest}:
             msg = f"{path} is not the file that was signed, so no signed copy was written; {kept}"
             raise OutputError(msg)
         target = path.with_stem(f"{path.stem}-{ENDINGS[len(signatures)]}")
@@ -108,10 +108,10 @@ def _texts(
         f"{first}{rows['signFile']}": "Signed was the file whose SHA-256 is",
         f"{first}{rows['signDigest']}": signatures[0].workbook_sha256,
     }
-    for one in signatures:
-        row = rows[SIGNED_NAMES[one.role]]
-        texts[f"{who}{row}"] = one.by
-        texts[f"{when}{row}"] = f"{local_instant(one.at, timezone=timezone):%Y-%m-%d %H:%M}"
+    for signature in signatures:
+        row = rows[SIGNED_NAMES[signature.role]]
+        texts[f"{who}{row}"] = signature.by
+        texts[f"{when}{row}"] = f"{local_instant(signature.at, timezone=timezone):%Y-%m-%d %H:%M}"
     return texts
 
 
@@ -122,8 +122,12 @@ def _answers(content: bytes, *, answers: Mapping[str, KeptAnswer]) -> dict[str, 
     texts = {}
     for number, key in enumerate(keys[HEADER_ROW:], HEADER_ROW + 1):
         row = {"kept": answers.get(str(key))}
-        for column, one in enumerate(COLUMNS, 1):
-            answer = one.value(row) if row["kept"] and one.title in FILLED_IN else None
+        for column, answer_column in enumerate(COLUMNS, 1):
+            answer = (
+                answer_column.value(row)
+                if row["kept"] and answer_column.title in FILLED_IN
+                else None
+            )
             if answer not in {None, ""}:
                 texts[f"{get_column_letter(column)}{number}"] = str(answer)
     return texts

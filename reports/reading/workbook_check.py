@@ -100,7 +100,9 @@ def _totals_beside(
         sums[str(row["Ccy"])] += minor_units_of(row[EFFECT], currency=str(row["Ccy"]))
     for _, _, name in beside_of(facts):
         rows, majors = totals_in(path.with_name(name))
-        minor_units = {one: int(sum_.scaleb(decimals_of(one))) for one, sum_ in majors.items()}
+        minor_units = {
+            currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
+        }
         if (rows, minor_units) != (count, dict(sums)):
             return rows, minor_units
     return count, dict(sums)

@@ -121,8 +121,8 @@ def draw_journals(
 def _put_out(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
     """What was handed out and is not yet seen in the books; the next free row."""
     out = [
-        {**asdict(one), "handed_out": f"{one.handed_out_at:%Y-%m-%d}", "nothing": ""}
-        for one in figures.handed_out
+        {**asdict(journal), "handed_out": f"{journal.handed_out_at:%Y-%m-%d}", "nothing": ""}
+        for journal in figures.handed_out
     ]
     title = f"Handed out, not yet seen in the books ({len(out)})"
     draft.text(sheet, (top, 1), title, looks.HEADING)

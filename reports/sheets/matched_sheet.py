@@ -69,7 +69,7 @@ STREAMED = (
     _text("Account", 14, "account_id"),
     _text("Match key", 20, "match_id", "matKey"),
 )
-COLUMNS = tuple(one.column for one in STREAMED)
+COLUMNS = tuple(column.column for column in STREAMED)
 _COUNT: Kind = "count"
 PIVOT_COLUMNS = (
     Column("Order says", 20, "text", in_words("state_orders", state_words)),
@@ -79,7 +79,7 @@ PIVOT_COLUMNS = (
     Column("Account", 16, "text", field("account_id")),
     Column("Ccy", 6, "text", field("currency"), "matCcy"),
     Column("Matched rows", 14, _COUNT, field("rows"), "matRows"),
-    *(one.column for one in AMOUNTS),
+    *(column.column for column in AMOUNTS),
 )
 
 
@@ -130,16 +130,16 @@ def _parts(draft: Draft, *, figures: NightFigures) -> Iterator[bytes]:
     """The rows as XML, a batch of the matches at a time."""
     makers = [
         not_covered(draft)
-        if one.column.of_ledger and not figures.ledger_covered
-        else cells_of(draft, one.column.kind, words=one.words)
-        for one in STREAMED
+        if column.column.of_ledger and not figures.ledger_covered
+        else cells_of(draft, column.column.kind, words=column.words)
+        for column in STREAMED
     ]
     row = HEADER_ROW + 1
     for batch in figures.matches.batches():
         currencies = values_of(batch["currency"], blank="")
         cells = [
-            make(values_of(batch[one.name]), currencies)
-            for make, one in zip(makers, STREAMED, strict=True)
+            make(values_of(batch[column.name]), currencies)
+            for make, column in zip(makers, STREAMED, strict=True)
         ]
         yield rows_as_xml(cells, first_row=row)
         row += len(batch)
@@ -153,7 +153,7 @@ def _put_pivot(
     rows: Rows,
     beside: Sequence[MatchedFile],
 ) -> int:
-    names = " and ".join(one.name for one in beside)
+    names = " and ".join(amount.name for amount in beside)
     put_heading(
         draft,
         sheet,

@@ -78,7 +78,7 @@ def _sums_of(batch: pd.DataFrame) -> dict[tuple[str, ...], dict[str, int]]:
 def _sums(column: "pd.Series[int]", *, groups: Rows, size: int) -> list[int]:
     high, low = np.divmod(amounts_of(column), _HALF)
     halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
-    return [one * _HALF + other for one, other in zip(*halves, strict=True)]
+    return [left * _HALF + other for left, other in zip(*halves, strict=True)]
 
 
 def _largest_of(batch: pd.DataFrame) -> dict[str, int]:

@@ -45,7 +45,7 @@ def put_questions(
     for proof in sorted(figures.control_totals, key=_proof_order):
         asked.setdefault(proof.id, []).append(proof)
     row = top + 2
-    for reference in [*QUESTIONS, *(one for one in asked if one not in QUESTIONS)]:
+    for reference in [*QUESTIONS, *(question for question in asked if question not in QUESTIONS)]:
         _put_question(draft, sheet, row, (reference, asked.get(reference, [])))
         draft.text(sheet, (row, 11), _why_not(figures, reference=reference), looks.NOTE)
         row += 1
@@ -61,7 +61,9 @@ def _why_not(figures: NightFigures, *, reference: str) -> str:
     """Why a question was not asked, or only in part; "" for those that were."""
     if reference == "T7" and figures.opening_breaks is None:
         return "no night before this one"
-    reasons = (one for one in figures.not_covered if reference in _REFERENCE.findall(one))
+    reasons = (
+        sentence for sentence in figures.not_covered if reference in _REFERENCE.findall(sentence)
+    )
     return "; ".join(sentence.partition(": ")[2] or sentence for sentence in reasons)
 
 

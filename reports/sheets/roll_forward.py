@@ -71,8 +71,8 @@ def _put_line(  # noqa: PLR0917 - a line has a place, its cells and their kind
         written[-1],
         (f"K{row}-L{row}", opened - on_breaks),
     ]
-    for column, one in enumerate(sums, 3):
-        put(draft, sheet, (row, column), one)
+    for column, sum_ in enumerate(sums, 3):
+        put(draft, sheet, (row, column), sum_)
     failed = opened != on_breaks
     written_check = (f'=IF(M{row}=0,"{OK}","{CHECK}")', CHECK if failed else OK)
     draft.formula(sheet, (row, len(TITLES)), written_check, looks.CHECK)
@@ -113,15 +113,15 @@ def _count(rows: Rows, word: str) -> int:
 
 def _amounts(rows: Rows, *, currency: str, row: int) -> list[Written]:
     """Whole amounts of one currency; a break that changed its currency leaves one for another."""
-    before = [{**one, "currency": one["currency_before"]} for one in rows.movements]
+    before = [{**movement, "currency": movement["currency_before"]} for movement in rows.movements]
     at = f"$A{row}"
 
     def was(word: str) -> int:
-        chosen = [one for one in before if word in {"", one["counts_as"]}]
+        chosen = [movement for movement in before if word in {"", movement["counts_as"]}]
         return sum_of(chosen, name="exposure_before", currency=currency)
 
     def now(word: str) -> int:
-        chosen = [one for one in rows.movements if one["counts_as"] == word]
+        chosen = [movement for movement in rows.movements if movement["counts_as"] == word]
         return sum_of(chosen, name="exposure", currency=currency)
 
     def is_now(word: str) -> str:

@@ -62,8 +62,8 @@ def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
 def beside_facts(beside: Sequence[MatchedFile]) -> dict[str, str]:
     """The files beside a workbook: BESIDE and a number -> rows, SHA-256 and name."""
     return {
-        f"{BESIDE}{number}": f"{one.rows} {one.sha256} {one.name}"
-        for number, one in enumerate(beside, 1)
+        f"{BESIDE}{number}": f"{value.rows} {value.sha256} {value.name}"
+        for number, value in enumerate(beside, 1)
     }
 
 

@@ -155,21 +155,21 @@ def _put_rejects(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -
 
 def _put_standing(draft: Draft, sheet: Any, *, figures: NightFigures, top: int) -> int:
     """Order rows of earlier nights that could not be read and still stand for their orders."""
-    tonight = {(one.source, one.line) for one in figures.rejects}
-    rows = [one for one in figures.quarantined if (one.source, one.line) not in tonight]
+    tonight = {(reject.source, reject.line) for reject in figures.rejects}
+    rows = [reject for reject in figures.quarantined if (reject.source, reject.line) not in tonight]
     if not rows:
         return top
     title = f"Rejected on earlier nights, and not delivered again since ({len(rows)})"
     draft.text(sheet, (top, 1), title, looks.HEADING)
     titles = (">Row", "File", ">Line", "Column", "Order no", "", "", "", "", "Reason")
     put_header(draft, sheet, row=top + 1, titles=titles)
-    for row, one in enumerate(rows[:REJECTS_MAX], top + 2):
-        draft.number(sheet, (row, 1), one.reject_id)
-        draft.text(sheet, (row, 2), one.source, looks.BODY_TEXT)
-        draft.number(sheet, (row, 3), one.line)
-        for column, text in enumerate((one.column, one.order_no), 4):
+    for row, reject in enumerate(rows[:REJECTS_MAX], top + 2):
+        draft.number(sheet, (row, 1), reject.reject_id)
+        draft.text(sheet, (row, 2), reject.source, looks.BODY_TEXT)
+        draft.number(sheet, (row, 3), reject.line)
+        for column, text in enumerate((reject.column, reject.order_no), 4):
             draft.text(sheet, (row, column), text, looks.BODY_TEXT)
-        _put_reason(draft, sheet, row, one.reason)
+        _put_reason(draft, sheet, row, reject.reason)
     row = top + 2 + len(rows[:REJECTS_MAX])
     sentence = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
     draft.text(sheet, (row, 1), sentence, looks.NOTE)

@@ -42,7 +42,7 @@ def rule_words(rule: str) -> str:
 
 def flag_words(flags: str) -> str:
     """The flags of a row, in their order: codes of breaks by their titles."""
-    return "; ".join(_flag(one) for one in flags.split(";") if one)
+    return "; ".join(_flag(flag) for flag in flags.split(";") if flag)
 
 
 def _flag(flag: str) -> str:

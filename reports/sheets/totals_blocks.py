@@ -135,8 +135,8 @@ def _put_bridge_of(
         row + 1: (f'=SUMIFS(sidRecords,sidSource,"{SIDE_WORDS[kind.value]}")', compared),
         row + 2: (f"={letter}{row}-{letter}{row + 1}", come_to - compared),
     }
-    for number, one in written.items():
-        draft.formula(sheet, (number, column), one, total if number >= row else looks.NUMBER)
+    for number, line in written.items():
+        draft.formula(sheet, (number, column), line, total if number >= row else looks.NUMBER)
     for number, step in enumerate(steps, first + 1):
         draft.number(sheet, (number, column), step, looks.NUMBER.but(fill=looks.ENGINE_FILL))
     word = OK if come_to == compared else CHECK
@@ -180,9 +180,9 @@ def put_sides(
     titles = ("Source", "Account", "Currency", ">Records", *results, ">All")
     put_header(draft, sheet, row=top + 1, titles=titles)
     groups: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
-    for one in rows:
-        key = (str(one["source"]), str(one["account_id"] or ""), str(one["currency"] or ""))
-        groups.setdefault(key, {})[str(one["state"])] = one
+    for row in rows:
+        key = (str(row["source"]), str(row["account_id"] or ""), str(row["currency"] or ""))
+        groups.setdefault(key, {})[str(row["state"])] = row
     for number, (key, by_state) in enumerate(sorted(groups.items()), top + 2):
         _put_side(draft, sheet, number, (key, by_state, key[2] not in text_currencies))
     extent = (top + 2, top + 1 + max(1, len(groups)))
@@ -202,11 +202,11 @@ def _put_side(
     for column, text in enumerate((SIDE_WORDS.get(source, source), account_id, currency), 1):
         draft.text(sheet, (row, column), text, looks.BODY_TEXT)
     grey = looks.NUMBER.but(fill=looks.ENGINE_FILL)
-    draft.number(sheet, (row, 4), sum(one["count"] for one in by_state.values()), grey)
+    draft.number(sheet, (row, 4), sum(sums["count"] for sums in by_state.values()), grey)
     for column, state in enumerate(STATES, 5):
         amount = by_state[state]["amount"] if state in by_state else None
         draft.amount_as(sheet, (row, column), (amount, currency), grey)
-    everything = sum(one["amount"] for one in by_state.values())
+    everything = sum(sums["amount"] for sums in by_state.values())
     if live:
         draft.money_formula(sheet, (row, 9), (f"SUM(E{row}:H{row})", everything, currency))
     else:

@@ -164,7 +164,7 @@ def _put_leg(draft: Draft, sheet: Any, leg: LegTotal, at: tuple[int, frozenset[s
     effect = LEG_SUFFIX[leg.leg]
     waiting, unverified = f'opnResult,"{WAITING}"', f'opnResult,"{NOT_VERIFIED}"'
     gateway, other = (
-        "+".join(f'SUMIFS(sidAmount,sidSource,"{one}",sidCcy,$A{row})' for one in sources)
+        "+".join(f'SUMIFS(sidAmount,sidSource,"{source}",sidCcy,$A{row})' for source in sources)
         for sources in (GATEWAY_SIDES[leg.leg], (leg.leg,))
     )
     formulas = (

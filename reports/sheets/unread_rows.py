@@ -11,15 +11,15 @@ Place = tuple[str, str]
 def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
     """The sentence of each order with a row that could not be read; the newest row counts."""
     tonight = {
-        (one.account_id, one.order_no): _sentence(one.source, one.line, one.column)
-        for one in figures.rejects
-        if one.order_no
+        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
+        for reject in figures.rejects
+        if reject.order_no
     }
     standing = {
-        (one.account_id, one.order_no): _sentence(one.source, one.line, one.column)
-        + f" Row {one.reject_id} of `recon rejected-rows`."
-        for one in figures.quarantined
-        if one.order_no
+        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
+        + f" Row {reject.reject_id} of `recon rejected-rows`."
+        for reject in figures.quarantined
+        if reject.order_no
     }
     return tonight | standing
 

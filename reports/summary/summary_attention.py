@@ -80,36 +80,36 @@ def put_attention(page: Page, top: int) -> int:
 def _lines(waiting: Sequence[Attention]) -> list[_Line]:
     """In the order of the first of each; what lapses stays one line each, it has its own hour."""
     groups: dict[tuple[object, ...], list[Attention]] = {}
-    for one in waiting:
-        own = one.order_no if one.lapses or one.code else ""
-        of_night = "" if one.what.endswith(NOT_SENT) else one.what
-        key = (of_night, one.next_step, one.is_urgent, one.code, own)
-        groups.setdefault(key, []).append(one)
+    for instruction in waiting:
+        own = instruction.order_no if instruction.lapses or instruction.code else ""
+        of_night = "" if instruction.what.endswith(NOT_SENT) else instruction.what
+        key = (of_night, instruction.next_step, instruction.is_urgent, instruction.code, own)
+        groups.setdefault(key, []).append(instruction)
     return [_line(entries) for entries in groups.values()]
 
 
 def _line(entries: Sequence[Attention]) -> _Line:
     money: Counter[str] = Counter()
-    for one in entries:
-        if one.currency:
-            money[one.currency] += one.amount
-    oldest = replace(entries[0], since=min(one.since for one in entries))
-    kinds = Counter(one.what for one in entries)
+    for entry in entries:
+        if entry.currency:
+            money[entry.currency] += entry.amount
+    oldest = replace(entries[0], since=min(entry.since for entry in entries))
+    kinds = Counter(entry.what for entry in entries)
     return _Line(oldest, tuple(kinds.most_common()), tuple(sorted(money.items())))
 
 
 def _what(line: _Line) -> str:
     """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
-    one = line.one
+    entry = line.one
     if len(line.kinds) > 1:
         kinds = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in line.kinds)
         return ", ".join(kinds) + NOT_SENT
-    what = f"{one.what}: {words_of(one.code).title.lower()}" if one.code else one.what
+    what = f"{entry.what}: {words_of(entry.code).title.lower()}" if entry.code else entry.what
     return what if line.count == 1 else f"{line.count:,} × {what}"  # noqa: RUF001 - times
 
 
 def _is_doubtful(page: Page) -> bool:
-    return any(one["group"] == "in doubt" for one in page.rows.instructions)
+    return any(instruction["group"] == "in doubt" for instruction in page.rows.instructions)
 
 
 def _put_unnamed_doubt(page: Page, row: int, urgent: Sequence[_Line]) -> int:
@@ -135,30 +135,30 @@ def _put_lines(page: Page, row: int, lines: Sequence[_Line]) -> int:
 
 
 def _put_line(page: Page, row: int, line: _Line) -> None:
-    one, body = line.one, looks.BODY_TEXT
+    entry, body = line.one, looks.BODY_TEXT
     red = looks.BODY.but(colour=looks.BAD[1], bold=True, align="left", indent=1)
     page.merged(row, COLUMNS[0], _what(line), red.but(wrap=True))
     about = ""
     if line.count == 1:
-        page.merged(row, COLUMNS[1], one.order_no or one.transaction_id, body)
-        page.merged(row, COLUMNS[2], one.currency, body)
-        if one.currency:
-            page.draft.amount(page.sheet, (row, COLUMNS[3][0]), one.amount, one.currency)
+        page.merged(row, COLUMNS[1], entry.order_no or entry.transaction_id, body)
+        page.merged(row, COLUMNS[2], entry.currency, body)
+        if entry.currency:
+            page.draft.amount(page.sheet, (row, COLUMNS[3][0]), entry.amount, entry.currency)
     else:
         about = " · ".join(f"{_amount(amount, currency)}" for currency, amount in line.money)
         page.merged(row, ABOUT, about, body.but(wrap=True))
-    since = local_instant(one.since, timezone=page.figures.timezone)
-    since_words = f"{one.since:%d %b %Y}" if one.code else f"{since:%d %b %H:%M}"
+    since = local_instant(entry.since, timezone=page.figures.timezone)
+    since_words = f"{entry.since:%d %b %Y}" if entry.code else f"{since:%d %b %H:%M}"
     page.text(row, COLUMNS[4][0], since_words, body)
-    to_do = f"{_whose(one)}{words_of(one.code).to_do}" if one.code else one.next_step
+    to_do = f"{_whose(entry)}{words_of(entry.code).to_do}" if entry.code else entry.next_step
     page.merged(row, COLUMNS[5], to_do, body.but(wrap=True))
     _fit(page, row, about=about, to_do=to_do)
 
 
-def _whose(one: Attention) -> str:
+def _whose(entry: Attention) -> str:
     """Who looks after a break, and until when: "Jo Hill, due 23 Nov: "."""
-    due = f", due {one.due:%d %b}" if one.due else ""
-    return f"{one.owner or 'No owner yet'}{due}: "
+    due = f", due {entry.due:%d %b}" if entry.due else ""
+    return f"{entry.owner or 'No owner yet'}{due}: "
 
 
 def _put_breaks(page: Page, row: int) -> int:
@@ -167,15 +167,15 @@ def _put_breaks(page: Page, row: int) -> int:
     amber = looks.BODY.but(colour=looks.WARN[1], bold=True, align="left", indent=1)
     page.merged(row, COLUMNS[0], "", amber)
     words = "open break" if len(breaks) == 1 else "open breaks"
-    grave = sum(one["severity"] in {"HIGH", "CRITICAL"} for one in breaks)
+    grave = sum(row["severity"] in {"HIGH", "CRITICAL"} for row in breaks)
     high = 'TEXT(COUNTIF(brkSeverity,"HIGH")+COUNTIF(brkSeverity,"CRITICAL"),"#,##0")'
-    answered = sum(one["break_id"] in page.figures.answers for one in breaks)
+    answered = sum(row["break_id"] in page.figures.answers for row in breaks)
     answers = f", {answered:,} of {len(breaks):,} answered"
     formula = f'=TEXT(COUNTA(brkKey),"#,##0")&" {words}, "&{high}&" high{answers}"'
     line = (formula, f"{len(breaks):,} {words}, {grave:,} high{answers}")
     page.draft.formula(page.sheet, (row, COLUMNS[0][0]), line, amber.but(wrap=True))
     about = _put_money_at_risk(page, row)
-    first = min((str(one["first_seen"]) for one in breaks if one["first_seen"]), default="")
+    first = min((str(row["first_seen"]) for row in breaks if row["first_seen"]), default="")
     since = f"{date.fromisoformat(first):%d %b %Y}" if first else ""
     page.text(row, COLUMNS[4][0], since, body)
     to_do = "Answer them on Breaks, most urgent first: who looks after each, and what was done."
@@ -190,7 +190,7 @@ def _put_breaks(page: Page, row: int) -> int:
 
 def _unjudged(page: Page) -> tuple[int, int]:
     """Sets that nobody could judge, and rows that could not be read."""
-    sets = sum(one["result"] == NOT_VERIFIED for one in page.rows.open)
+    sets = sum(row["result"] == NOT_VERIFIED for row in page.rows.open)
     return sets, len(page.figures.rejects)
 
 
@@ -215,19 +215,21 @@ def _put_unjudged(page: Page, row: int, unjudged: tuple[int, int]) -> int:
 def _unjudged_money(page: Page) -> str:
     """The money of the sets that nobody could judge, per currency."""
     money: Counter[str] = Counter()
-    for one in page.rows.open:
-        if one["result"] == NOT_VERIFIED and one["currency"]:
-            money[str(one["currency"])] += unjudged_money(one)
-    return " · ".join(_amount(amount, one) for one, amount in sorted(money.items()) if amount)
+    for row in page.rows.open:
+        if row["result"] == NOT_VERIFIED and row["currency"]:
+            money[str(row["currency"])] += unjudged_money(row)
+    return " · ".join(
+        _amount(amount, currency) for currency, amount in sorted(money.items()) if amount
+    )
 
 
 def _put_money_at_risk(page: Page, row: int) -> str:
     """Money at risk per currency, added up by the sheet where the amounts are numbers."""
     look = looks.BODY_TEXT.but(wrap=True)
     breaks = page.rows.breaks
-    currencies = sorted({one["currency"] for one in breaks} - {"", None})
-    risky = [{**one, "exposure": at_risk(one)} for one in breaks]
-    sums = {one: sum_of(risky, name="exposure", currency=one) for one in currencies}
+    currencies = sorted({row["currency"] for row in breaks} - {"", None})
+    risky = [{**row, "exposure": at_risk(row)} for row in breaks]
+    sums = {currency: sum_of(risky, name="exposure", currency=currency) for currency in currencies}
     amounts = " · ".join(_amount(amount, currency) for currency, amount in sums.items())
     page.merged(row, ABOUT, "", look)
     large = any(amount > NUMBER_MINOR_UNITS_MAX for amount in sums.values())

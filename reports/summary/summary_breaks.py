@@ -20,7 +20,7 @@ def put_matrix(page: Page, top: int) -> int:
     """Open breaks by code and age; each code leads to its most urgent break."""
     page.text(top, LEFT, "Open breaks by cause and age (business days)", looks.HEADING)
     page.text(top + 1, LEFT, "What is wrong", looks.HEADER)
-    for column, title in enumerate([*(one.label for one in BUCKETS), "Total"], LEFT + 1):
+    for column, title in enumerate([*(bucket.label for bucket in BUCKETS), "Total"], LEFT + 1):
         page.text(top + 1, column, title, looks.HEADER_RIGHT)
     first = top + 2
     codes, others = _codes(page)
@@ -52,10 +52,10 @@ def _codes(page: Page) -> tuple[list[str], list[str]]:
 
 def _put_code(page: Page, row: int, code: str) -> None:
     rows = page.rows.breaks
-    first = next(place for place, one in enumerate(rows) if one["code"] == code)
+    first = next(place for place, row in enumerate(rows) if row["code"] == code)
     target = f"'Breaks'!A{BREAKS_HEADER_ROW + 1 + first}"
     page.draft.link(page.sheet, (row, LEFT), (words_of(code).title, target))
-    ages = [one["age_days"] or 0 for one in rows if one["code"] == code]
+    ages = [row["age_days"] or 0 for row in rows if row["code"] == code]
     for column, bucket in enumerate(BUCKETS, LEFT + 1):
         formula = f'=COUNTIFS(brkCode,"{code}",{bucket.criteria("brkAge")})'
         count = sum(map(bucket.holds, ages))
@@ -65,7 +65,7 @@ def _put_code(page: Page, row: int, code: str) -> None:
 
 def _put_other_codes(page: Page, row: int, codes: list[str], first: int) -> None:
     page.draft.link(page.sheet, (row, LEFT), (f"{len(codes)} other causes", "'Breaks'!A6"))
-    ages = [one["age_days"] or 0 for one in page.rows.breaks if one["code"] in codes]
+    ages = [row["age_days"] or 0 for row in page.rows.breaks if row["code"] in codes]
     for column, bucket in enumerate(BUCKETS, LEFT + 1):
         letter = "ABCDEFGH"[column - 1]
         above = f"SUM({letter}{first}:{letter}{row - 1})"
@@ -83,7 +83,7 @@ def _put_row_sum(page: Page, row: int, count: int) -> None:
 def _put_all_breaks(page: Page, row: int, first: int) -> None:
     look = looks.NUMBER.but(bold=True, line="total")
     page.text(row, LEFT, "All breaks", looks.LABEL.but(line="total"))
-    ages = [one["age_days"] or 0 for one in page.rows.breaks]
+    ages = [row["age_days"] or 0 for row in page.rows.breaks]
     counts = [*(sum(map(bucket.holds, ages)) for bucket in BUCKETS), len(ages)]
     for column, count in enumerate(counts, LEFT + 1):
         letter = "ABCDEFGH"[column - 1]
@@ -93,7 +93,7 @@ def _put_all_breaks(page: Page, row: int, first: int) -> None:
 
 def _put_shared_causes(page: Page, row: int) -> int:
     """The causes that many breaks share, most breaks first; each leads to its first break."""
-    causes = [str(one["cause"] or "") for one in page.rows.breaks]
+    causes = [str(row["cause"] or "") for row in page.rows.breaks]
     for cause, count in Counter(filter(None, causes)).most_common(SHARED_CAUSES_SHOWN):
         target = f"'Breaks'!A{BREAKS_HEADER_ROW + 1 + causes.index(cause)}"
         page.draft.link(page.sheet, (row, LEFT), (f"{count:,} breaks: {cause}", target))

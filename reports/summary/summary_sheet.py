@@ -112,8 +112,8 @@ def _put_legs(page: Page, top: int) -> int:
 
 def _put_books(page: Page, row: int) -> int:
     """How the ledger file comes to the ledger above, a line for each currency that lost some."""
-    sentences = [books_sentence(page.figures, currency=one) for one in page.figures.books]
-    for sentence in [one for one in sentences if one][:CURRENCIES_SHOWN]:
+    sentences = [books_sentence(page.figures, currency=currency) for currency in page.figures.books]
+    for sentence in [sentence for sentence in sentences if sentence][:CURRENCIES_SHOWN]:
         page.draft.link(
             page.sheet,
             (row, LEFT),

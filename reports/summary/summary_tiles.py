@@ -113,7 +113,7 @@ def _since_yesterday(figures: NightFigures) -> str:
 def put_results(page: Page, row: int) -> None:
     """How many sets came to what, in one live sentence under the right tiles."""
     rows = page.rows
-    waiting = sum(one["result"] == WAITING for one in rows.open)
+    waiting = sum(row["result"] == WAITING for row in rows.open)
     counts = {
         "Matched": rows.matched.count,
         WAITING: waiting,

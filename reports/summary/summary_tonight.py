@@ -65,7 +65,10 @@ def _put_tonight(page: Page, top: int) -> int:
     page.text(top + 1, LEFT, "Instructed", looks.HEADER)
     for column, title in enumerate(MOVES, LEFT + 1):
         page.text(top + 1, column, title.capitalize(), looks.HEADER_RIGHT)
-    kinds = [*KINDS_SHOWN, *(one for one in kinds_of(page.rows.instructions) if one not in KINDS)]
+    kinds = [
+        *KINDS_SHOWN,
+        *(kind for kind in kinds_of(page.rows.instructions) if kind not in KINDS),
+    ]
     for row, kind in enumerate(kinds, top + 2):
         _put_kind(page, row, kind)
     row = top + 2 + len(kinds)
@@ -76,11 +79,11 @@ def _put_tonight(page: Page, top: int) -> int:
 
 def _put_kind(page: Page, row: int, kind: str) -> None:
     page.text(row, LEFT, KINDS.get(kind, kind.replace("_", " ").capitalize()), looks.BODY_TEXT)
-    rows = [one for one in page.rows.instructions if one["kind"] == kind]
+    rows = [instruction for instruction in page.rows.instructions if instruction["kind"] == kind]
     criteria = f'insKind,"{kind}"'
     page.draft.formula(page.sheet, (row, LEFT + 1), (f"=COUNTIFS({criteria})", len(rows)))
     for column, result in enumerate(MOVES[1:], LEFT + 2):
-        count = sum(one["group"] == result for one in rows)
+        count = sum(row["group"] == result for row in rows)
         formula = f'=COUNTIFS({criteria},insResult,"{result}")'
         page.draft.formula(page.sheet, (row, column), (formula, count))
 

@@ -71,7 +71,9 @@ def put_unproven(page: Page, top: int) -> int:
         look = looks.HEADER_RIGHT if title.startswith(">") else looks.HEADER
         page.merged(top + 1, at, title.removeprefix(">"), look)
     row = top + 2
-    failing = [one for one in page.figures.control_totals if not one.passed]
+    failing = [
+        control_total for control_total in page.figures.control_totals if not control_total.passed
+    ]
     for proof in failing[:PROOFS_SHOWN]:
         row = _put_proof(page, row, proof)
     for name, words in BLOCKS.items():

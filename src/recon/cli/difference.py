@@ -31,12 +31,12 @@ def nights_compared(
     if both.moved_by_rules:
         say(f"  {both.moved_by_rules}")
     say(f"{len(both.changes)} changed, {both.unchanged} judged alike")
-    for one in both.changes[:CHANGES_SHOWN_MAX]:
-        merchant, account, name, currency = one.key
-        money = format_minor_units(one.exposure, currency=currency) if currency else "0"
+    for change in both.changes[:CHANGES_SHOWN_MAX]:
+        merchant, account, name, currency = change.key
+        money = format_minor_units(change.exposure, currency=currency) if currency else "0"
         say(
-            f"{merchant}/{account} {name}: {one.before} -> {one.after} "
-            f"({money} {currency}): {one.why}"
+            f"{merchant}/{account} {name}: {change.before} -> {change.after} "
+            f"({money} {currency}): {change.why}"
         )
     if len(both.changes) > CHANGES_SHOWN_MAX:
         say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")

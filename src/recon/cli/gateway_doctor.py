@@ -51,6 +51,8 @@ def doctor(
             for line in rest:
                 say(f"      {line}")
     if as_json:
-        show_json([{"name": one.name, "ok": one.ok, "told": one.sentence} for one in answers])
+        show_json(
+            [{"name": answer.name, "ok": answer.ok, "told": answer.sentence} for answer in answers]
+        )
     if not all(check.ok for check in answers):
         raise typer.Exit(WRONG_EXIT_CODE)

@@ -55,7 +55,10 @@ def refunds(
         )
     )
     name = "refund_reference" if references else "order_no"
-    rows = [{field: _shown(getattr(one, field)) for field in FIELDS} for one in refunds_found.found]
+    rows = [
+        {field: _shown(getattr(refund, field)) for field in FIELDS}
+        for refund in refunds_found.found
+    ]
     rows += [{name: key, "told": "no refund"} for key in refunds_found.not_found]
     rows += [{name: item.key, "told": f"no answer: {item.reason}"} for item in refunds_found.failed]
     if as_json:

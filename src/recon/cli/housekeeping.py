@@ -30,8 +30,8 @@ def housekeeping(
             spared, stayed = keeping.delete(spared, by=name, environment=environment)
     if not spared:
         say("Nothing to delete." if delete else "retention.toml names no age: everything is kept.")
-    for one in spared:
-        say(f"{'Deleted: ' if delete else ''}{one}")
+    for kind in spared:
+        say(f"{'Deleted: ' if delete else ''}{kind}")
     for sentence in stayed:
         complain(sentence)
     if stayed:

@@ -31,8 +31,8 @@ def export(
 
     with environment_of(os.environ, clock=system_clock) as environment:
         handed = export_journals(run, out=out, environment=environment, again=again or ())
-    for one in handed.kept_back:
-        say(f"Kept back: {one}; its break is written off, or waits for a second person to agree.")
+    for line in handed.kept_back:
+        say(f"Kept back: {line}; its break is written off, or waits for a second person to agree.")
     if handed.path is None:
         say(f"Nothing to hand out: {handed.handed_before} proposed journals left before.")
         return
@@ -48,11 +48,11 @@ def list_out() -> None:
 
     with environment_of(os.environ, clock=system_clock) as environment:
         handed_out = journals_out(environment)
-    for one in handed_out:
-        amount = Money.of_minor_units(one.amount, currency=one.currency)
+    for out in handed_out:
+        amount = Money.of_minor_units(out.amount, currency=out.currency)
         say(
-            f"{one.journal_id}: {amount} for order {one.order_no or '-'} of {one.merchant_id}/"
-            f"{one.account_id}, handed out {one.handed_out_at:%Y-%m-%d %H:%M} UTC of run "
-            f"{one.run_id}"
+            f"{out.journal_id}: {amount} for order {out.order_no or '-'} of {out.merchant_id}/"
+            f"{out.account_id}, handed out {out.handed_out_at:%Y-%m-%d %H:%M} UTC of run "
+            f"{out.run_id}"
         )
     say(f"{len(handed_out)} journals are out and not yet seen in the books.")

@@ -128,8 +128,8 @@ def status() -> None:
 
 
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
-    for one in attention[:ATTENTION_SHOWN_MAX]:
-        say(f"  {_line_of(one, now=now)}")
+    for entry in attention[:ATTENTION_SHOWN_MAX]:
+        say(f"  {_line_of(entry, now=now)}")
     if not attention:
         say("  No instruction needs a person.")
     if len(attention) > ATTENTION_SHOWN_MAX:
@@ -148,16 +148,18 @@ def tell(
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {run}.")
 
 
-def _line_of(one: "Attention", *, now: datetime) -> str:
+def _line_of(entry: "Attention", *, now: datetime) -> str:
     """What it is, the money at risk, its age, and what to do."""
     from recon.model.money import Money
 
-    days = max(0, (now - one.since).days)
-    money = f", {Money.of_minor_units(one.amount, currency=one.currency)}" if one.currency else ""
-    order = f" order {one.order_no}" if one.order_no else ""
-    sentence = f"{one.what}:{order}{money}, since {one.since:%Y-%m-%d %H:%M} ({days} days)"
-    return f"{sentence}. {one.next_step}" + (
-        f" [{one.instruction_id}]" if one.instruction_id else ""
+    days = max(0, (now - entry.since).days)
+    money = (
+        f", {Money.of_minor_units(entry.amount, currency=entry.currency)}" if entry.currency else ""
+    )
+    order = f" order {entry.order_no}" if entry.order_no else ""
+    sentence = f"{entry.what}:{order}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
+    return f"{sentence}. {entry.next_step}" + (
+        f" [{entry.instruction_id}]" if entry.instruction_id else ""
     )
 
 

@@ -27,8 +27,8 @@ def listed(merchant: Merchant, account: Account) -> None:
 
     with environment_of(os.environ, clock=system_clock) as environment:
         files = files_of((merchant, account), environment=environment)
-    for one in files:
-        say(_line_of(one))
+    for file in files:
+        say(_line_of(file))
     if not files:
         say("No night has met a file yet.")
 
@@ -70,14 +70,14 @@ def dismissed(
     say(f"Let go: {name}. Start the night of {gone.business_date} again.")
 
 
-def _line_of(one: "KnownFile") -> str:
+def _line_of(file: "KnownFile") -> str:
     """Its night, name and version, then what became of it."""
-    source, word = one.source, one.word
+    source, word = file.source, file.word
     text = (
         f"{source.rows_accepted} of {source.rows_read} rows taken, {source.rows_rejected} refused"
     )
-    if one.refused:
-        text = f"refused whole: {one.refused}"
+    if file.refused:
+        text = f"refused whole: {file.refused}"
     if word is not None:
         text = f"{text}; {word.said}, said {word.by} at {word.at:%Y-%m-%d %H:%M} UTC: {word.reason}"
-    return f"{one.business_date} {source.name} (version {one.version}, run {one.run_id}): {text}"
+    return f"{file.business_date} {source.name} (version {file.version}, run {file.run_id}): {text}"

@@ -63,18 +63,18 @@ def nights(
     for night in listed:
         say(line_of(night))
     shown = {night.run_id for night in listed} - {""}
-    newest = [one for one in accounts if one.newest and one.newest.run_id in shown]
-    for one in newest:
-        for trouble in one.troubles:
-            say(f"{one.place}: {trouble}")
-    codes = [*(night.exit_code for night in listed), *(one.exit_code for one in newest)]
+    newest = [account for account in accounts if account.newest and account.newest.run_id in shown]
+    for line in newest:
+        for trouble in line.troubles:
+            say(f"{line.place}: {trouble}")
+    codes = [*(night.exit_code for night in listed), *(night.exit_code for night in newest)]
     if code := max(codes, default=0):
         raise typer.Exit(code)
 
 
 def line_of(night: "Night") -> str:
     """One night: account, date, verdict, who signed it, and what is missing."""
-    names = ", ".join(f"{one.role} {one.by}" for one in night.signed)
+    names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
     sentence = f"signed by {names}" if names else "not signed"
     waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
@@ -118,12 +118,14 @@ def _check() -> None:
     except ReconError as error:
         say(_one_line(Plugin.UNKNOWN, str(error)))
         raise typer.Exit(Plugin.UNKNOWN) from None
-    sentences = [f"{one.place}: {trouble}" for one in accounts for trouble in one.troubles]
-    never = [one.place for one in accounts if one.newest is None]
+    sentences = [
+        f"{account.place}: {trouble}" for account in accounts for trouble in account.troubles
+    ]
+    never = [account.place for account in accounts if account.newest is None]
     sentences += [f"{place}: no night has run yet" for place in never]
-    incomplete = all(one.only_incomplete for one in accounts if one.troubles)
+    incomplete = all(account.only_incomplete for account in accounts if account.troubles)
     code = Plugin.OK if not sentences else Plugin.WARNING if incomplete else Plugin.CRITICAL
-    dates = [one.newest.business_date for one in accounts if one.newest]
+    dates = [account.newest.business_date for account in accounts if account.newest]
     fine = f"{len(accounts)} accounts, newest night {max(dates, default='none')}"
     figures = " ".join(f"{name}={count}" for name, count in counted(accounts).items())
     say(f"{_one_line(code, ' '.join(sentences) or fine)} | {figures}")

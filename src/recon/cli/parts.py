@@ -58,8 +58,8 @@ def query(merchant: Merchant, account: Account, business_date: BusinessDate) -> 
     with environment_of(os.environ, clock=system_clock) as environment:
         moved = moved_since(run_id, environment=environment)
     say(f"{len(moved)} orders are shown otherwise than in the night.")
-    for one in moved[:CHANGES_SHOWN_MAX]:
-        say(f"  {one.order_no}: {one.then} -> {one.now}")
+    for change in moved[:CHANGES_SHOWN_MAX]:
+        say(f"  {change.order_no}: {change.then} -> {change.now}")
     if len(moved) > CHANGES_SHOWN_MAX:
         say(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
 

@@ -67,7 +67,7 @@ def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
 def folded(name: str) -> str:
     """A name as it is compared: one Unicode form, no case, single blanks, nothing invisible."""
     whole = unicodedata.normalize("NFKC", name).casefold()
-    shown = "".join(one for one in whole if unicodedata.category(one) != "Cf")
+    shown = "".join(letter for letter in whole if unicodedata.category(letter) != "Cf")
     # Folding may take a letter apart again.
     return " ".join(unicodedata.normalize("NFKC", shown).split())
 

@@ -64,7 +64,7 @@ class Notice(BaseModel):
     def concerns(self, account: str, *, ends: Collection[str]) -> bool:
         """Whether a night of `<merchant>/<account>` that ended in these words is told here."""
         is_asked_for = not self.verdicts.isdisjoint(ends)
-        return is_asked_for and any(fnmatchcase(account, one) for one in self.accounts)
+        return is_asked_for and any(fnmatchcase(account, named) for named in self.accounts)
 
 
 def notices_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> dict[str, Notice]:

@@ -160,20 +160,22 @@ def row_problem(
         at: the instant at which they must still hold; None asks only whether they were given.
     """
     digest = terms_digest(terms)
-    about = [one for one in endorsements if instruction_id in one.items]
+    about = [endorsement for endorsement in endorsements if instruction_id in endorsement.items]
     # Whoever rejected it later took every earlier yes back.
-    no = max((one.sequence for one in about if one.kind is Kind.REJECTION), default=0)
+    no = max((word.sequence for word in about if word.kind is Kind.REJECTION), default=0)
     words = [
-        one
-        for one in about
-        if one.kind is Kind.APPROVAL and one.sequence > no and one.items[instruction_id] == digest
+        word
+        for word in about
+        if word.kind is Kind.APPROVAL
+        and word.sequence > no
+        and word.items[instruction_id] == digest
     ]
     if at is not None:
-        words = [one for one in words if one.valid_until >= instant(at)]
+        words = [word for word in words if word.valid_until >= instant(at)]
     lists: dict[str, list[Endorsement]] = {}
     for word in words:
         lists.setdefault(word.subject, []).append(word)
-    problems = [words_problem(one, must_be_proven=must_be_proven) for one in lists.values()]
+    problems = [words_problem(listed, must_be_proven=must_be_proven) for listed in lists.values()]
     return min(problems, key=len, default="the desk endorsed it for nobody")
 
 
@@ -195,7 +197,8 @@ def words_problem(words: Sequence[Endorsement], *, must_be_proven: bool) -> str:
         must_be_proven: whether only words count that a one-time code proved.
     """
     counted = sorted(
-        (one for one in words if one.proven or not must_be_proven), key=lambda one: one.sequence
+        (word for word in words if word.proven or not must_be_proven),
+        key=lambda word: word.sequence,
     )
     if not counted:
         return "the desk endorsed it for nobody"
@@ -229,7 +232,7 @@ def _in_time(first: Endorsement, second: Endorsement) -> bool:
 def _parsed(document: str) -> Endorsement:
     try:
         fields_read: dict[str, Any] = json.loads(document)
-        if set(fields_read) != {one.name for one in fields(Endorsement)}:
+        if set(fields_read) != {field.name for field in fields(Endorsement)}:
             _refuse("its document has other members than an endorsement")
         made = Endorsement(**fields_read | {"kind": Kind(fields_read["kind"])})
     except (ValueError, TypeError):

@@ -71,7 +71,9 @@ class Memory:
             ConfigurationError: the file cannot be written.
         """
         with self._turn():
-            self._write({name: one for name, one in self._all().items() if name != database})
+            self._write(
+                {name: known_desk for name, known_desk in self._all().items() if name != database}
+            )
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -93,8 +95,8 @@ class Memory:
             with self._path.open("rb") as file:
                 document = json.loads(file.read(FILE_BYTES_MAX))
             return {
-                str(name): Spoken(int(one["sequence"]), str(one["signature"]))
-                for name, one in document.items()
+                str(name): Spoken(int(desk["sequence"]), str(desk["signature"]))
+                for name, desk in document.items()
             }
         except FileNotFoundError:
             return {}
@@ -106,7 +108,7 @@ class Memory:
             raise ConfigurationError(msg) from None
 
     def _write(self, known: dict[str, Spoken]) -> None:
-        text = json.dumps({name: asdict(one) for name, one in known.items()})
+        text = json.dumps({name: asdict(desk) for name, desk in known.items()})
         _replace(self._path, text, opener=for_owner)
         if self._published is not None:
             _replace(self._published, text, opener=for_everybody)

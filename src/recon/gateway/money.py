@@ -186,14 +186,14 @@ class GatewayOfMoney:
         ours = self._account.credentials
         if not isinstance(ours.sign_key, SignerSocket):
             return ours
-        words = self._words([one.instruction_id for one in instructions])
+        words = self._words([instruction.instruction_id for instruction in instructions])
         rows = [
             {
-                "instruction_id": one.instruction_id,
-                "terms": terms_of(one),
-                "seen": words.seen.get(one.instruction_id, {}),
+                "instruction_id": instruction.instruction_id,
+                "terms": terms_of(instruction),
+                "seen": words.seen.get(instruction.instruction_id, {}),
             }
-            for one in instructions
+            for instruction in instructions
         ]
         grounds = {"rows": rows, "endorsements": list(words.endorsements)}
         return replace(ours, sign_key=ours.sign_key.on(grounds))

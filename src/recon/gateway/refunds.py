@@ -35,7 +35,9 @@ class RefundAnswer:
         """
         if not self.records:
             return ""
-        fitting = [one for one in self.records if _fits(one, amount=amount, currency=currency)]
+        fitting = [
+            record for record in self.records if _fits(record, amount=amount, currency=currency)
+        ]
         if len(fitting) != len(self.records) or len(fitting) != 1:
             return None
         return fitting[0].refund_reference_id or None

@@ -101,13 +101,13 @@ def books_of(sources: Sources) -> Books:
     ledger = sources.ledger.drop(columns=JUDGED, errors="ignore")
     judged = judged_entries(sources)
     outcome = entry_versions(ledger)
-    one = booked(ledger)
-    other = booked(ledger.assign(**{JUDGED: judged})) if judged.any() else one
+    own = booked(ledger)
+    other = booked(ledger.assign(**{JUDGED: judged})) if judged.any() else own
     arrived = sources.books or _by_currency({FILE: in_file(sums_by_type(ledger))})
     steps = {
         KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
-        RESTATED: _less(_sums(one.currency, one.net), _sums(ledger["currency"], _own(ledger))),
-        PAID_OUT: _less(_sums(other.currency, other.net), _sums(one.currency, one.net)),
+        RESTATED: _less(_sums(own.currency, own.net), _sums(ledger["currency"], _own(ledger))),
+        PAID_OUT: _less(_sums(other.currency, other.net), _sums(own.currency, own.net)),
         IDENTICAL: _negative(_sums(other.currency, np.where(outcome == REPEAT, other.net, 0))),
         SHARED_NUMBER: _negative(
             _sums(other.currency, np.where(outcome == CONFLICT, other.net, 0))
@@ -164,8 +164,8 @@ def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
     return dict(zip((name for (name,) in places), sums.tolist(), strict=True))
 
 
-def _less(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) - other.get(name, 0) for name in {*one, *other}}
+def _less(sums: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: sums.get(name, 0) - other.get(name, 0) for name in {*sums, *other}}
 
 
 def _negative(sums: Mapping[str, int]) -> dict[str, int]:
@@ -182,8 +182,8 @@ def _by_currency(steps: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, 
     return dict(sorted(steps_of.items()))
 
 
-def _joined(one: Books, other: Books) -> Books:
+def _joined(books: Books, other: Books) -> Books:
     return {
-        currency: {**one.get(currency, {}), **other.get(currency, {})}
-        for currency in sorted({*one, *other})
+        currency: {**books.get(currency, {}), **other.get(currency, {})}
+        for currency in sorted({*books, *other})
     }

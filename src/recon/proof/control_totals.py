@@ -78,7 +78,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     sources, joined, frames = proof.sources, proof.joined, proof.frames
     exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
     scoped = scoped_sources(sources, exact=exact, joined=joined, rules=proof.rules)
-    scope = {source: one.tally(rows=one.kept) for source, one in scoped.items()}
+    scope = {source: scope.tally(rows=scope.kept) for source, scope in scoped.items()}
     shown, stands = ResultSums.of(frames), stands_of(places)
     left_over = remainders(
         frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules

@@ -61,12 +61,14 @@ def remainders(
     """
     effects = [amounts_of(matches[f"effect_{leg}"]) for leg in ("orders", "ledger")]
     carries = (effects[0] != 0) | (effects[1] != 0) | (texts(matches["flags"]) != "")
-    carries[carries] = [one in ids for one in texts(matches["match_id"])[carries].tolist()]
+    carries[carries] = [
+        match_id in ids for match_id in texts(matches["match_id"])[carries].tolist()
+    ]
     rows = matches[carries].reset_index(drop=True) if carries.any() else matches.iloc[:0]
     if rows.empty:
         nothing = np.zeros(0, dtype=np.int64)
         return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
-    sets = np.array([ids[one] for one in rows["match_id"].tolist()], dtype=np.intp)
+    sets = np.array([ids[match_id] for match_id in rows["match_id"].tolist()], dtype=np.intp)
     orders, ledger = (effect[carries] for effect in effects)
     flagged = {
         flag: by_word(rows["flags"], of=partial(_holds, flag.value)).astype(np.bool_)

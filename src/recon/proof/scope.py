@@ -112,12 +112,12 @@ def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> 
     ]
     lines += [
         {
-            "statement": f"{one.what} older than the window, not compared: opening balance",
-            "currency": one.currency,
-            "count": one.count,
-            "amount": one.amount,
+            "statement": f"{balance.what} older than the window, not compared: opening balance",
+            "currency": balance.currency,
+            "count": balance.count,
+            "amount": balance.amount,
         }
-        for one in sources.opening_balance
+        for balance in sources.opening_balance
     ]
     count = len(sources.rejects)
     if count:

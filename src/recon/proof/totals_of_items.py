@@ -71,7 +71,7 @@ class ResultSums:
             of_leg, (merchant, account, currency) = effects.setdefault(leg, {}), place
             key = merchant, account, currency
             of_leg[key] = of_leg.get(key, 0) + amount
-        return cls({name: added(*(one[name] for one in calm)) for name in columns}, effects)
+        return cls({name: added(*(row[name] for row in calm)) for name in columns}, effects)
 
 
 def conservation_totals(
@@ -95,16 +95,16 @@ def conservation_totals(
     for source in SOURCES:
         name = f"{source}: in scope = matched + pending + broken + unverified"
         left = scope.get(source, nothing).counts
-        right = added(*({one.place: one.items} for one in stands if one.source == source))
+        right = added(*({stand.place: stand.items} for stand in stands if stand.source == source))
         yield from paired("T4", name, left=left, right=right, measure="count")
     for side, sources in SOURCES_OF.items():
         if side == "ledger" and not covered:
             continue
         name = f"{sources[0]}: in scope = matched + pending + broken + unverified"
         broken = (
-            {one.place: one.net}
-            for one in stands
-            if one.source in sources and one.state == SetState.BREAK
+            {stand.place: stand.net}
+            for stand in stands
+            if stand.source in sources and stand.state == SetState.BREAK
         )
         aside = (
             {(merchant, account, currency): amount}
@@ -122,7 +122,7 @@ def shown_rows(places: Arrays, *, breaks: pd.DataFrame) -> Bools:
     """Items in a known state; broken ones only where their break is in the frame of breaks."""
     state, break_ids = places["state"], {*breaks["break_id"].tolist()}
     broken = state == SetState.BREAK.value
-    known = among(state, {one.value for one in SetState})
+    known = among(state, {member.value for member in SetState})
     known[broken] = among(places["break_id"][broken], break_ids)
     return known
 
@@ -143,11 +143,11 @@ def leg_totals(
         "B": ("gateway and payouts", "ledger"),
         "C": ("orders and payouts", "ledger"),
     }
-    one, other = (
+    shown_sum, other = (
         added(shown.effects.get(leg, {}), shown.calm[f"effect_{leg}"])
         for leg in ("orders", "ledger")
     )
-    effects = {"A": one, "B": other, "C": less(other, one)}
+    effects = {"A": shown_sum, "B": other, "C": less(other, shown_sum)}
     for leg, (plus, minus) in legs.items():
         if leg != "A" and not covered:
             continue
@@ -174,7 +174,7 @@ def exclusivity_totals(
         claimed = np.zeros(len(whole.kept), dtype=np.bool_)
         claimed[placed_rows[placed_rows >= 0]] = True
         claimed[exact.rows.get(source, [])] = True
-        left = added(*({one.place: one.items} for one in stands if one.source == source))
+        left = added(*({stand.place: stand.items} for stand in stands if stand.source == source))
         right = whole.tally(rows=claimed).counts
         name = f"{source}: places = items"
         yield from paired("T6", name, left=left, right=right, measure="count")
@@ -214,8 +214,8 @@ def bounds_totals(
     outside, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
     right = [number for number, breaks in left.items() if breaks & outside or number in closed]
     counts = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
-    one, other = counts
-    yield from paired("T9", name, left=added(one, aside), right=other, measure="count")
+    mine, other = counts
+    yield from paired("T9", name, left=added(mine, aside), right=other, measure="count")
 
 
 def _judged_payments(joined: Joined, *, exact: Exact, places: Arrays) -> dict[int, set[str]]:
@@ -236,8 +236,8 @@ def _told_beyond(breaks: pd.DataFrame) -> set[str]:
     codes = {BreakCode.OVER_REFUND.value, BreakCode.OVER_CAPTURE.value}
     cells = (breaks[name].tolist() for name in ("break_id", "code", "flags"))
     return {
-        one
-        for one, code, flags in zip(*cells, strict=True)
+        identity
+        for identity, code, flags in zip(*cells, strict=True)
         if code in codes or not codes.isdisjoint(flags.split(";"))
     }
 
@@ -246,7 +246,7 @@ def _written_off(matches: pd.DataFrame, *, ids: Mapping[str, int]) -> set[int]:
     """The sets of the matches that a write-off closed."""
     flagged = by_word(matches["flags"], of=lambda text: Flag.WRITTEN_OFF.value in text)
     named = texts(matches["match_id"])[flagged.astype(np.bool_)].tolist()
-    return {ids[one] for one in named if one in ids}
+    return {ids[identity] for identity in named if identity in ids}
 
 
 def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
@@ -256,7 +256,9 @@ def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
 
 
 def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
-    accounts = (combined([one[name] for name in ACCOUNT]).places for one in (places, joined.sets))
+    accounts = (
+        combined([table[name] for name in ACCOUNT]).places for table in (places, joined.sets)
+    )
     return {place for known in accounts for place in known}
 
 
@@ -269,7 +271,7 @@ def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Coun
     captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])[rows]
     beyond = (refunded > captured) | (bounded & (captured > authorised))
     cells = records(gateway, rows=rows[beyond], names=ACCOUNT_CURRENCY)
-    return Counter((one["merchant_id"], one["account_id"], one["currency"]) for one in cells)
+    return Counter((cell["merchant_id"], cell["account_id"], cell["currency"]) for cell in cells)
 
 
 def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> set[int]:

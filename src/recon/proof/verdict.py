@@ -20,7 +20,7 @@ def verdict_of(
     """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED."""
     if not all(total.passed for total in totals):
         return Verdict.NOT_PROVEN
-    items = sum(one.items for one in stands if one.state == SetState.UNVERIFIED)
+    items = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
     uncertain = items + len(sources.rejects)
     if _source_missing(sources) or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE

@@ -40,7 +40,7 @@ class ApprovalList:
     @property
     def largest(self) -> tuple[Instruction, ...]:
         """The ten largest, by major units."""
-        ranked = sorted(self.items, key=lambda one: (-_major(one), one.instruction_id))
+        ranked = sorted(self.items, key=lambda item: (-_major(item), item.instruction_id))
         return tuple(ranked[:LARGEST_SHOWN])
 
     @property
@@ -56,7 +56,7 @@ class ApprovalList:
 
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
     """The list of these instructions with its digest."""
-    items = tuple(sorted(instructions, key=lambda one: one.instruction_id))
+    items = tuple(sorted(instructions, key=lambda item: item.instruction_id))
     lines = ["\x1f".join(_decides(item)) for item in items]
     digest = hashlib.sha256("\x1e".join(lines).encode()).hexdigest()
     return ApprovalList(digest[:DIGEST_CHARACTERS], items)

@@ -53,7 +53,7 @@ def against(ended: Ended, *, others: Sequence[Instruction]) -> frozenset[Gateway
         return _AGAINST_DONE.get(kind, frozenset())
     if ended.instruction.state is not InstructionState.RESOLVED_NOT_APPLIED:
         return frozenset()
-    if any(one.kind is kind and one.may_have_moved for one in others):
+    if any(other.kind is kind and other.may_have_moved for other in others):
         return frozenset()
     return _AGAINST_NOT_DONE.get(kind, frozenset())
 
@@ -95,8 +95,8 @@ def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> st
         known: The gateway's ids of our own refunds of a payment.
         refund_ids: Its ids of refunds of that payment which its messages name.
     """
-    ours = {number_of(one) for one in known}
-    named = {number_of(one) for one in refund_ids}
+    ours = {number_of(refund_id) for refund_id in known}
+    named = {number_of(refund_id) for refund_id in refund_ids}
     first, last = max(ours, default=0) + 1, max(named, default=0)
     missing = sorted(set(range(first, last)) - named)
     if not missing:

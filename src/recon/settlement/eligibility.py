@@ -116,7 +116,7 @@ def clear(
 
 
 def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Refused:
-    ids = tuple(one.instruction_id for one in repeats)
+    ids = tuple(repeat.instruction_id for repeat in repeats)
     return Refused(instruction, told_repeats(repeats), is_for_people=True, repeats=ids)
 
 

@@ -112,9 +112,9 @@ class Intention:
         return bool(self.payment) and self.payment == other.payment
 
 
-def ids_differ(one: str, other: str) -> bool:
+def ids_differ(mine: str, other: str) -> bool:
     """Whether two request ids are given and differ in more than case or white space."""
-    return bool(one and other) and plain_id(one) != plain_id(other)
+    return bool(mine and other) and plain_id(mine) != plain_id(other)
 
 
 def plain_id(request_id: str) -> str:
@@ -165,10 +165,11 @@ def named(repeats: Iterable[str]) -> str:
     return " ".join(repeats)
 
 
-def _approved_beside(one: Instruction, other: Instruction) -> bool:
+def _approved_beside(instruction: Instruction, other: Instruction) -> bool:
     """People let one of them go and saw the other named."""
     return (
-        other.instruction_id in one.repeats.split() or one.instruction_id in other.repeats.split()
+        other.instruction_id in instruction.repeats.split()
+        or instruction.instruction_id in other.repeats.split()
     )
 
 

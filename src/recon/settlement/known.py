@@ -34,16 +34,16 @@ class Known:
         self._by_request: dict[str, Earlier] = {}
         self._about: dict[tuple[str, ...], list[Earlier]] = defaultdict(list)
         """kind and subject, order or payment -> earlier ones"""
-        for one in earlier:
-            self.note(one)
+        for instruction in earlier:
+            self.note(instruction)
 
-    def note(self, one: Earlier) -> None:
+    def note(self, instruction: Earlier) -> None:
         """Remember one instruction."""
-        self._by_key[one.natural_key] = one
-        if one.intention.request_id:
-            self._by_request.setdefault(plain_id(one.intention.request_id), one)
-        for place in _places(one.intention):
-            self._about[place].append(one)
+        self._by_key[instruction.natural_key] = instruction
+        if instruction.intention.request_id:
+            self._by_request.setdefault(plain_id(instruction.intention.request_id), instruction)
+        for place in _places(instruction.intention):
+            self._about[place].append(instruction)
 
     def of_key(self, natural_key: str) -> Earlier | None:
         """The instruction of a natural key."""
@@ -56,19 +56,27 @@ class Known:
     def near(self, intention: Intention) -> list[Earlier]:
         """Those of the same kind for the same order, payee, subscription or payment."""
         nearby = {
-            one.instruction_id: one
+            instruction.instruction_id: instruction
             for place in _places(intention)
-            for one in self._about.get(place, ())
+            for instruction in self._about.get(place, ())
         }
         return list(nearby.values())
 
     def beside(self, intention: Intention) -> list[Earlier]:
         """Those of the same kind that may be about the same payment, whatever their amount."""
-        return [one for one in self.near(intention) if one.intention.is_of_payment(intention)]
+        return [
+            instruction
+            for instruction in self.near(intention)
+            if instruction.intention.is_of_payment(intention)
+        ]
 
     def alike(self, intention: Intention) -> list[Earlier]:
         """Those that may mean the same, whatever their ids."""
-        return [one for one in self.beside(intention) if one.intention.what == intention.what]
+        return [
+            instruction
+            for instruction in self.beside(intention)
+            if instruction.intention.what == intention.what
+        ]
 
 
 def _places(intention: Intention) -> Iterator[tuple[str, ...]]:

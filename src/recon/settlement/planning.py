@@ -166,31 +166,33 @@ class _Planning:
             if not meant.subject:
                 alike_or_exact += self._known.alike(meant)
             fitting = [
-                one for one in alike_or_exact if one.intention.request_id == action.request_id
+                earlier
+                for earlier in alike_or_exact
+                if earlier.intention.request_id == action.request_id
             ]
         else:
             alike = self._known.alike(meant)
-            same_file = [one for one in alike if one.file_name == action.file_name]
+            same_file = [earlier for earlier in alike if earlier.file_name == action.file_name]
             fitting = [
-                one
-                for one in same_file
-                if not one.intention.request_id
-                and (action.file_id, one.instruction_id) not in self._taken
+                earlier
+                for earlier in same_file
+                if not earlier.intention.request_id
+                and (action.file_id, earlier.instruction_id) not in self._taken
             ]
-        standing = [one for one in fitting if _says_no_more(action, one)]
+        standing = [earlier for earlier in fitting if _says_no_more(action, earlier)]
         # Two payments of one order, instructed alike: each row stands for the one it names.
-        standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
-        for one in standing[:1]:
-            self._taken.add((action.file_id, one.instruction_id))
-            return one.instruction_id
+        standing.sort(key=lambda earlier: earlier.intention.transaction_id != action.transaction_id)
+        for earlier in standing[:1]:
+            self._taken.add((action.file_id, earlier.instruction_id))
+            return earlier.instruction_id
         return ""
 
     def hold(self, action: Action, meant: Intention) -> _Hold:
         """Why a new instruction waits for a person; empty when nothing speaks against it."""
         repeats = tuple(
-            one
-            for one in self._known.alike(meant)
-            if one.intention.may_be(meant, ids_unique=self._ids_unique)
+            earlier
+            for earlier in self._known.alike(meant)
+            if earlier.intention.may_be(meant, ids_unique=self._ids_unique)
         )
         if repeats:
             return _Hold(_repeat_sentence(repeats), repeats)
@@ -202,7 +204,7 @@ class _Planning:
         if action.request_id:
             return key
         numbered = (f"{key}{number}" for number in count(1))
-        return next(one for one in numbered if self._known.of_key(one) is None)
+        return next(earlier for earlier in numbered if self._known.of_key(earlier) is None)
 
     def note(self, action: Action, meant: Intention, *, instruction: Instruction) -> None:
         """A new instruction, which later rows may repeat."""
@@ -230,11 +232,12 @@ class _Planning:
                 f"request_id {action.request_id} was used by instruction {used.instruction_id} "
                 "for something else; give each its own, or withdraw one of them"
             )
-        for one in self._known.near(meant):
-            given = one.intention.request_id
+        for earlier in self._known.near(meant):
+            given = earlier.intention.request_id
             if given and plain_id(given) == plain_id(action.request_id):
                 return (
-                    f"request_id {action.request_id} was used by instruction {one.instruction_id} "
+                    f"request_id {action.request_id} was used by instruction "
+                    f"{earlier.instruction_id} "
                     "with another amount or payment; give each its own"
                 )
         return ""
@@ -242,24 +245,24 @@ class _Planning:
     def _replaces(self, action: Action, meant: Intention) -> str:
         """That it stands in place of what an earlier version of its file asked for."""
         asked = self._asked[action.file_id, action.kind, action.order_no]
-        for one in self._known.beside(meant):
+        for earlier in self._known.beside(meant):
             if (
-                one.file_name == action.file_name
-                and not one.is_again
-                and not ids_differ(one.intention.request_id, action.request_id)
-                and not any(_still_asks(own, one.intention) for own in asked)
+                earlier.file_name == action.file_name
+                and not earlier.is_again
+                and not ids_differ(earlier.intention.request_id, action.request_id)
+                and not any(_still_asks(own, earlier.intention) for own in asked)
             ):
                 return (
                     f"a newer version of {action.file_name} has this in place of instruction "
-                    f"{one.instruction_id}; withdraw one of them, or give it a request_id of its "
-                    "own"
+                    f"{earlier.instruction_id}; withdraw one of them, or give it a "
+                    "request_id of its own"
                 )
         return ""
 
 
-def _says_no_more(action: Action, one: Earlier) -> bool:
+def _says_no_more(action: Action, earlier: Earlier) -> bool:
     """A row that now names the payment may be meant to send what could not be sent before."""
-    return not one.is_again and action.transaction_id in {"", one.intention.transaction_id}
+    return not earlier.is_again and action.transaction_id in {"", earlier.intention.transaction_id}
 
 
 def _still_asks(own: Intention, earlier: Intention) -> bool:
@@ -315,7 +318,7 @@ def _instruction_of(
         gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
         payee=action.payee,
         payee_digest=action.payee_digest,
-        repeats=named(one.instruction_id for one in hold.repeats[:REPEATS_NAMED_MAX]),
+        repeats=named(repeat.instruction_id for repeat in hold.repeats[:REPEATS_NAMED_MAX]),
         sealed=action.sealed,
     )
 

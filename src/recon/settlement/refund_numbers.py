@@ -39,22 +39,25 @@ def contradicted(refunds: Sequence[Numbered]) -> Iterator[tuple[Instruction, str
     first: dict[str, Instruction] = {}
     between: list[Instruction] = []
     last = 0
-    for one in refunds:
-        item, number = one.instruction, one.number
-        if known := first.get(one.refund_reference_id):
-            yield item, _repeated(one, known)
+    for refund in refunds:
+        item, number = refund.instruction, refund.number
+        if known := first.get(refund.refund_reference_id):
+            yield item, _repeated(refund, known)
             # Whoever closes that case as applied says that it has a number of its own.
             between.append(item)
             continue
-        if one.refund_reference_id:
-            first[one.refund_reference_id] = item
+        if refund.refund_reference_id:
+            first[refund.refund_reference_id] = item
         if not number:
             between.append(item)
             continue
         if number < last:
-            yield item, _told(one, f"numbered it -{number:02} after -{last:02}: not in their order")
+            yield (
+                item,
+                _told(refund, f"numbered it -{number:02} after -{last:02}: not in their order"),
+            )
         elif not _explained(number - last - 1, between):
-            yield from _skipped(one, last=last, between=between)
+            yield from _skipped(refund, last=last, between=between)
         last, between = max(last, number), []
 
 
@@ -64,31 +67,31 @@ def _explained(missing: int, between: Sequence[Instruction]) -> bool:
 
 
 def _skipped(
-    one: Numbered, *, last: int, between: Sequence[Instruction]
+    numbered: Numbered, *, last: int, between: Sequence[Instruction]
 ) -> Iterator[tuple[Instruction, str]]:
     """On what the journal calls not done, else on the refund whose number shows the other."""
     not_done = [item for item in between if not item.may_have_moved]
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
-    words = f"-{one.number:02} {before} took effect"
+    words = f"-{numbered.number:02} {before} took effect"
     for item in not_done:
         sentence = f"the gateway numbered the next refund of this payment {words}"
         yield item, f"the journal has it as {item.state}, but {sentence}"
     if not not_done:
-        yield one.instruction, _told(one, f"numbered it {words}, and it is not ours")
+        yield numbered.instruction, _told(numbered, f"numbered it {words}, and it is not ours")
 
 
-def _repeated(one: Numbered, known: Instruction) -> str:
-    done = " and confirmed both" if _both_done(one.instruction, known) else ""
+def _repeated(numbered: Numbered, known: Instruction) -> str:
+    done = " and confirmed both" if _both_done(numbered.instruction, known) else ""
     return _told(
-        one,
-        f"gave it the id {one.refund_reference_id}, which instruction {known.instruction_id} "
+        numbered,
+        f"gave it the id {numbered.refund_reference_id}, which instruction {known.instruction_id} "
         f"had before{done}: at most one of them took effect",
     )
 
 
-def _both_done(one: Instruction, other: Instruction) -> bool:
-    return one.state in CONFIRMED_STATES and other.state in CONFIRMED_STATES
+def _both_done(instruction: Instruction, other: Instruction) -> bool:
+    return instruction.state in CONFIRMED_STATES and other.state in CONFIRMED_STATES
 
 
-def _told(one: Numbered, words: str) -> str:
-    return f"the journal has it as {one.instruction.state}, but the gateway {words}"
+def _told(numbered: Numbered, words: str) -> str:
+    return f"the journal has it as {numbered.instruction.state}, but the gateway {words}"

@@ -129,7 +129,7 @@ def resolve(
     # An answer from before the quarantine's end proves nothing: the effect may still come.
     ripe = ripe_at(since, waited=evidence.waited, now=now, quarantined_for=quarantined_for)
     silent = ripe - quarantined_for + SILENCE_MIN
-    searched = [one for one in evidence.refunds if one.queried_at >= silent]
+    searched = [refund for refund in evidence.refunds if refund.queried_at >= silent]
     seen = [answer for answer in evidence.seen if answer.queried_at >= ripe]
     if evidence.told:
         return _hinted(evidence) if now >= ripe else None
@@ -144,7 +144,7 @@ def resolve(
 
 def _unseen(seen: Sequence[Seen], *, since: datetime, now: datetime) -> Resolution | None:
     """No usable answer, or none about this payment, for too long: nobody waits for ever."""
-    last = max((one.queried_at for one in seen), default=since)
+    last = max((answer.queried_at for answer in seen), default=since)
     if now - last < UNSEEN_MAX:
         return None
     sentence = f"the gateway has not shown this payment since {last:%Y-%m-%d %H:%M} UTC"
@@ -155,7 +155,7 @@ def _divided(seen: Sequence[Seen]) -> Resolution | None:
     """Answers that say this and that, and never the same twice: nobody waits for ever."""
     if not seen or seen[-1].queried_at - seen[0].queried_at < UNSEEN_MAX or _agreed(seen):
         return None
-    states = ", ".join(sorted({one.state.value for one in seen}))
+    states = ", ".join(sorted({answer.state.value for answer in seen}))
     sentence = (
         f"the gateway's {len(seen)} answers since {seen[0].queried_at:%Y-%m-%d %H:%M} UTC do not "
         f"agree ({states})"
@@ -172,7 +172,7 @@ def _by_message(
     stays true. What later answers deny is for people.
     """
     applied = _APPLIED.get(instruction.kind, frozenset())
-    states = [one for one in evidence.signed if one.state in applied]
+    states = [message for message in evidence.signed if message.state in applied]
     if not states or _is_part(instruction):
         return None
     words = (
@@ -215,7 +215,7 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
         f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
-    proven = [one for one in refunds if one.shown_beside]
+    proven = [refund for refund in refunds if refund.shown_beside]
     if _apart(proven):
         shown = f"{sentence}; they showed refund {proven[-1].shown_beside} of ours"
         return Resolution(InstructionState.RESOLVED_NOT_APPLIED, shown)

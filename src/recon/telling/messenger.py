@@ -55,7 +55,7 @@ def deliver(
         messages: By name: the address, and what is told there.
         deadline_seconds: For all of them.
     """
-    attempts = {name: _Attempt(*one) for name, one in messages.items()}
+    attempts = {name: _Attempt(*message) for name, message in messages.items()}
     threads = [
         threading.Thread(target=attempt.make, name=f"notice {name}", daemon=True)
         for name, attempt in attempts.items()

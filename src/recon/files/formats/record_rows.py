@@ -84,7 +84,7 @@ def tables_of(
             part.rows.append({key: cell for key, cell in record.cells.items() if key in wanted})
         waiting = len(part.lines) + len(part.bad)
         refuse_too_many_rows(before + waiting, name=name)
-        if waiting >= rows_at_once and header and all(one in header for one in needed):
+        if waiting >= rows_at_once and header and all(column in header for column in needed):
             yield _table(part, header=header, name=name, wanted=wanted)
             part, before = _Part(), before + waiting
     if not header:

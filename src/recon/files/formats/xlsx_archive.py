@@ -110,7 +110,7 @@ def _unpacked(
     total = 0
     # The strings first: what a cell may say depends on how many there are.
     entries = archive.infolist()
-    for entry in sorted(entries, key=lambda one: one.filename.lower() != STRINGS_PART):
+    for entry in sorted(entries, key=lambda part: part.filename.lower() != STRINGS_PART):
         text = bytearray()
         with archive.open(entry) as part:
             while piece := part.read(_READ_BYTES):

@@ -60,7 +60,7 @@ def write_facts(facts: object, *, of: Callable[..., Any], into: IO[bytes]) -> No
 
 def write_refusal(error: ReconError, *, into: IO[bytes]) -> None:
     """Why a file is refused, in place of facts."""
-    name = next((one.__name__ for one in type(error).__mro__ if one.__name__ in REFUSALS), "")
+    name = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in REFUSALS), "")
     into.seek(0)
     into.truncate()
     into.write(_REFUSED + json.dumps([name, str(error)]).encode())

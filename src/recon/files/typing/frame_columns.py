@@ -18,7 +18,7 @@ def series_of(value: Any, *, keep: Rows, nullable: bool) -> "pd.Series[Any]":
     """A column of the frame: the rows of `keep`, or all of them."""
     match value:
         case AmountColumn() if nullable:
-            amounts, given = (kept(one, keep=keep) for one in (value.minor_units, value.given))
+            amounts, given = (kept(part, keep=keep) for part in (value.minor_units, value.given))
             return pd.Series(pd.arrays.IntegerArray(amounts, ~given))
         case AmountColumn():
             return pd.Series(kept(value.minor_units, keep=keep), dtype="int64")

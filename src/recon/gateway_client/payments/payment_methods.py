@@ -125,7 +125,7 @@ def read_methods_reply(
     described = _described(interface)
     given = reply.get(described.rows_field)
     listed: list[Any] = given if isinstance(given, list) else []
-    names = (_name(one, described=described) for one in listed[:METHODS_MAX])
+    names = (_name(method, described=described) for method in listed[:METHODS_MAX])
     return MethodsAnswer(tuple(name for name in names if name), "")
 
 

@@ -52,7 +52,7 @@ def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts
 
     def pairs(name: str, *, key: str) -> list[tuple[str, str]]:
         rows = rows_of(row, field=name)[0] or rows_of(reply, field=name)[0]
-        texts = ((text_of(one.get(key)), text_of(one.get("status"))) for one in rows[:CHECKS_MAX])
+        texts = ((text_of(row.get(key)), text_of(row.get("status"))) for row in rows[:CHECKS_MAX])
         return [(scrubbed(name or ""), scrubbed(status or "")) for name, status in texts]
 
     return RiskFacts(

@@ -51,8 +51,10 @@ def breaks_of(
     seen = _first_seen(broken["identity"], as_of=as_of, rules=rules, previous=previous)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
-    known = [np.where(one == NO_AMOUNT, 0, one) for one in (broken[name] for name in EFFECTS)]
-    legs = zip(*(one.tolist() for one in known), strict=True)
+    known = [
+        np.where(effect == NO_AMOUNT, 0, effect) for effect in (broken[name] for name in EFFECTS)
+    ]
+    legs = zip(*(is_one.tolist() for is_one in known), strict=True)
     risks = [
         money_at_risk(whole, effects=both)
         for whole, both in zip(exposure.tolist(), legs, strict=True)

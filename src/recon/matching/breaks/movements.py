@@ -71,8 +71,8 @@ def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[st
     hosted = (hosts[chosen["set"]] >= 0).tolist()
     chosen_rows = chosen.rows("identity", "state", "flags")
     return {
-        one: Fate(state, words, away)
-        for (one, state, words), away in zip(chosen_rows, hosted, strict=True)
+        identity: Fate(state, words, away)
+        for (identity, state, words), away in zip(chosen_rows, hosted, strict=True)
     }
 
 
@@ -91,13 +91,20 @@ def movements(
     before = {} if previous is None else _by_id(previous.breaks)
     now = _by_id(breaks)
     broken = [
-        one for one, fate in fates.items() if fate.state == SetState.BREAK and not fate.hosted
+        identity
+        for identity, fate in fates.items()
+        if fate.state == SetState.BREAK and not fate.hosted
     ]
     rows = [*_of_last_night(before, now=now, fates=fates, books=books)]
     rows += [
-        _row(one, movement=_coming(one, reopens, previous), before={}, now=now.get(one, {}))
-        for one in broken
-        if one not in before
+        _row(
+            identity,
+            movement=_coming(identity, reopens, previous),
+            before={},
+            now=now.get(identity, {}),
+        )
+        for identity in broken
+        if identity not in before
     ]
     pointed = [{**row, "reopens": reopens.get(row["break_id"], "")} for row in rows]
     by = ("merchant_id", "account_id", "movement", "order_no", "break_id")
@@ -151,22 +158,22 @@ def _of_last_night(
     fates: Mapping[str, Fate],
     books: bool,
 ) -> Iterator[dict[str, Any]]:
-    for one, was in before.items():
-        movement = _closing(was, fate=fates.get(one))
+    for identity, was in before.items():
+        movement = _closing(was, fate=fates.get(identity))
         if movement in FOR_GOOD and not books and _is_of_books(was):
             movement = NOT_SEEN
         yield _row(
-            one,
-            movement=movement or _staying(was, now=now.get(one, {})),
+            identity,
+            movement=movement or _staying(was, now=now.get(identity, {})),
             before=was,
-            now={} if movement else now.get(one, {}),
+            now={} if movement else now.get(identity, {}),
         )
 
 
-def _coming(one: str, reopens: Mapping[str, str], previous: Previous | None) -> str:
-    if previous is not None and one in previous.away:
+def _coming(identity: str, reopens: Mapping[str, str], previous: Previous | None) -> str:
+    if previous is not None and identity in previous.away:
         return RETURNED
-    return REOPENED if one in reopens else NEW
+    return REOPENED if identity in reopens else NEW
 
 
 def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:
@@ -201,11 +208,11 @@ _PLACE = ("merchant_id", "account_id", "order_no", "transaction_id")
 
 
 def _row(
-    one: str, *, movement: str, before: Mapping[str, Any], now: Mapping[str, Any]
+    identity: str, *, movement: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
     place = now or before
     return {
-        "break_id": one,
+        "break_id": identity,
         **{name: place.get(name, "") for name in _PLACE},
         "movement": movement,
         "code_before": before.get("code", ""),

@@ -133,6 +133,8 @@ def stands_of(places: Arrays, *, rows: Bools | None = None) -> list[Stand]:
 def sides_of(stands: list[Stand]) -> pd.DataFrame:
     """Count and amount (net) by source, account, currency and state."""
     names = ("source", *GROUP, "state", "count", "amount")
-    rows = sorted((one.source, *one.place, one.state, one.items, one.net) for one in stands)
+    rows = sorted(
+        (stand.source, *stand.place, stand.state, stand.items, stand.net) for stand in stands
+    )
     cells = [dict(zip(names, row, strict=True)) for row in rows]
     return frame_of_cells(cells, names=names, numbers={"count", "amount"})

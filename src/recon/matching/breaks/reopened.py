@@ -44,7 +44,9 @@ def sequenced(
     """
     if previous is None or not previous.closed:
         return ids, {}
-    seen = np.fromiter((one in previous.closed for one in ids), dtype=np.bool_, count=len(ids))
+    seen = np.fromiter(
+        (identity in previous.closed for identity in ids), dtype=np.bool_, count=len(ids)
+    )
     again = np.flatnonzero(seen)
     if not again.size:
         return ids, {}
@@ -65,11 +67,11 @@ def _sequence(
     """The ids of one key from its first to the one that never closed."""
     yield first
     for number in count(2):
-        one = id_of_text("\x1f".join((*place, str(number))))
-        if one in taken:
+        break_id = id_of_text("\x1f".join((*place, str(number))))
+        if break_id in taken:
             continue  # the same key of another kind has this number
-        yield one
-        if one not in closed:
+        yield break_id
+        if break_id not in closed:
             return
 
 
@@ -84,11 +86,11 @@ def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[End, 
     seen = dict(zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True))
     ended = moved[moved["movement"].isin(CLOSED)]
     ends = [
-        End(str(one), str(movement), str(seen[one])[:10])
-        for one, movement in zip(ended["break_id"], ended["movement"], strict=True)
+        End(str(identity), str(movement), str(seen[identity])[:10])
+        for identity, movement in zip(ended["break_id"], ended["movement"], strict=True)
     ]
     matched = _matched_again(result, previous=previous) if previous.away else set()
-    ends += [End(one, RESOLVED, previous.away[one]) for one in sorted(matched)]
+    ends += [End(identity, RESOLVED, previous.away[identity]) for identity in sorted(matched)]
     return tuple(ends)
 
 
@@ -119,9 +121,13 @@ def split_ends(
         ends: the last end of each break.
         breaks: what is open; it has not ended, whatever was said before.
     """
-    gone = {one: end for one, end in ends.items() if one not in set(breaks["break_id"])}
-    closed = frozenset(one for one, end in gone.items() if end.movement in FOR_GOOD)
-    return closed, {one: end.first_seen for one, end in gone.items() if one not in closed}
+    gone = {
+        identity: end for identity, end in ends.items() if identity not in set(breaks["break_id"])
+    }
+    closed = frozenset(identity for identity, end in gone.items() if end.movement in FOR_GOOD)
+    return closed, {
+        identity: end.first_seen for identity, end in gone.items() if identity not in closed
+    }
 
 
 def ended_so_far(
@@ -130,8 +136,8 @@ def ended_so_far(
     """What the next run must know of breaks that are not open any more (see `split_ends`)."""
     if previous is None:
         return frozenset(), {}
-    ends = {one: End(one, FOR_GOOD[0], "") for one in previous.closed}
-    ends |= {one: End(one, NOT_SEEN, day) for one, day in previous.away.items()}
+    ends = {identity: End(identity, FOR_GOOD[0], "") for identity in previous.closed}
+    ends |= {identity: End(identity, NOT_SEEN, day) for identity, day in previous.away.items()}
     ends |= {end.break_id: end for end in ends_of(result, previous=previous)}
     return split_ends(ends, breaks=result.breaks)
 
@@ -140,4 +146,6 @@ def with_reopened(result: Reconciliation) -> pd.DataFrame:
     """The breaks, each with the closed break that it opens again (`reopens`, "" for most)."""
     moved = result.movements
     older = dict(zip(moved["break_id"], moved["reopens"], strict=True))
-    return result.breaks.assign(reopens=[older.get(one, "") for one in result.breaks["break_id"]])
+    return result.breaks.assign(
+        reopens=[older.get(identity, "") for identity in result.breaks["break_id"]]
+    )

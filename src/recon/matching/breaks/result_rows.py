@@ -165,7 +165,10 @@ def identities(sets: Arrays) -> Column:
         for row in by_kind:
             sequence[row] = times[places[row]] = times.get(places[row], 0) + 1
     rows = zip(*(column.tolist() for column in keyed), sequence.tolist(), strict=True)
-    ids = [id_of_text(f"{one}\x1f{two}\x1f{key}\x1f{number}") for one, two, key, number in rows]
+    ids = [
+        id_of_text(f"{merchant}\x1f{two}\x1f{key}\x1f{number}")
+        for merchant, two, key, number in rows
+    ]
     return np.array(ids, dtype=object)
 
 

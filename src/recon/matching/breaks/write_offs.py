@@ -92,8 +92,10 @@ def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None
     first = identities(joined.sets)[sums["set"].to_numpy()] if len(sums) else []
     closed = frozenset() if previous is None else previous.closed
     by_people = [
-        _agreed_to(place, first=str(one), currency=str(money), agreed=agreed.breaks, closed=closed)
-        for place, one, money in zip(
+        _agreed_to(
+            place, first=str(break_id), currency=str(money), agreed=agreed.breaks, closed=closed
+        )
+        for place, break_id, money in zip(
             zip(*(sums[name] for name in ("merchant_id", "account_id", "key")), strict=True),
             first,
             sums["currency"],
@@ -115,11 +117,11 @@ def _agreed_to(
     closed: frozenset[str],
 ) -> int:
     """Minor units that people agreed to over all breaks of one key, whatever number they had."""
-    total, number, one = 0, 1, first
+    total, number, break_id = 0, 1, first
     while True:
-        money, amount = agreed.get(one, (currency, 0))
+        money, amount = agreed.get(break_id, (currency, 0))
         total += amount if money == currency else 0
-        if one not in closed and one not in agreed:
+        if break_id not in closed and break_id not in agreed:
             return total
         number += 1
-        one = id_of_text("\x1f".join((*map(str, place), str(number))))
+        break_id = id_of_text("\x1f".join((*map(str, place), str(number))))

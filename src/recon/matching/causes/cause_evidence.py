@@ -76,8 +76,8 @@ class Evidence:
         days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)
         sums: dict[tuple[str, str, int], int] = {}
         counts = np.bincount(numbers, minlength=len(distinct)).tolist()
-        for one, day, count in zip(place.tolist(), days.tolist(), counts, strict=True):
-            key = keys.accounts[one][0], keys.accounts[one][1], day
+        for source, day, count in zip(place.tolist(), days.tolist(), counts, strict=True):
+            key = keys.accounts[source][0], keys.accounts[source][1], day
             sums[key] = sums.get(key, 0) + count
         return sums
 

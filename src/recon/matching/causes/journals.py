@@ -83,7 +83,7 @@ def propose(
 def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
     """Exported journals whose break still has an effect on the ledger in their currency."""
     shown = shown_in_the_books(effects, exported=exported)
-    return [one for one in exported if not one.booked and one not in shown]
+    return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
 def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
@@ -91,7 +91,9 @@ def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -
     legs = effects[effects["leg"].eq("ledger")]
     open_still = set(zip(legs["break_id"], legs["currency"], strict=True))
     return [
-        one for one in exported if not one.booked and (one.break_id, one.currency) not in open_still
+        journal
+        for journal in exported
+        if not journal.booked and (journal.break_id, journal.currency) not in open_still
     ]
 
 
@@ -153,13 +155,13 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     """Debit and credit of one part; none while an exported journal waits for the books."""
     before = [
-        one
-        for one in exported
-        if (one.break_id, one.currency) == (row["break_id"], row["currency"])
+        journal
+        for journal in exported
+        if (journal.break_id, journal.currency) == (row["break_id"], row["currency"])
     ]
-    if any(not one.booked for one in before):
+    if any(not journal.booked for journal in before):
         return
-    version = 1 + max((one.version for one in before), default=0)
+    version = 1 + max((journal.version for journal in before), default=0)
     effect, counter = int(row["amount"]), getattr(accounts, row["part"])
     debited, credited = accounts.clearing, counter
     if effect < 0:

@@ -60,8 +60,8 @@ def gateway_says(facts: Facts) -> str:
 
 def _each_payment(facts: Facts) -> str:
     sentences = [
-        f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}"
-        for one in facts.rows.payments
+        f"{words_of(payment.state)} with {money(payment.amount, currency=payment.currency)}"
+        for payment in facts.rows.payments
     ]
     return listed(sentences)
 
@@ -98,8 +98,8 @@ def ledger_has(facts: Facts) -> str:
 
 def _each_kind(facts: Facts) -> str:
     """What is booked by kind and currency."""
-    entries = [one for one in facts.rows.entries if one.amount]
-    return listed([f"{one.words.replace('_', '-')}s of {_said(one)}" for one in entries])
+    entries = [entry for entry in facts.rows.entries if entry.amount]
+    return listed([f"{entry.words.replace('_', '-')}s of {_said(entry)}" for entry in entries])
 
 
 def _here(facts: Facts) -> str:
@@ -119,44 +119,46 @@ def _sides(sides: Iterable[str]) -> str:
 
 def _order_rows(facts: Facts) -> str:
     rows = facts.rows.orders
-    return listed([f"{words_of(one.words)} with {_said(one)}" for one in rows])
+    return listed([f"{words_of(row.words)} with {_said(row)}" for row in rows])
 
 
-def _said(one: Said) -> str:
-    return money(one.amount, currency=one.currency)
+def _said(spoken: Said) -> str:
+    return money(spoken.amount, currency=spoken.currency)
 
 
 def _payments(facts: Facts) -> str:
-    live = [one for one in facts.rows.payments if one.captured]
-    return listed([f"{one.transaction_id or 'one'} {_net(one)}" for one in live])
+    live = [payment for payment in facts.rows.payments if payment.captured]
+    return listed([f"{payment.transaction_id or 'one'} {_net(payment)}" for payment in live])
 
 
 def _held(facts: Facts) -> str:
     """What is left of all payments, by currency."""
     return _sums(
-        Said("", one.currency, one.captured - one.refunded)
-        for one in facts.rows.payments
-        if one.state != "chargeback"
+        Said("", payment.currency, payment.captured - payment.refunded)
+        for payment in facts.rows.payments
+        if payment.state != "chargeback"
     )
 
 
-def _net(one: Paid) -> str:
-    net = money(one.captured - one.refunded, currency=one.currency)
-    back = money(one.refunded, currency=one.currency)
-    return f"{net} after {back} refunded" if one.refunded else net
+def _net(paid: Paid) -> str:
+    net = money(paid.captured - paid.refunded, currency=paid.currency)
+    back = money(paid.refunded, currency=paid.currency)
+    return f"{net} after {back} refunded" if paid.refunded else net
 
 
 def _answers(facts: Facts) -> str:
-    rows = [one for one in facts.rows.payments if one.transaction_id == _twice_told(facts)]
+    rows = [
+        payment for payment in facts.rows.payments if payment.transaction_id == _twice_told(facts)
+    ]
     sentences = [
-        f"{words_of(one.state)} with {money(one.amount, currency=one.currency)}" for one in rows
+        f"{words_of(row.state)} with {money(row.amount, currency=row.currency)}" for row in rows
     ]
     return listed(sentences)
 
 
 def _twice_told(facts: Facts) -> str:
-    ids = [one.transaction_id for one in facts.rows.payments]
-    return next((one for one in ids if ids.count(one) > 1), "")
+    ids = [payment.transaction_id for payment in facts.rows.payments]
+    return next((id_ for id_ in ids if ids.count(id_) > 1), "")
 
 
 def _by_currency(facts: Facts) -> str:
@@ -169,9 +171,9 @@ def _by_currency(facts: Facts) -> str:
     clauses = {side: _sums(amounts) for side, amounts in sides.items()}
     clauses |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
     clauses["our instructions"] = _sums(
-        Said("", one.currency, one.amount)
-        for one in rows.moves
-        if one.kind in _MOVED_BY and one.state in _MOVED and one.currency != facts.currency
+        Said("", move.currency, move.amount)
+        for move in rows.moves
+        if move.kind in _MOVED_BY and move.state in _MOVED and move.currency != facts.currency
     )
     return listed([f"{side} {words}" for side, words in clauses.items() if words])
 
@@ -182,42 +184,45 @@ _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 
 def _sums(amounts: Iterable[Said]) -> str:
     sums: dict[str, int] = {}
-    for one in amounts:
-        sums[one.currency] = sums.get(one.currency, 0) + one.amount
+    for part in amounts:
+        sums[part.currency] = sums.get(part.currency, 0) + part.amount
     return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
 def _codes(facts: Facts) -> str:
-    codes = {one.code for one in facts.rows.payments if one.state == "unmapped"}
+    codes = {payment.code for payment in facts.rows.payments if payment.state == "unmapped"}
     return listed(sorted(codes)) or "a code"
 
 
 def _unmapped_money(facts: Facts) -> str:
-    rows = [one for one in facts.rows.payments if one.state == "unmapped"]
-    return _sums(Said("", one.currency, one.amount) for one in rows) or NOTHING
+    rows = [payment for payment in facts.rows.payments if payment.state == "unmapped"]
+    return _sums(Said("", row.currency, row.amount) for row in rows) or NOTHING
 
 
 def _excess(facts: Facts) -> Paid | None:
-    excessive = (one for one in facts.rows.payments if one.refunded > one.captured)
+    excessive = (payment for payment in facts.rows.payments if payment.refunded > payment.captured)
     return next(excessive, None)
 
 
 def _excess_payment(facts: Facts) -> str:
-    one = _excess(facts)
-    if one is None:
+    payment = _excess(facts)
+    if payment is None:
         return "a payment is refunded beyond what it captured"
-    back, taken = (money(amount, currency=one.currency) for amount in (one.refunded, one.captured))
-    return f"payment {one.transaction_id} has {back} refunded of {taken} captured"
+    back, taken = (
+        money(amount, currency=payment.currency) for amount in (payment.refunded, payment.captured)
+    )
+    return f"payment {payment.transaction_id} has {back} refunded of {taken} captured"
 
 
 def _over_authorised(facts: Facts) -> str:
-    one = next((one for one in facts.rows.payments if one.over_authorised), None)
-    if one is None:
+    payment = next((payment for payment in facts.rows.payments if payment.over_authorised), None)
+    if payment is None:
         return "a payment is captured beyond its authorisation"
     taken, held = (
-        money(amount, currency=one.currency) for amount in (one.captured, one.authorised)
+        money(amount, currency=payment.currency)
+        for amount in (payment.captured, payment.authorised)
     )
-    return f"payment {one.transaction_id} has {taken} captured of {held} authorised"
+    return f"payment {payment.transaction_id} has {taken} captured of {held} authorised"
 
 
 def _evidence_of_refund(facts: Facts) -> str:
@@ -243,19 +248,19 @@ def _booked_more_than_once(facts: Facts) -> str:
 
 def _rivals(facts: Facts) -> str:
     """The other records; those of other accounts with their account."""
-    names = [_name(one, at=facts.account_id) for one in facts.rows.rivals]
+    names = [_name(rival, at=facts.account_id) for rival in facts.rows.rivals]
     return listed(names) or "other records"
 
 
-def _name(one: Rival, *, at: str) -> str:
-    return one.name if one.account_id == at else f"{one.name} of account {one.account_id}"
+def _name(rival: Rival, *, at: str) -> str:
+    return rival.name if rival.account_id == at else f"{rival.name} of account {rival.account_id}"
 
 
 def _not_done(kind: str) -> Clause:
     """Whether the gateway refused, or a person found that it took no effect."""
 
     def clause(facts: Facts) -> str:
-        states = {one.state for one in facts.rows.moves if one.kind == kind}
+        states = {move.state for move in facts.rows.moves if move.kind == kind}
         refused = InstructionState.REJECTED in states
         found_out = InstructionState.RESOLVED_NOT_APPLIED in states
         if found_out:
@@ -269,9 +274,9 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
     """What we instructed of one kind and standing, in the currency that we instructed it in."""
 
     def clause(facts: Facts) -> str:
-        mine = [one for one in facts.rows.moves if one.kind == kind and one.state in states]
-        if any(one.currency != facts.currency for one in mine):
-            return _sums(Said("", one.currency, one.amount) for one in mine)
+        mine = [move for move in facts.rows.moves if move.kind == kind and move.state in states]
+        if any(move.currency != facts.currency for move in mine):
+            return _sums(Said("", move.currency, move.amount) for move in mine)
         return facts.money(getattr(facts, column))
 
     return clause
@@ -279,32 +284,32 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
 
 def _payout(standing: str) -> Clause:
     def clause(facts: Facts) -> str:
-        return _sums(one for one in facts.rows.payouts if one.words == standing) or NOTHING
+        return _sums(payout for payout in facts.rows.payouts if payout.words == standing) or NOTHING
 
     return clause
 
 
 def _paid_out(facts: Facts) -> str:
     """Who paid whom; a settlement file counts what is paid to us as positive."""
-    sums = [one for one in facts.rows.payouts if one.words == "confirmed"]
+    sums = [payout for payout in facts.rows.payouts if payout.words == "confirmed"]
     if facts.rows.moves:
         return f"we paid out {_sums(sums)}"
-    if sum(one.amount for one in sums) < 0:
+    if sum(currency.amount for currency in sums) < 0:
         return f"the settlement collects {_sums(_unsigned(sums))} from us"
     return f"the settlement pays {_sums(sums)} out to us"
 
 
 def _payout_booked(facts: Facts) -> str:
-    booked = [one for one in facts.rows.entries if one.words == "payout" and one.amount]
+    booked = [entry for entry in facts.rows.entries if entry.words == "payout" and entry.amount]
     if not booked:
         return "the ledger has no payout of it"
-    if sum(one.amount for one in booked) < 0:
+    if sum(entry.amount for entry in booked) < 0:
         return f"the ledger has {_sums(_unsigned(booked))} of payouts taken back"
     return f"the ledger has a payout of {_sums(booked)}"
 
 
 def _unsigned(amounts: Iterable[Said]) -> list[Said]:
-    return [one._replace(amount=abs(one.amount)) for one in amounts]
+    return [part._replace(amount=abs(part.amount)) for part in amounts]
 
 
 def _settled(facts: Facts) -> str:
@@ -337,10 +342,10 @@ def _our_moves() -> Mapping[str, Clause]:
 
 def _confirmed_and_doubtful(facts: Facts) -> str:
     states = STANDINGS["confirmed"] | STANDINGS["doubtful"]
-    mine = [one for one in facts.rows.moves if one.kind == "refund" and one.state in states]
+    mine = [move for move in facts.rows.moves if move.kind == "refund" and move.state in states]
     both = facts.money(facts.refund_confirmed + facts.refund_doubtful)
-    if any(one.currency != facts.currency for one in mine):
-        both = _sums(Said("", one.currency, one.amount) for one in mine)
+    if any(move.currency != facts.currency for move in mine):
+        both = _sums(Said("", move.currency, move.amount) for move in mine)
     doubtful = CLAUSES["refund_doubtful"](facts)
     return f"{both}, of them {doubtful} in doubt," if facts.refund_doubtful else both
 

@@ -196,7 +196,8 @@ def _ours(joined: Joined, *, sources: Sources, wanted: Mapping[int, Any]) -> dic
     mine = np.isin(number, [*wanted])
     cells = (sources.instructions[name][mine].tolist() for name in Move._fields)
     return _grouped(
-        (one, Move(*row)) for one, *row in zip(number[mine].tolist(), *cells, strict=True)
+        (set_number, Move(*row))
+        for set_number, *row in zip(number[mine].tolist(), *cells, strict=True)
     )
 
 
@@ -246,7 +247,7 @@ def _fitting(
     """The other sets that a set fits, and the id that they share, "" for their order number."""
     sets = joined.sets
     away = {number for number in wanted if sets["account_ambiguous"][number]}
-    by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][one] for one in away}))
+    by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][row] for row in away}))
     alike: dict[tuple[str, str], set[int]] = {}
     cells = sets.take(by_order).rows("merchant_id", "order_no")
     for number, order in zip(by_order.tolist(), cells, strict=True):
@@ -280,11 +281,11 @@ def _ids_of_sets(
             ids = frame[column]
             asked = ids[np.isin(number, [*wanted])]
             mine = (number >= 0) & ids.ne("").to_numpy() & ids.isin(asked).to_numpy()
-            place = (frame.loc[mine, one].tolist() for one in ("merchant_id", "account_id"))
-            for one, merchant, account, text in zip(
+            place = (frame.loc[mine, name].tolist() for name in ("merchant_id", "account_id"))
+            for set_number, merchant, account, text in zip(
                 number[mine].tolist(), *place, ids[mine].tolist(), strict=True
             ):
-                yield one, merchant, account, word, text
+                yield set_number, merchant, account, word, text
 
 
 _NAMED_IDS: Mapping[str, Mapping[str, str]] = {

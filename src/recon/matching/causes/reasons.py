@@ -25,9 +25,9 @@ from recon.model.words import BreakCode
 SENTENCES: Mapping[BreakCode, tuple[Sentence, ...]] = {**OF_PAYMENTS, **OF_MOVES, **OF_BOOKS}
 """Of every code; the last sentence of each holds without a condition."""
 _NAMED: Mapping[str, tuple[str, ...]] = {
-    one.words: tuple(name for _, name, _, _ in Formatter().parse(one.words) if name)
+    sentence.words: tuple(name for _, name, _, _ in Formatter().parse(sentence.words) if name)
     for sentences in SENTENCES.values()
-    for one in sentences
+    for sentence in sentences
 }
 """What each sentence says of a break: only that is put into words."""
 
@@ -48,7 +48,7 @@ def with_reasons(
         codes, numbers=breaks["set"].to_numpy(), joined=joined, sources=sources, host=outcomes.host
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
-    sentences = [reason_of(code, facts=one) for code, one in zip(codes, facts, strict=True)]
+    sentences = [reason_of(code, facts=known) for code, known in zip(codes, facts, strict=True)]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))
 
 
@@ -61,7 +61,7 @@ def reason_of(code: BreakCode, *, facts: Facts) -> str:
 
 def sentence_of(code: BreakCode, *, facts: Facts) -> Sentence:
     """The first sentence of the code that holds."""
-    return next(one for one in SENTENCES[code] if one.holds(facts))
+    return next(candidate for candidate in SENTENCES[code] if candidate.holds(facts))
 
 
 def _told(name: str, *, facts: Facts) -> str:

@@ -44,7 +44,8 @@ OF_PAYMENTS: Mapping[BreakCode, tuple[Sentence, ...]] = {
             "The gateway tells payment {twice_told} in ways that exclude each other ({answers}); "
             "none was chosen.",
             lambda facts: (
-                len({one.transaction_id for one in facts.rows.payments}) < len(facts.rows.payments)
+                len({payment.transaction_id for payment in facts.rows.payments})
+                < len(facts.rows.payments)
             ),
         ),
         Sentence(

@@ -81,10 +81,13 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.
         beside = _unexplained(breaks, codes=leg.beside, amount=leg.amount_beside)
         if not len(lacking) or not len(beside):
             continue
-        one = _side(breaks, rows=lacking, amount=leg.amount)
+        lacking_side = _side(breaks, rows=lacking, amount=leg.amount)
         other = _side(breaks, rows=beside, amount=leg.amount_beside)
         days = business_days(event_instants(sets), calendar=rules.business_calendar)
-        for guesses in (_alike(one, other, leg=leg), _summing(one, other, days=days, leg=leg)):
+        for guesses in (
+            _alike(lacking_side, other, leg=leg),
+            _summing(lacking_side, other, days=days, leg=leg),
+        ):
             for row, sentence in guesses:
                 suggestions.setdefault(row, sentence)
     if not suggestions:
@@ -111,10 +114,10 @@ def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:
     return frame[frame["name"].ne("")]
 
 
-def _alike(one: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tuple[int, str]]:
+def _alike(own: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tuple[int, str]]:
     """Pairs of one amount whose numbers are nearly the same, each the only one for the other."""
     by = [*ACCOUNT_CURRENCY, "worth"]
-    for left, right in _groups(one, other, by=by):
+    for left, right in _groups(own, other, by=by):
         pairs = [(a, b) for a in left for b in right if _near(a.name, b.name)]
         for a, b in pairs:
             if sum(a == x or b == y for x, y in pairs) == 1:
@@ -124,10 +127,10 @@ def _alike(one: pd.DataFrame, other: pd.DataFrame, *, leg: Leg) -> Iterator[tupl
 
 
 def _summing(
-    one: pd.DataFrame, other: pd.DataFrame, *, days: Ints, leg: Leg
+    own: pd.DataFrame, other: pd.DataFrame, *, days: Ints, leg: Leg
 ) -> Iterator[tuple[int, str]]:
     """Records of one business date of which exactly one choice sums to one on the other side."""
-    sides = [frame.assign(day=days[frame["set"].to_numpy()]) for frame in (one, other)]
+    sides = [frame.assign(day=days[frame["set"].to_numpy()]) for frame in (own, other)]
     for left, right in _groups(*sides, by=[*ACCOUNT_CURRENCY, "day"]):
         yield from _sums(left, parts=right, word=leg.word_beside)
         yield from _sums(right, parts=left, word=leg.word)
@@ -153,10 +156,10 @@ def _choices(parts: list[_Record]) -> dict[int, list[tuple[_Record, ...]]]:
 
 
 def _groups(
-    one: pd.DataFrame, other: pd.DataFrame, *, by: list[str]
+    own: pd.DataFrame, other: pd.DataFrame, *, by: list[str]
 ) -> Iterator[tuple[list[_Record], list[_Record]]]:
     """Both sides of every place that few records share, each in the order of its names."""
-    left, right = (_items(frame, by=by) for frame in (one, other))
+    left, right = (_items(frame, by=by) for frame in (own, other))
     for place in sorted({*left} & {*right}, key=str):
         if max(len(left[place]), len(right[place])) <= ITEMS_MAX:
             yield left[place], right[place]
@@ -171,9 +174,9 @@ def _items(frame: pd.DataFrame, *, by: list[str]) -> Mapping[tuple[object, ...],
     return {place: sorted(items) for place, items in records.items()}
 
 
-def _near(one: str, other: str) -> bool:
+def _near(own: str, other: str) -> bool:
     """The same letters and digits, or one of them changed, added, lost or swapped with the next."""
-    left, right = _plain(one), _plain(other)
+    left, right = _plain(own), _plain(other)
     if min(len(left), len(right)) < CHARACTERS_MIN:
         return False
     if len(left) > len(right):

@@ -72,7 +72,7 @@ def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
     if alone.sum() < BREAKS_MIN:
         return
     pairs = {source: [*_pairs(source, evidence=evidence)] for source in DATED}
-    shifts = {source: _common_shifts(one) for source, one in pairs.items()}
+    shifts = {source: _common_shifts(pair) for source, pair in pairs.items()}
     for account in sorted({*shifts["orders"], *shifts["ledger"]}):
         place = evidence.exact.keys.accounts[account]
         inside = alone & breaks[ACCOUNT].eq(list(place)).all(axis=1)
@@ -95,7 +95,7 @@ def _told(rows_of: Mapping[str, pd.Index], *, shifts: Mapping[str, int], account
         rows = rows_of["orders"].append(rows_of["ledger"])
         parts = [("gateway", rows, steps, "of the orders and the ledger")]
     else:
-        parts = [(one, rows_of[one], shifts[one], "of the gateway") for one in shifts]
+        parts = [(source, rows_of[source], shifts[source], "of the gateway") for source in shifts]
     for source, rows, steps, others in parts:
         if len(rows) >= BREAKS_MIN:
             yield rows, _sentence(source, steps=steps, others=others, account=account)
@@ -133,12 +133,12 @@ def _known(account: Rows, *, times: Mapping[str, Ints]) -> _Pairs:
 
 def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
     """By account, how many steps nearly all times of the source are ahead of the gateway's."""
-    size = max((int(one.account.max(initial=-1)) for one in pairs), default=-1) + 1
-    sums = sum((np.bincount(one.account, minlength=size) for one in pairs), start=NOTHING)
-    alike = sum((_alike(one, size=size) for one in pairs), start=NOTHING)
+    size = max((int(pair.account.max(initial=-1)) for pair in pairs), default=-1) + 1
+    sums = sum((np.bincount(pair.account, minlength=size) for pair in pairs), start=NOTHING)
+    alike = sum((_alike(pair, size=size) for pair in pairs), start=NOTHING)
     if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
         return {}
-    counts = sum((_by_steps(one, size=size) for one in pairs), start=NOTHING)
+    counts = sum((_by_steps(pair, size=size) for pair in pairs), start=NOTHING)
     spots = (
         (spot // WIDTH, spot % WIDTH - STEPS_MAX - 1, count)
         for spot, count in enumerate(counts.tolist())
@@ -153,8 +153,8 @@ def _common_shifts(pairs: Sequence[_Pairs]) -> dict[int, int]:
 
 def _alike(pairs: _Pairs, *, size: int) -> Rows:
     """By account, the pairs that are hardly apart: a few of them rule a shift out."""
-    one, other = pairs.times.values()
-    near = np.abs(one - other) < NEAR_MICROSECONDS
+    left, other = pairs.times.values()
+    near = np.abs(left - other) < NEAR_MICROSECONDS
     return np.bincount(pairs.account[near], minlength=size)
 
 
@@ -175,9 +175,9 @@ def _kept_apart(
 ) -> pd.Index:
     """The breaks of one account that the shift of this source explains."""
     rows: list[pd.Index] = [
-        one
+        edge
         for code, clock in ALONE[source].items()
-        for one in _at_bare_edges(
+        for edge in _at_bare_edges(
             breaks[breaks["code"].eq(code)],
             clock=clock,
             shift=(steps if clock == PAID_AT else -steps) * STEP_MICROSECONDS,
@@ -197,7 +197,7 @@ def _at_bare_edges(
     times = evidence.joined.sets[clock][breaks["set"].to_numpy()]
     edges = _edges(times, shift=shift, evidence=evidence)
     account = evidence.exact.keys.accounts.index(tuple(breaks[ACCOUNT].iloc[0]))
-    beside = np.concatenate([one.times[clock][one.account == account] for one in pairs])
+    beside = np.concatenate([pair.times[clock][pair.account == account] for pair in pairs])
     whole = _edges(beside, shift=shift, evidence=evidence)
     for edge in np.unique(edges[edges != NO_EDGE]):
         apart: Bools = edges == edge
@@ -210,5 +210,5 @@ def _edges(times: Ints, *, shift: int, evidence: Evidence) -> Ints:
     calendar = evidence.rules.business_calendar
     known = times != NO_INSTANT
     shifted = np.where(known, times + shift * known, NO_INSTANT)
-    here, there = (business_days(one, calendar=calendar) for one in (times, shifted))
+    here, there = (business_days(clocks, calendar=calendar) for clocks in (times, shifted))
     return np.where(here == there, NO_EDGE, np.maximum(here, there))

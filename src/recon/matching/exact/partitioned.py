@@ -123,7 +123,7 @@ def _joined_keys(question: Question, *, parts: list[tuple[Places, FoundPart]]) -
         for name, rows in places.items():
             numbers = keys.of[name]
             of[name][rows] = np.where(numbers == NO_KEY, NO_KEY, numbers + first)
-        known = [number[one] for one in keys.accounts]
+        known = [number[account] for account in keys.accounts]
         account.append(np.asarray([*known, 0], dtype=np.intp)[keys.account])
     named = dict(zip(frames, account_of, strict=True))
     return Keys(of, named, np.concatenate(account), accounts)

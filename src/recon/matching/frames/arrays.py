@@ -93,5 +93,5 @@ def among(column: Column, words: "frozenset[str] | set[str]") -> Bools:
 
 def stacked(tables: "list[Arrays]", *, names: tuple[str, ...]) -> Arrays:
     """Some columns of several tables, one below the other."""
-    columns = {name: np.concatenate([one[name] for one in tables]) for name in names}
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in names}
     return Arrays(columns, size=sum(map(len, tables)))

@@ -42,7 +42,7 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     """Number the words of several columns together, in order of first appearance."""
     if sum(map(len, columns)) <= FEW_ROWS:
         known: dict[str, int] = {}
-        few = [np.array([*_numbers(_texts(one), known=known)], np.int32) for one in columns]
+        few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
         return Coded(tuple(few), pa.array([*known], pa.large_string()))
     chunks = [_pieces(column) for column in columns]
     together = pa.chunked_array([chunk for part in chunks for chunk in part], pa.large_string())
@@ -129,7 +129,7 @@ def placed_together(
             places = [(*place, texts[0]) for place in places]
         elif texts:
             rows, known = pd.factorize(rows * len(texts) + np.concatenate(codes))
-            split = (divmod(int(one), len(texts)) for one in known)
+            split = (divmod(int(coded), len(texts)) for coded in known)
             places = [(*places[place], texts[word]) for place, word in split]
     return np.split(rows, ends[:-1]), places
 
@@ -145,7 +145,7 @@ def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
     for column in columns:
         codes, words = pd.factorize(column)
         rows, pairs = pd.factorize(rows * len(words) + codes)
-        split = (divmod(int(one), len(words)) for one in pairs)
+        split = (divmod(int(pair), len(words)) for pair in pairs)
         places = [(*places[place], words[word]) for place, word in split]
     return Placed(rows, places)
 

@@ -43,7 +43,7 @@ def _taken_back(items: Arrays) -> Bools:
     marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
     plain = plain[~plain["at"].isin(pairs["at_y"])]
     unnamed = back[back["reverses"].eq("")]
-    counted = [one.assign(nth=one.groupby(_ALIKE).cumcount()) for one in (unnamed, plain)]
+    counted = [part.assign(nth=part.groupby(_ALIKE).cumcount()) for part in (unnamed, plain)]
     pairs = counted[0].merge(counted[1], on=[*_ALIKE, "nth"])
     marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
     return marks

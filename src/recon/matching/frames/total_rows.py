@@ -68,17 +68,17 @@ def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
     return together
 
 
-def less(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
+def less(sums: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
     """Place by place, one less the other."""
-    return added(one, {place: -amount for place, amount in other.items()})
+    return added(sums, {place: -amount for place, amount in other.items()})
 
 
 def compared_rows(
     number: str, name: str, *, left: pd.DataFrame, right: pd.DataFrame
 ) -> Iterator[ControlTotal]:
     """Rows per account and currency."""
-    one, other = (counts(frame) for frame in (left, right))
-    yield from paired(number, name, left=one, right=other, measure="count")
+    mine, other = (counts(frame) for frame in (left, right))
+    yield from paired(number, name, left=mine, right=other, measure="count")
 
 
 def counts(frame: pd.DataFrame) -> dict[Place, int]:

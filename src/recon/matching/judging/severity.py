@@ -104,7 +104,7 @@ def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
         exposure: The whole amount that may be at risk, minor units.
         effects: On orders and ledger, signed minor units; 0 where none is known.
     """
-    effect = max(abs(one) for one in effects)
+    effect = max(abs(effect) for effect in effects)
     return min(effect, exposure) if effect else exposure
 
 

@@ -191,13 +191,13 @@ def _named(
         name: filled("", size=0) if frame is None else texts(frame["order_no"])
         for name, frame in frames.items()
     }
-    order_nos["rejects"] = np.array([one.order_no for one in sources.rejects], dtype=object)
+    order_nos["rejects"] = np.array([reject.order_no for reject in sources.rejects], dtype=object)
     nothing, named_ids = np.zeros(0, dtype=np.intp), {}
     for name in _SPEAK:
         frame = frames.get(name)
-        ids = [] if frame is None else [one for one in ID_COLUMNS if one in frame.columns]
+        ids = [] if frame is None else [name for name in ID_COLUMNS if name in frame.columns]
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
-        known = {one: texts(frame[one]) for one in ids} if frame is not None else {}
+        known = {id_: texts(frame[id_]) for id_ in ids} if frame is not None else {}
         named = Named(keys, accounts, order_nos[name], known)
         named_ids[name] = named.take(counted[name]) if name in counted else named
     return named_ids

@@ -107,7 +107,7 @@ def _all_rows(sources: Mapping[str, Named]) -> Arrays:
         given = (source.ids.get(name) for source in named)
         parts = zip(given, named, strict=True)
         columns[name] = np.concatenate(
-            [filled("", size=len(one.keys)) if ids is None else ids for ids, one in parts]
+            [filled("", size=len(rows.keys)) if ids is None else ids for ids, rows in parts]
         )
     return Arrays(columns, size=len(columns["key"]))
 

@@ -100,17 +100,17 @@ _ONE_OF_BOTH = frozenset(
 _LATEST = ("_at", "_date", "settled_from", "settled_until")
 
 
-def _joined(name: str, one: Column, other: Column) -> Column:
+def _joined(name: str, column: Column, other: Column) -> Column:
     """Texts: the one that is given; instants: the later; marks: either; amounts: their sum."""
-    if one.dtype == object:
-        return np.where(one == "", other, one)
+    if column.dtype == object:
+        return np.where(column == "", other, column)
     if name in _WHERE_BOTH_ARE:
-        return one & other
-    if one.dtype == np.bool_:
-        return one | other
+        return column & other
+    if column.dtype == np.bool_:
+        return column | other
     if name in _ONE_OF_BOTH or name.endswith(_LATEST):
-        return np.maximum(one, other)
-    return one + other
+        return np.maximum(column, other)
+    return column + other
 
 
 def _one_sided(sets: Arrays) -> Bools:
@@ -145,10 +145,10 @@ def _parts(group: list[dict[str, Any]]) -> list[_Part]:
 
 def _pair(parts: list[_Part], *, moved: Moved) -> None:
     candidates: dict[int, list[_Part]] = {part.number: [] for part in parts}
-    for one, other in combinations(parts, 2):
-        if _completes(one, other):
-            candidates[one.number].append(other)
-            candidates[other.number].append(one)
+    for side, other in combinations(parts, 2):
+        if _completes(side, other):
+            candidates[side.number].append(other)
+            candidates[other.number].append(side)
     for part in parts:
         fitting = candidates[part.number]
         if len(fitting) == 1 and len(candidates[fitting[0].number]) == 1:
@@ -165,10 +165,10 @@ def _host_rank(part: _Part) -> tuple[bool, bool, str]:
     return ("order" not in part.sides, "gateway" not in part.sides, part.account)
 
 
-def _completes(one: _Part, other: _Part) -> bool:
+def _completes(part: _Part, other: _Part) -> bool:
     return (
-        one.account != other.account
-        and not one.sides & other.sides
-        and "gateway" in one.sides | other.sides
-        and (one.currency, one.amount) == (other.currency, other.amount)
+        part.account != other.account
+        and not part.sides & other.sides
+        and "gateway" in part.sides | other.sides
+        and (part.currency, part.amount) == (other.currency, other.amount)
     )

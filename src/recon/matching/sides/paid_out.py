@@ -26,7 +26,9 @@ def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
     days = [""] * len(batches)
     for group, day in zip(groups.tolist(), rows["settled_on"].tolist(), strict=True):
         days[group] = max(days[group], day)
-    table = sorted((*batch, day, one) for batch, day, one in zip(batches, days, paid, strict=True))
+    table = sorted(
+        (*batch, day, amounts) for batch, day, amounts in zip(batches, days, paid, strict=True)
+    )
     columns = [[row[at] for row in table] for at in range(len(PAID_OUT_COLUMNS))]
     texts = {name: text_column(columns[at]) for at, name in enumerate((*BATCH, "settled_on"))}
     return pd.DataFrame({**texts, "paid": pd.Series(columns[-1], dtype="int64")})

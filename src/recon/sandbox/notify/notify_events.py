@@ -180,8 +180,8 @@ def _plan(sandbox: Sandbox, notification: Notification) -> None:
     seed, book = sandbox.options.seed, sandbox.book
     faults = draw(book, operation=notification.operation, rows=[row], seed=seed, notifications=True)
     sent = played(notification, faults=faults, sign_key=sandbox.options.sign_key)
-    for one in sent:
-        add(book, one)
+    for earlier in sent:
+        add(book, earlier)
     if (
         notification.state == "waiting"
         and notification.due_at <= sandbox.clock.now()
@@ -191,4 +191,4 @@ def _plan(sandbox: Sandbox, notification: Notification) -> None:
 
 
 def _held(sent: list[Notification]) -> bool:
-    return any(one.rank == HELD_RANK for one in sent)
+    return any(earlier.rank == HELD_RANK for earlier in sent)

@@ -30,7 +30,7 @@ def download_routes(sandbox: Sandbox) -> list[Route]:
         files = _asked_for(downloads, request)
         return _missing() if files is None else HTMLResponse(_day_page(request, list(files)))
 
-    async def one(request: Request) -> Response:
+    async def download(request: Request) -> Response:
         name = request.path_params["name"]
         text = (_asked_for(downloads, request) or {}).get(name)
         if text is None:
@@ -42,7 +42,7 @@ def download_routes(sandbox: Sandbox) -> list[Route]:
     return [
         Route("/_sandbox/files/", listed),
         Route(day, of_day),
-        Route(f"{day}{{name}}", one),
+        Route(f"{day}{{name}}", download),
     ]
 
 

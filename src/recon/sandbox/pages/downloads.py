@@ -72,7 +72,7 @@ def files_of(sandbox: Sandbox, *, day: date, account_id: str) -> dict[str, str]:
         account_id=account_id,
         day=day,
         seed=seed,
-        spared={one.expected.order_no for one in night.stories if one.expected is not None},
+        spared={story.expected.order_no for story in night.stories if story.expected is not None},
     )
     key = answer_key_table(night) | {"settlement": answer_key(settlement)}
     key["unverified"] += _unmentioned(night, settlement=settlement)
@@ -90,7 +90,7 @@ def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str
     """Payments refunded in part that no file but the settlement's names: nobody can judge them."""
     known = {line.order_no for story in night.stories for line in story.orders}
     known |= {line.order_no for story in night.stories for line in story.ledger}
-    known |= {one.expected.order_no for one in night.stories if one.expected is not None}
+    known |= {story.expected.order_no for story in night.stories if story.expected is not None}
     refunded = {line.transaction_id for line in settlement.true if line.entry_type == "refund"}
     unmentioned = {
         (line.order_no, line.transaction_id): {

@@ -177,9 +177,9 @@ _PLANTS = (_left_out, _other_amount, _other_fee, _unexpected)
 def _as_shown(
     lines: Sequence[SettlementLine], *, planted: Sequence[Planted]
 ) -> list[SettlementLine]:
-    shown_as = {one.true: one.shown for one in planted if one.true is not None}
+    shown_as = {fault.true: fault.shown for fault in planted if fault.true is not None}
     shown = [shown_as.get(line, line) for line in lines]
-    added = [one.shown for one in planted if one.true is None]
+    added = [fault.shown for fault in planted if fault.true is None]
     return [line for line in (*shown, *added) if line is not None]
 
 
@@ -209,9 +209,9 @@ def cells_of(line: SettlementLine) -> tuple[str, ...]:
 def answer_key(settlement: Settlement) -> list[dict[str, Any]]:
     """Every planted discrepancy, amounts as text."""
     return [
-        {"code": one.code.value, "why": one.why}
-        | {"true": _as_table(one.true), "shown": _as_table(one.shown)}
-        for one in settlement.planted
+        {"code": fault.code.value, "why": fault.why}
+        | {"true": _as_table(fault.true), "shown": _as_table(fault.shown)}
+        for fault in settlement.planted
     ]
 
 

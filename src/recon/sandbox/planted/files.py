@@ -136,7 +136,9 @@ def _agreeing(names: Any, *, draw: np.random.Generator) -> dict[str, pd.DataFram
             "net": amount - fee,
         },
     }
-    frames = {source: _frame(source, order_no=order_no, cells=one) for source, one in cells.items()}
+    frames = {
+        source: _frame(source, order_no=order_no, cells=cell) for source, cell in cells.items()
+    }
     return {**frames, "instructions": frame_of([], columns=INSTRUCTION_COLUMNS)}
 
 

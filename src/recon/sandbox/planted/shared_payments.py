@@ -31,11 +31,11 @@ def shared_payments(*, pairs: int, agreeing: int, state: str = "paid") -> Plante
     scenes = [Scene(f"A{number}").order().payment().entry() for number in range(agreeing)]
     names: list[str] = []
     for number in range(pairs):
-        one, other = Scene(f"S{number}"), Scene(f"S{number}B")
-        for scene in (one, other):
-            scene.order().payment(state, transaction_id=one.transaction).entry()
-        scenes += [one, other]
-        names += [one.order_no, other.order_no]
+        first, other = Scene(f"S{number}"), Scene(f"S{number}B")
+        for scene in (first, other):
+            scene.order().payment(state, transaction_id=first.transaction).entry()
+        scenes += [first, other]
+        names += [first.order_no, other.order_no]
     rows = {
         source: [
             {"merchant_id": MERCHANT, "source": f"{source}.csv", "line": 1, **row}

@@ -51,19 +51,25 @@ NOT_SHOWN: Mapping[BreakCode, str] = {
 def answer_key(night: SampleNight) -> dict[str, Any]:
     """The expectations as plain values; amounts as text with the currency's decimals."""
     expected = [story.expected for story in night.stories if story.expected is not None]
-    expected.sort(key=lambda one: (one.account_id, one.order_no))
+    expected.sort(key=lambda expectation: (expectation.account_id, expectation.order_no))
     return {
         "business_date": night.business_date.isoformat(),
         "seed": night.seed,
         "merchant_id": night.account.merchant_id,
         "account_id": night.account.account_id,
         "instructions": _instructions(night),
-        "breaks": [_break(one) for one in expected if one.code],
+        "breaks": [_break(expectation) for expectation in expected if expectation.code],
         "unverified": [
-            _place(one) | {"reason": one.unverified} for one in expected if one.unverified
+            _place(expectation) | {"reason": expectation.unverified}
+            for expectation in expected
+            if expectation.unverified
         ],
-        "matched_with_flag": [_place(one) | {"flag": one.flag} for one in expected if one.flag],
-        "pending": [_place(one) for one in expected if one.pending],
+        "matched_with_flag": [
+            _place(expectation) | {"flag": expectation.flag}
+            for expectation in expected
+            if expectation.flag
+        ],
+        "pending": [_place(expectation) for expectation in expected if expectation.pending],
         "not_shown": {code.value: why for code, why in NOT_SHOWN.items()},
         "payments_left_out": night.left_out,
     }
@@ -80,26 +86,29 @@ def _instructions(night: SampleNight) -> dict[str, int]:
     return dict(sorted(counts.items())) | {"of_these_waiting": held}
 
 
-def _place(one: Expectation) -> dict[str, Any]:
+def _place(expectation: Expectation) -> dict[str, Any]:
     return {
-        "merchant_id": one.merchant_id,
-        "account_id": one.account_id,
-        "order_no": one.order_no,
-        "transaction_id": one.transaction_id,
-        "why": one.why,
+        "merchant_id": expectation.merchant_id,
+        "account_id": expectation.account_id,
+        "order_no": expectation.order_no,
+        "transaction_id": expectation.transaction_id,
+        "why": expectation.why,
     }
 
 
-def _break(one: Expectation) -> dict[str, Any]:
-    entry = _place(one) | {"code": one.code, "effects": [_effect(e) for e in one.effects]}
-    if one.alone:
+def _break(expectation: Expectation) -> dict[str, Any]:
+    entry = _place(expectation) | {
+        "code": expectation.code,
+        "effects": [_effect(e) for e in expectation.effects],
+    }
+    if expectation.alone:
         entry["in_a_night_of_one_account"] = [
             {
                 "account_id": alone.account_id,
                 "code": alone.code,
                 "effects": [_effect(effect) for effect in alone.effects],
             }
-            for alone in one.alone
+            for alone in expectation.alone
         ]
     return entry
 

@@ -40,7 +40,9 @@ def _apart(settings: Settings, *, variables: Mapping[str, str], name: str) -> st
         msg = f"no desk listens at {path}: start `recon desk serve`; until then nobody is heard"
         raise ConfigurationError(msg)
     people = settings.approvers.items()
-    secrets = sorted(short for short, one in people if given(variables, one.code_secret_env or "-"))
+    secrets = sorted(
+        short for short, person in people if given(variables, person.code_secret_env or "-")
+    )
     open_to_us = [PRIVATE] if given(variables, PRIVATE) else []
     open_to_us += [f"the code secret of {short}" for short in secrets]
     if open_to_us:

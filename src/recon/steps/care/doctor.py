@@ -142,10 +142,14 @@ def _of_database(
 
 def _of_nights(environment: Environment) -> Iterator[Check]:
     """Whether every account's nights run, and left nothing that a person must do now."""
-    for one in watched(environment):
-        newest = f"the newest is {one.newest.business_date}" if one.newest else "none has run yet"
-        sentence = " ".join(one.troubles) or newest
-        yield Check(f"nights {one.place}", ok=not one.troubles, sentence=sentence)
+    for account in watched(environment):
+        newest = (
+            f"the newest is {account.newest.business_date}"
+            if account.newest
+            else "none has run yet"
+        )
+        sentence = " ".join(account.troubles) or newest
+        yield Check(f"nights {account.place}", ok=not account.troubles, sentence=sentence)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:

@@ -80,25 +80,25 @@ def delete(
     if not by.strip():
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
-    wanted = tuple(one for one in spared if one.count)
+    wanted = tuple(kind for kind in spared if kind.count)
     with environment.store.writing() as connection:
         events = [
-            history.Event(ENTITY, one.kind, DELETES, _told(one, by=by.strip())) for one in wanted
+            history.Event(ENTITY, kind.kind, DELETES, _told(kind, by=by.strip())) for kind in wanted
         ]
         history.append(connection, events, at=environment.clock())
-        for one in wanted:
-            if one.kind == REPLIES:
-                before = _before(one.days, environment=environment)
+        for kind in wanted:
+            if kind.kind == REPLIES:
+                before = _before(kind.days, environment=environment)
                 retention_rows.forget_replies(connection, before=before)
-    return wanted, tuple(_unlinked(path for one in wanted for path in one.files))
+    return wanted, tuple(_unlinked(path for kind in wanted for path in kind.files))
 
 
 def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable[Path]]]:
     """Each kind of file: its name, how long it is kept, and the files there are."""
     settings = environment.settings
     keeps, accounts = settings.retention, settings.accounts.values()
-    archives = {one.archive for one in accounts if one.archive is not None}
-    reports = {one.reports for one in accounts}
+    archives = {account.archive for account in accounts if account.archive is not None}
+    reports = {account.reports for account in accounts}
     database = environment.store.path
     spills = {folder / SPILL for folder in reports}
     if database is not None:
@@ -129,7 +129,7 @@ def _old_logs(environment: Environment) -> Iterator[Path]:
 
 def _replaced(environment: Environment) -> list[Path]:
     """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
-    folders = {one.reports.resolve() for one in environment.settings.accounts.values()}
+    folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
         paths = [Path(path) for path in retention_rows.replaced_workbooks(connection)]
     return sorted(path for path in paths if path.resolve().parent in folders)
@@ -162,14 +162,14 @@ def _before(days: int, *, environment: Environment) -> datetime:
     return environment.clock() - timedelta(days=days)
 
 
-def _told(one: Spared, *, by: str) -> dict[str, object]:
-    names = [path.name for path in one.files]
-    listed = "\n".join(str(path) for path in one.files)
+def _told(spared: Spared, *, by: str) -> dict[str, object]:
+    names = [path.name for path in spared.files]
+    listed = "\n".join(str(path) for path in spared.files)
     return {
         "by": by,
-        "days": one.days,
-        "count": one.count,
-        "bytes": one.size_bytes,
+        "days": spared.days,
+        "count": spared.count,
+        "bytes": spared.size_bytes,
         "names": names[:NAMES_TOLD_MAX],
         "list_sha256": hashlib.sha256(listed.encode()).hexdigest(),
     }

@@ -54,14 +54,18 @@ def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
         return "nobody is declared: what waits for a person waits for ever (approvers.toml)"
     if given(variables, SOCKET):
         return f"declared: {', '.join(sorted(people))}; their codes are checked at the desk"
-    lost = [short for short, one in people.items() if _has_lost_secret(one, variables=variables)]
+    lost = [
+        short
+        for short, approver in people.items()
+        if _has_lost_secret(approver, variables=variables)
+    ]
     if lost:
         msg = f"the one-time-code secret of {', '.join(sorted(lost))} is named but not there"
         raise ConfigurationError(msg)
     bare = sorted(
         short
-        for short, one in people.items()
-        if not one.code_secret_env and one.code_secret_file is None
+        for short, approver in people.items()
+        if not approver.code_secret_env and approver.code_secret_file is None
     )
     sentence = f"declared: {', '.join(sorted(people))}"
     return (
@@ -69,13 +73,15 @@ def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
     )
 
 
-def _has_lost_secret(one: Approver, *, variables: Mapping[str, str]) -> bool:
-    if one.code_secret_file is not None:
+def _has_lost_secret(approver: Approver, *, variables: Mapping[str, str]) -> bool:
+    if approver.code_secret_file is not None:
         try:
-            return not key_of_file(one.code_secret_file)
+            return not key_of_file(approver.code_secret_file)
         except ReconError:
             return True
-    return bool(one.code_secret_env) and not variables.get(one.code_secret_env, "").strip()
+    return (
+        bool(approver.code_secret_env) and not variables.get(approver.code_secret_env, "").strip()
+    )
 
 
 def codes_told(settings: Settings, *, store: Store) -> str:

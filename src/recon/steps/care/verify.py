@@ -73,7 +73,9 @@ def verify(
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
         words = bound_words.changed_words(connection)
         asked = bound_actions.all_changed_actions(connection)
-        problems = [one for one in (broken, strayed, *cut, *changed, *words, *asked) if one]
+        problems = [
+            problem for problem in (broken, strayed, *cut, *changed, *words, *asked) if problem
+        ]
         problems += unendorsed(connection, environment=environment)
         if workbook is None:
             for run in finished:

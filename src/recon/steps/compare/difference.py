@@ -34,19 +34,19 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
         UsageError: one of the nights cannot be found or has no result, or they are of two accounts.
     """
     with environment.store.reading() as connection:
-        one, other = (run_named(connection, name) for name in (first, second))
-        before, after = (results.load(connection, run.run_id) for run in (one, other))
-    if (one.merchant_id, one.account_id) != (other.merchant_id, other.account_id):
+        earlier, other = (run_named(connection, name) for name in (first, second))
+        before, after = (results.load(connection, run.run_id) for run in (earlier, other))
+    if (earlier.merchant_id, earlier.account_id) != (other.merchant_id, other.account_id):
         msg = f"{first} and {second} are nights of two accounts"
         raise UsageError(msg)
     if before is None or after is None:
-        msg = f"run {one.run_id if before is None else other.run_id} has no result"
+        msg = f"run {earlier.run_id if before is None else other.run_id} has no result"
         raise UsageError(msg)
     same_rules = before.rules_digest == after.rules_digest
     changes, unchanged = compared(before, after)
-    rules, moved = ((), "") if same_rules else _by_rules(one, other, environment=environment)
+    rules, moved = ((), "") if same_rules else _by_rules(earlier, other, environment=environment)
     return Difference(
-        f"{one.business_date} ({one.run_id}): {before.verdict}",
+        f"{earlier.business_date} ({earlier.run_id}): {before.verdict}",
         f"{other.business_date} ({other.run_id}): {after.verdict}",
         same_rules,
         unchanged,

@@ -42,7 +42,7 @@ def read_earlier_run(folder: Path) -> Previous:
         breaks=_breaks(folder / BREAKS),
         chargebacks=_chargebacks(folder),
         closed=frozenset(map(str, closed)),
-        away={str(one): str(day)[:10] for one, day in away.items()},
+        away={str(break_id): str(day)[:10] for break_id, day in away.items()},
     )
 
 

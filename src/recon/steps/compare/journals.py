@@ -110,7 +110,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
 def _named(
     journals: pd.DataFrame, *, again: Sequence[str], known: Mapping[str, str]
 ) -> pd.DataFrame:
-    strange = [one for one in again if one not in known]
+    strange = [line for line in again if line not in known]
     if strange:
         msg = (
             f"{', '.join(strange)} was never handed out of this run; `recon journals list` tells "
@@ -152,7 +152,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
         exports = journal_rows.not_seen_in_the_books(connection)
         proposals = {
             run_id: results.load(connection, run_id, with_matches=False)
-            for run_id in {one.run_id for one in exports}
+            for run_id in {export.run_id for export in exports}
         }
     return [*_with_amounts(exports, proposals=proposals)]
 
@@ -160,21 +160,21 @@ def journals_out(environment: Environment) -> list[OutJournal]:
 def _with_amounts(
     exports: Iterable[journal_rows.Out], *, proposals: Mapping[str, Reconciliation | None]
 ) -> Iterator[OutJournal]:
-    for one in exports:
-        result = proposals[one.run_id]
+    for export in exports:
+        result = proposals[export.run_id]
         lines: list[dict[Any, Any]] = []
         if result is not None:
-            mine = result.journals["journal_id"].eq(one.journal_id)
+            mine = result.journals["journal_id"].eq(export.journal_id)
             lines = result.journals[mine].to_dict("records")
         yield OutJournal(
-            journal_id=one.journal_id,
-            merchant_id=one.merchant_id,
-            account_id=one.account_id,
+            journal_id=export.journal_id,
+            merchant_id=export.merchant_id,
+            account_id=export.account_id,
             order_no=str(lines[0]["order_no"]) if lines else "",
-            currency=one.currency,
+            currency=export.currency,
             amount=sum(int(line["debit"]) for line in lines),
-            run_id=one.run_id,
-            handed_out_at=one.exported_at,
+            run_id=export.run_id,
+            handed_out_at=export.exported_at,
         )
 
 
@@ -183,28 +183,31 @@ def handed_out(
 ) -> tuple[HandedOut, ...]:
     """What had been handed out when the run read, and what its ledger does not show."""
     waiting = not_in_the_books(result.effects, exported=inputs.exported)
-    names = {journal_id(one.break_id, one.currency, version=one.version): one for one in waiting}
+    names = {
+        journal_id(export.break_id, export.currency, version=export.version): export
+        for export in waiting
+    }
     with environment.store.reading() as connection:
         out = journal_rows.handed_out(connection, names)
     rows = [
         HandedOut(
             journal_id=name,
-            break_id=one.break_id,
-            currency=one.currency,
-            **_of_break(result, one),
+            break_id=line.break_id,
+            currency=line.currency,
+            **_of_break(result, line),
             run_id=out[name].run_id,
             handed_out_at=out[name].exported_at,
         )
-        for name, one in names.items()
+        for name, line in names.items()
     ]
-    return tuple(sorted(rows, key=lambda one: (one.handed_out_at, one.journal_id)))
+    return tuple(sorted(rows, key=lambda export: (export.handed_out_at, export.journal_id)))
 
 
-def _of_break(result: Reconciliation, one: Exported) -> dict[str, Any]:
+def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
     """The order and payment of a journal's break, and what the books still lack."""
     breaks, effects = result.breaks, result.effects
-    mine = breaks[breaks["break_id"].eq(one.break_id)].iloc[0]
-    lacks = effects["break_id"].eq(one.break_id) & effects["currency"].eq(one.currency)
+    mine = breaks[breaks["break_id"].eq(exported.break_id)].iloc[0]
+    lacks = effects["break_id"].eq(exported.break_id) & effects["currency"].eq(exported.currency)
     lacks &= effects["leg"].eq("ledger")
     return {
         "order_no": str(mine["order_no"]),

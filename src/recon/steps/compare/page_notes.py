@@ -38,8 +38,8 @@ def _opening_told(run: Run, *, sources: Sources) -> list[str]:
     if not sources.opening_balance:
         return []
     counts = Counter[str]()
-    for one in sources.opening_balance:
-        counts[one.what] += one.count
+    for balance in sources.opening_balance:
+        counts[balance.what] += balance.count
     left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
     sentence = (
         f"Opening balance, not compared: {left_out} from before the window "

@@ -134,6 +134,8 @@ def _refuse_gone(run: Run, *, then: Mapping[str, str], now: Mapping[str, str]) -
 def _gone(then: Mapping[str, str], *, now: Mapping[str, str]) -> Iterator[str]:
     for name in sorted({*then, *now}):
         if then.get(name) != now.get(name):
-            rows_then, rows_now = ((one.get(name) or "no").split()[0] for one in (then, now))
+            rows_then, rows_now = (
+                (digests.get(name) or "no").split()[0] for digests in (then, now)
+            )
             what = "with other content" if rows_then == rows_now else "are stored now"
             yield f"it compared {rows_then} {name}, {rows_now} {what}"

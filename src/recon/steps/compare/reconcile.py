@@ -164,9 +164,9 @@ def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconci
     return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
 
 
-def worse(one: Verdict, *, than: Verdict) -> Verdict:
+def worse(verdict: Verdict, *, than: Verdict) -> Verdict:
     """The worse of two verdicts."""
-    return min(one, than, key=WORST_FIRST.index)
+    return min(verdict, than, key=WORST_FIRST.index)
 
 
 def _sentence(figures: dict[str, int | str]) -> str:

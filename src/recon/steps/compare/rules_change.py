@@ -85,7 +85,7 @@ def moved_since_signed(
         return ()
     as_before = compare(sources, rules=then, as_of=run.as_of, previous=previous)
     moved, _ = compared(as_before, result)
-    named = listed([str(one) for one in changes], most=RULES_SHOWN)
+    named = listed([str(change) for change in changes], most=RULES_SHOWN)
     return (
         f"Rules changed since the last signed night ({signed.business_date}): {named}.",
         f"{told_of(moved)} Until an approver signs a night under these rules, none is RECONCILED.",
@@ -97,14 +97,14 @@ def told_of(moved: tuple[Change, ...]) -> str:
     if not moved:
         return "The change of the rules moved no item."
     money: Counter[str] = Counter()
-    for one in moved:
-        money[one.key[3]] += one.exposure
+    for change in moved:
+        money[change.key[3]] += change.exposure
     sums = [
         str(Money.of_minor_units(amount, currency=currency))
         for currency, amount in sorted(money.items())
         if currency and amount
     ]
-    kinds = Counter(f"{one.before} -> {one.after}" for one in moved)
+    kinds = Counter(f"{change.before} -> {change.after}" for change in moved)
     shown = [f"{count} {kind}" for kind, count in kinds.most_common()]
     worth = f" with {', '.join(sums)}" if sums else ""
     items = "1 item" if len(moved) == 1 else f"{len(moved)} items"

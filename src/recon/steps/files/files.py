@@ -44,7 +44,7 @@ def read_again(
         UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
     """
     _refuse_unsaid(by=by, reason=reason)
-    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    known = {file.source.name: file for file in files_of(place, environment=environment)}
     at, reason = environment.clock(), reason.strip()
     with environment.store.reading() as connection:
         set_aside = broken_files.contents_of(connection, (*place, name))
@@ -112,7 +112,7 @@ def _found(
 ) -> KnownFile:
     """The newest version of a file, once it is said who speaks and why."""
     _refuse_unsaid(by=by, reason=reason)
-    known = {one.source.name: one for one in files_of(place, environment=environment)}
+    known = {file.source.name: file for file in files_of(place, environment=environment)}
     if name not in known:
         raise _unknown(name, place=place)
     return known[name]

@@ -56,7 +56,7 @@ def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterat
     """Rejected rows and unverified items, by their groups, where there are more than may be."""
     unverified = result.sides[result.sides["state"].eq(SetState.UNVERIFIED.value)]
     items, most = int(unverified["count"].sum()), allowance(sources, rules=rules)
-    rejected = Counter(one.source for one in sources.rejects if one.column != WHOLE_FILE)
+    rejected = Counter(reject.source for reject in sources.rejects if reject.column != WHOLE_FILE)
     if items + len(sources.rejects) <= most:
         return
     groups = [f"{count} rows of {name} were rejected" for name, count in rejected.most_common()]

@@ -80,8 +80,8 @@ def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
     return tuple(
         SourceFile(
             kind=SourceKind.LEDGER,
-            name=one.source,
-            sha256=absent_sha256(one.source, one.reason),
+            name=reject.source,
+            sha256=absent_sha256(reject.source, reject.reason),
             size_bytes=0,
             rows_read=1,
             rows_accepted=0,
@@ -89,8 +89,8 @@ def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
             rows_skipped=0,
             rows_unassigned=1,
         )
-        for one in rejects
-        if one.kind is SourceKind.LEDGER and one.column == WHOLE_FILE
+        for reject in rejects
+        if reject.kind is SourceKind.LEDGER and reject.column == WHOLE_FILE
     )
 
 

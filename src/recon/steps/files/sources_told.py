@@ -119,5 +119,5 @@ def _files_told(
 
 
 def _first(rejects: tuple[Reject, ...]) -> str:
-    one = rejects[0]
-    return f"the first in line {one.line}, {one.column}: {one.reason}"
+    reject = rejects[0]
+    return f"the first in line {reject.line}, {reject.column}: {reject.reason}"

@@ -74,7 +74,7 @@ def waiting_words(environment: Environment) -> list[FirstWord]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
         words = agreement_rows.open_words(connection)
-    return [one for one in words if one.valid_until >= environment.clock()]
+    return [word for word in words if word.valid_until >= environment.clock()]
 
 
 def _refuse_as_second(person: Person, *, first: FirstWord, environment: Environment) -> None:

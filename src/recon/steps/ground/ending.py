@@ -22,12 +22,15 @@ def held_back() -> Iterator[Callable[[], str]]:
         yield lambda: ""
         return
     came: list[int] = []
-    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in TOLD_TO_END}
+    before = {
+        signal_: signal.signal(signal_, lambda number, _: came.append(number))
+        for signal_ in TOLD_TO_END
+    }
     try:
         yield lambda: signal.Signals(came[0]).name if came else ""
     finally:
-        for one, listener in before.items():
-            signal.signal(one, listener)
+        for signal_, listener in before.items():
+            signal.signal(signal_, listener)
         if came:
             signal.raise_signal(came[0])
 

@@ -114,7 +114,7 @@ def words_for_signer(environment: Environment) -> WordsOf:
     def words(instruction_ids: Sequence[str]) -> Words:
         with environment.store.reading() as connection:
             seen, signed = known.handed_on(connection, instruction_ids)
-        return Words(seen, [asdict(one) for one in signed])
+        return Words(seen, [asdict(endorsement) for endorsement in signed])
 
     return words
 

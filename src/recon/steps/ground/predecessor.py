@@ -60,7 +60,7 @@ def missing_days(last: str, *, day: str, calendar: BusinessCalendar) -> list[dat
     """The business days after one night and before another, which no night settled."""
     first, end = date.fromisoformat(last) + timedelta(days=1), date.fromisoformat(day)
     between = (first + timedelta(days=number) for number in range((end - first).days))
-    return [one for one in between if calendar.is_business_day(one)]
+    return [day for day in between if calendar.is_business_day(day)]
 
 
 def named_days(days: Sequence[date]) -> str:

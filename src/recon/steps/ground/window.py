@@ -138,7 +138,9 @@ def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftO
     """Records that are left out, by currency (grain of both columns: record)."""
     frame = pd.DataFrame({"currency": currency.to_numpy(), "net": net})
     sums = frame.groupby("currency")["net"].agg(["size", "sum"])
-    return tuple(LeftOut(what, str(one), int(n), int(worth)) for one, n, worth in sums.itertuples())
+    return tuple(
+        LeftOut(what, str(currency), int(n), int(worth)) for currency, n, worth in sums.itertuples()
+    )
 
 
 def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:

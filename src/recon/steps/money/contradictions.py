@@ -26,7 +26,7 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
         return 0
     with environment.store.writing() as connection:
         ended = case_rows.shown_ended(connection, run)
-        payments = {one.instruction.transaction_id for one, _ in ended}
+        payments = {instruction.instruction.transaction_id for instruction, _ in ended}
         others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
         cases = _shown(connection, run, pairs=ended, others=others, environment=environment)
         for item, reason in cases.items():
@@ -49,9 +49,9 @@ def _shown(
     for ended, status in pairs:
         item = ended.instruction
         beside = [
-            one
-            for one in others.get(item.transaction_id, ())
-            if one.instruction_id != item.instruction_id
+            other
+            for other in others.get(item.transaction_id, ())
+            if other.instruction_id != item.instruction_id
         ]
         if rules.state_of(status) not in against(ended, others=beside):
             continue

@@ -148,7 +148,9 @@ def _search_refunds(run: Run, *, environment: Environment) -> None:
     with environment.store.reading() as connection:
         doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
         known = evidence_rows.known_refund(connection, run)
-    refunds = {one.instruction_id: one for one in doubtful if one.kind is InstructionKind.REFUND}
+    refunds = {
+        item.instruction_id: item for item in doubtful if item.kind is InstructionKind.REFUND
+    }
     if not refunds:
         return
     answers = asyncio.run(
@@ -251,7 +253,7 @@ def _seen(
     ]
     missing = evidence_rows.not_found_since(connection, run, order_no=item.order_no, since=since)
     gone = [Seen(GatewayState.NONE, at) for at in missing if at <= now]
-    return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda one: one.queried_at)
+    return sorted((*_steadily_dated(shown, now=now), *gone), key=lambda answer: answer.queried_at)
 
 
 def _steadily_dated(answers: Sequence[_Answer], *, now: datetime) -> list[_Answer]:
@@ -279,12 +281,14 @@ def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
         transaction_ids={item.transaction_id} - {""},
     )
     known = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    skipped = number_unexplained(known=known, refund_ids=(one.reference for one in evidence))
+    skipped = number_unexplained(
+        known=known, refund_ids=(message.reference for message in evidence)
+    )
     named = (
-        f"the gateway told of refund {one.reference or 'of ours'} with our reference at "
-        f"{one.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {one.sha256[:12]})"
-        for one in evidence
-        if one.own_reference == item.instruction_id and one.currency == item.currency
+        f"the gateway told of refund {message.reference or 'of ours'} with our reference at "
+        f"{message.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
+        for message in evidence
+        if message.own_reference == item.instruction_id and message.currency == item.currency
     )
     return tuple(filter(None, (skipped, *named)))
 
@@ -307,10 +311,10 @@ def _signed(connection: Any, item: Instruction, *, environment: Environment) -> 
     )
     rules = environment.settings.rules
     return [
-        Seen(rules.state_of(one.order_status), one.observed_at)
-        for one in states
-        if (one.order_no, one.currency) == (item.order_no, item.currency)
-        and _minor_units(one.amount, currency=one.currency) == item.payment_amount
+        Seen(rules.state_of(state.order_status), state.observed_at)
+        for state in states
+        if (state.order_no, state.currency) == (item.order_no, item.currency)
+        and _minor_units(state.amount, currency=state.currency) == item.payment_amount
     ]
 
 

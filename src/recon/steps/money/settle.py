@@ -222,7 +222,7 @@ def _captures_to_repeat(
     not_applied = (InstructionState.RESOLVED_NOT_APPLIED,)
     gone = instruction_rows.replaced(connection, run, states=not_applied)
     ended = instruction_rows.ended_captures(connection, run)
-    return [one for one in ended if one.instruction_id not in gone]
+    return [item for item in ended if item.instruction_id not in gone]
 
 
 def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
@@ -299,7 +299,7 @@ def _judge(
         return _unless_problem(judged, gateway=gateway)
     if baseline is None:
         return Refused(item, NOT_ASKED)
-    beside = [one for p in baseline.payments for one in others.get(p.transaction_id, ())]
+    beside = [other for p in baseline.payments for other in others.get(p.transaction_id, ())]
     judged = clear(
         item,
         baseline=baseline,

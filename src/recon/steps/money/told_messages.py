@@ -59,9 +59,9 @@ def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
     """
     account = (item.merchant_id, item.account_id)
     messages = _messages(connection, account=account, items=[item])[item.instruction_id]
-    fitting = [one for one in messages if one.sha256.startswith(digest.lower())]
+    fitting = [message for message in messages if message.sha256.startswith(digest.lower())]
     if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
-        known = ", ".join(one.sha256[:DIGEST_CHARACTERS] for one in messages) or "none"
+        known = ", ".join(message.sha256[:DIGEST_CHARACTERS] for message in messages) or "none"
         msg = (
             f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
             f"(known: {known}); nothing was noted"
@@ -86,17 +86,17 @@ def _messages(
 
 
 def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
-    fitting = [one for one in messages if one.kind in _KINDS.get(item.kind, ())]
+    fitting = [message for message in messages if message.kind in _KINDS.get(item.kind, ())]
     if item.kind is InstructionKind.PAYOUT:
-        return [one for one in fitting if one.request_id == item.gateway_request_id]
+        return [message for message in fitting if message.request_id == item.gateway_request_id]
     if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
-        return [one for one in fitting if one.recurring_id == item.recurring_id]
+        return [message for message in fitting if message.recurring_id == item.recurring_id]
     wanted = item.transaction_id
-    return [one for one in fitting if wanted and one.transaction_id == wanted]
+    return [message for message in fitting if wanted and message.transaction_id == wanted]
 
 
 def _sentence(messages: list[About]) -> str:
-    shown = "; ".join(_words(one) for one in messages[-MESSAGES_SHOWN_MAX:])
+    shown = "; ".join(_words(message) for message in messages[-MESSAGES_SHOWN_MAX:])
     more = len(messages) - MESSAGES_SHOWN_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
@@ -105,11 +105,11 @@ def _sentence(messages: list[About]) -> str:
     )
 
 
-def _words(one: About) -> str:
+def _words(about: About) -> str:
     money = ""
-    if one.amount is not None and one.currency:
-        money = f" of {format_minor_units(one.amount, currency=one.currency)} {one.currency}"
+    if about.amount is not None and about.currency:
+        money = f" of {format_minor_units(about.amount, currency=about.currency)} {about.currency}"
     return (
-        f"{' '.join(filter(None, (one.kind, one.status)))}{money} at "
-        f"{one.received_at:%Y-%m-%d %H:%M} UTC (message {one.sha256[:DIGEST_CHARACTERS]})"
+        f"{' '.join(filter(None, (about.kind, about.status)))}{money} at "
+        f"{about.received_at:%Y-%m-%d %H:%M} UTC (message {about.sha256[:DIGEST_CHARACTERS]})"
     )

@@ -99,7 +99,9 @@ def missed_in_words(account: Watched) -> str:
 
 def missed_told(accounts: Sequence[Watched]) -> list[str]:
     """A sentence for each account that has missed nights."""
-    return [f"{one.place}: {missed_in_words(one)}" for one in accounts if one.missed]
+    return [
+        f"{account.place}: {missed_in_words(account)}" for account in accounts if account.missed
+    ]
 
 
 def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> Watched:
@@ -140,14 +142,14 @@ def _missed(nights: Mapping[str, Run], *, rules: Rules, now: datetime) -> Iterat
 
 def worst(accounts: Sequence[Watched]) -> int:
     """The gravest code of some accounts; 0 for none."""
-    return max((one.exit_code for one in accounts), default=0)
+    return max((account.exit_code for account in accounts), default=0)
 
 
 def counted(accounts: Sequence[Watched]) -> dict[str, Any]:
     """What a monitor draws over time."""
-    undone = [one.end.undone for one in accounts if one.end]
+    undone = [account.end.undone for account in accounts if account.end]
     return {
-        "in_doubt": sum(one.doubtful.count for one in undone),
-        "not_sent": sum(one.unsent.count for one in undone if one.stopped),
-        "missed": sum(len(one.missed) for one in accounts),
+        "in_doubt": sum(instruction.doubtful.count for instruction in undone),
+        "not_sent": sum(instruction.unsent.count for instruction in undone if instruction.stopped),
+        "missed": sum(len(account.missed) for account in accounts),
     }

@@ -165,7 +165,7 @@ def _due(run: Run, *, environment: Environment) -> list[str]:
     if not notices:
         return []
     ends = _ends_of(run, environment=environment)
-    return [name for name, one in sorted(notices.items()) if one.concerns(account, ends=ends)]
+    return [name for name, notice in sorted(notices.items()) if notice.concerns(account, ends=ends)]
 
 
 def _end_of(run: Run, *, environment: Environment) -> NightEnd | None:

@@ -83,7 +83,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
         night = runs.of_night(connection, request)
         if night is None:
             return ()
-        then, now = (_shown(connection, one, rules=rules) for one in (night, run))
+        then, now = (_shown(connection, either, rules=rules) for either in (night, run))
     return tuple(
         Moved(key, then[key], state)
         for key, state in sorted(now.items())

@@ -100,7 +100,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
             connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
         )
         keys.update(notified)
-        keys.update(one.order_no for one in quarantine_rows.outstanding(connection, run))
+        keys.update(row.order_no for row in quarantine_rows.outstanding(connection, run))
         account = environment.settings.account(run.merchant_id, account_id=run.account_id)
         if account.settlement is not None:
             day = settled_since(run, rules=rules)

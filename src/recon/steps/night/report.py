@@ -190,7 +190,9 @@ def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> p
     """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
         risk = risk_told(observations_of(connection, run))
-    return breaks.assign(risk=[risk.get(one, "") for one in breaks["transaction_id"]])
+    return breaks.assign(
+        risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
+    )
 
 
 def _needs_a_person(
@@ -198,8 +200,8 @@ def _needs_a_person(
 ) -> tuple[Attention, ...]:
     """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
     listed = attention(run, environment=environment)
-    first = {one for one in listed if one.lapses or one.what.endswith(DOUBTFUL_WORDS)}
-    doubtful = tuple(replace(one, is_urgent=True) for one in listed if one in first)
+    first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
+    doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
     rank = grave["severity"].map({word: place for place, word in enumerate(URGENT_SEVERITIES)})
     urgent = grave.assign(rank=rank).sort_values(
@@ -212,7 +214,7 @@ def _needs_a_person(
     breaks = tuple(
         _of_break(row, answers=answers, calendar=calendar) for row in urgent.to_dict("records")
     )
-    return (*doubtful, *breaks, *(one for one in listed if one not in first))
+    return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
 
 
 def _of_break(

@@ -94,7 +94,7 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
     lines = [_attention_of(row, beside=beside, lapses_before=now + warned) for row in _sorted(rows)]
-    lines.sort(key=lambda one: not one.lapses)
+    lines.sort(key=lambda entry: not entry.lapses)
     return (*cases, *lines, *others)[:ATTENTION_MAX]
 
 
@@ -195,10 +195,10 @@ def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
 def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
     """What two people may decide, over all accounts, with what the gateway told of each."""
     return [
-        (run, one)
+        (run, instruction)
         for run, unfinished in status(environment)
-        for one in unfinished
-        if one.is_undecided
+        for instruction in unfinished
+        if instruction.is_undecided
     ]
 
 

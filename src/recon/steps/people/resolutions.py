@@ -108,7 +108,7 @@ def local_day(now: datetime, *, environment: Environment) -> date:
 def _night_of(connection: Any, returned: Returned) -> _Night:
     """The run that wrote the workbook, if it still stands for its night."""
     run_id = returned.facts.get("run_id", "")
-    known = {one.run_id: one for one in runs.finished(connection)}
+    known = {run.run_id: run for run in runs.finished(connection)}
     if run_id not in known:
         msg = (
             f"{returned.name} belongs to run {run_id or 'of no name'}, which this database does "
@@ -126,8 +126,8 @@ def _night_of(connection: Any, returned: Returned) -> _Night:
         )
         raise SourceUnreadableError(msg)
     breaks = _breaks_of(connection, run)
-    live = [one for one in nights.values() if one.mode is Mode.LIVE]
-    last = max(live, key=lambda one: one.business_date, default=run)
+    live = [night for night in nights.values() if night.mode is Mode.LIVE]
+    last = max(live, key=lambda night: night.business_date, default=run)
     changed = (
         {}
         if last.business_date <= run.business_date
@@ -212,9 +212,9 @@ def _judge(
         if row.scope == WHOLE_CAUSE and row.break_id in answers:
             refusals += _uncovered(row, returned=returned, night=night)
             covered = list(_covered(row, returned=returned, night=night, taken=answers))
-            answers.update({one.break_id: one for one in covered})
+            answers.update({break_id.break_id: break_id for break_id in covered})
     blank = len(returned.rows) - len(own)
-    taken = tuple(_taken(one, night=night) for one in answers.values())
+    taken = tuple(_taken(answer, night=night) for answer in answers.values())
     done = replace(brought, taken=taken, unchanged=unchanged, blank=blank, refusals=tuple(refusals))
     return done, list(answers.values())
 
@@ -268,8 +268,8 @@ def _covered(
 def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
     """The other rows whose break has the cause of this one's."""
     cause = night.breaks[row.break_id]["cause"]
-    alike = {one for one, row in night.breaks.items() if cause and row["cause"] == cause}
-    return [one for one in returned.rows if one.break_id in alike - {row.break_id}]
+    alike = {break_id for break_id, row in night.breaks.items() if cause and row["cause"] == cause}
+    return [answer for answer in returned.rows if answer.break_id in alike - {row.break_id}]
 
 
 def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[Refusal]:
@@ -299,11 +299,18 @@ def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Ni
     )
 
 
-def _taken(one: NewAnswer, *, night: _Night) -> Taken:
-    order_no = str(night.breaks[one.break_id]["order_no"])
+def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
+    order_no = str(night.breaks[new_answer.break_id]["order_no"])
     return Taken(
-        *(one.break_id, order_no, one.answer, one.version, one.sheet_row, one.waits),
-        covers_cause=one.covers_cause,
+        *(
+            new_answer.break_id,
+            order_no,
+            new_answer.answer,
+            new_answer.version,
+            new_answer.sheet_row,
+            new_answer.waits,
+        ),
+        covers_cause=new_answer.covers_cause,
     )
 
 
@@ -311,9 +318,9 @@ def sentence_of(done: Import) -> str:
     """What became of a file, in one sentence."""
     if done.repeated:
         return f"{done.name} was imported before; nothing was done."
-    waiting = sum(one.waits for one in done.taken)
+    waiting = sum(taken.waits for taken in done.taken)
     parts = [f"{len(done.taken)} answers taken"]
-    covered = sum(one.covers_cause for one in done.taken)
+    covered = sum(taken.covers_cause for taken in done.taken)
     if covered:
         parts.append(f"{covered} of them with the answer to another break of their cause")
     if waiting:

@@ -59,7 +59,7 @@ def set_file_aside(
 
 def _digest_of(path: Path, *, environment: Environment) -> str:
     """The SHA-256 of a file that lies where nights look for such files."""
-    folders = [one.reports / FOLDER for one in environment.settings.accounts.values()]
+    folders = [account.reports / FOLDER for account in environment.settings.accounts.values()]
     database = environment.store.path
     if database is not None:
         folders.append(database.with_name(f"{database.name}.{FOLDER}"))

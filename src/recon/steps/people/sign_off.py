@@ -121,7 +121,7 @@ def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
         raise UsageError(msg)
     with environment.store.reading() as connection:
         live = sign_off_rows.live_runs(connection, first=first.isoformat(), last=last.isoformat())
-        newest = {(one.merchant_id, one.account_id, one.business_date): one for one in live}
+        newest = {(run.merchant_id, run.account_id, run.business_date): run for run in live}
         return [
             night
             for account in _accounts(environment)
@@ -166,12 +166,12 @@ def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
 
 def _night_of(connection: Any, run: NightRun, *, today: date) -> Night:
     names = sign_off_rows.signatures(connection, run.run_id)
-    since = min((one.at for one in names.values()), default=None)
+    since = min((name.at for name in names.values()), default=None)
     void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
     because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
     day = date.fromisoformat(run.business_date)
-    complete = any(one.role == ROLES[-1] for one in counting)
+    complete = any(word.role == ROLES[-1] for word in counting)
     standing = run.verdict if run.status == "finished" else run.status
     return Night(
         run.merchant_id,
@@ -209,10 +209,10 @@ def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     if this is None:
         return ()
     notes = [
-        f"Run {one.run_id} of this night was signed by {who}; this run replaces it: sign this one."
-        for one in live
-        if _place_of(one) == _place_of(this) and one.started_at < this.started_at
-        if (who := _told(sign_off_rows.signatures(connection, one.run_id)))
+        f"Run {run.run_id} of this night was signed by {who}; this run replaces it: sign this one."
+        for run in live
+        if _place_of(run) == _place_of(this) and run.started_at < this.started_at
+        if (who := _told(sign_off_rows.signatures(connection, run.run_id)))
     ]
     later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
     if later:
@@ -223,7 +223,7 @@ def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
 def _live_run(connection: Any, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
     """A live run, None when there is none of that id; and all of them."""
     live = sign_off_rows.live_runs(connection, first="0000", last="9999")
-    return next((one for one in live if one.run_id == run_id), None), live
+    return next((run for run in live if run.run_id == run_id), None), live
 
 
 def _place_of(run: NightRun) -> tuple[str, str, str]:
@@ -268,7 +268,7 @@ def _refuse_person(
             "and signs as reviewer"
         )
         raise UsageError(msg)
-    if any(spoke(one.by) for one in names.values()):
+    if any(spoke(name.by) for name in names.values()):
         msg = f"{person.declared.name} signed as reviewer; somebody else signs as approver"
         raise UsageError(msg)
 

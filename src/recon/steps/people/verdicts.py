@@ -174,7 +174,7 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         raise UsageError(msg)
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
-        night = next((one for one in runs.finished(connection) if one.run_id == run_id), None)
+        night = next((run for run in runs.finished(connection) if run.run_id == run_id), None)
         verdict = runs.get(connection, run_id).verdict if night else ""
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
@@ -205,7 +205,9 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
     """
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
-        waiting = {one["answer_id"]: one for one in resolution_rows.waiting_write_offs(connection)}
+        waiting = {
+            answer["answer_id"]: answer for answer in resolution_rows.waiting_write_offs(connection)
+        }
         if answer_id not in waiting:
             known = ", ".join(map(str, sorted(waiting))) or "none"
             msg = f"no write-off {answer_id} waits (waiting: {known})"

@@ -101,10 +101,10 @@ class HeadFile:
         """
         lines, end = self._lines(after)
         notes = [self._read(line) for line in lines]
-        accepted = [place for place, one in enumerate(notes) if one.of == ACCEPTED_RESTORE]
+        accepted = [place for place, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         binding = notes[accepted[-1] :] if accepted else notes
         unresolved = bool(notes) and notes[-1].pending
-        return Standing(tuple(one for one in binding if not one.pending), end, unresolved)
+        return Standing(tuple(note for note in binding if not note.pending), end, unresolved)
 
     def newest(self) -> NotedHead | None:
         """The newest note; None when there never was one.

@@ -160,7 +160,7 @@ def _note_grown(
     connection: Connection, events: Sequence[Event], *, head: Head, at: datetime
 ) -> None:
     before = grown(connection)
-    what = next((f"{one.entity} {one.event}" for one in events if restricts(one)), "")
+    what = next((f"{event.entity} {event.event}" for event in events if restricts(event)), "")
     grown_by = before.what if before and not what else what
     connection.info[_GROWN] = Grown(head, grown_by, at, restricts=bool(grown_by))
 

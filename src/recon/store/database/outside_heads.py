@@ -125,10 +125,10 @@ def missing(
 
 def first_foreign(connection: Connection, notes: Sequence[NotedHead]) -> NotedHead | None:
     """The oldest note whose link this database does not have."""
-    hashes = history.hashes_of(connection, [one.head.sequence for one in notes])
-    for one in notes:
-        if not one.head.hash or hashes.get(one.head.sequence) != one.head.hash:
-            return one
+    hashes = history.hashes_of(connection, [note.head.sequence for note in notes])
+    for note in notes:
+        if not note.head.hash or hashes.get(note.head.sequence) != note.head.hash:
+            return note
     return None
 
 

@@ -15,7 +15,7 @@ def authorised_at(
     connection: Connection, run: Run, *, order_nos: Iterable[str]
 ) -> dict[str, datetime]:
     """When the gateway dates the payment of each order, the first where there are several."""
-    wanted = sorted({one for one in order_nos if one})
+    wanted = sorted({order_no for order_no in order_nos if order_no})
     dates: dict[str, datetime] = {}
     for start in range(0, len(wanted), IDS_PER_STATEMENT_MAX):
         part = wanted[start : start + IDS_PER_STATEMENT_MAX]

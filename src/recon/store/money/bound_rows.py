@@ -79,7 +79,7 @@ def holds_of(connection: Connection, instruction_ids: Sequence[str]) -> list[str
     """Every reason to wait that some instructions ever had; a later one takes its place there."""
     events = events_of(connection, instruction_ids)
     return [
-        str(one.get("hold", "")) for events_of_item in events.values() for one in events_of_item
+        str(event.get("hold", "")) for events_of_item in events.values() for event in events_of_item
     ]
 
 

@@ -66,11 +66,11 @@ def changed_words(connection: Connection) -> Iterator[str]:
         for row in table_rows.mappings():
             rows.setdefault(str(row[bound.key]), []).append(dict(row))
         events = _events_of(connection, bound.entity)
-        for one in sorted(rows.keys() | events.keys()):
-            sides = (bound.expected(events.get(one, [])), rows.get(one, []))
+        for key in sorted(rows.keys() | events.keys()):
+            sides = (bound.expected(events.get(key, [])), rows.get(key, []))
             for wanted, spoken in zip_longest(*sides, fillvalue=None):
                 if problem := _difference(wanted, spoken):
-                    yield f"{bound.entity} {one}: {problem}; it was changed past the journal"
+                    yield f"{bound.entity} {key}: {problem}; it was changed past the journal"
 
 
 def _events_of(connection: Connection, entity: str) -> dict[str, list[Told]]:
@@ -117,12 +117,12 @@ def _spoken(row: Row) -> dict[str, Any]:
 def _turns(events: list[Told]) -> list[Row]:
     return [
         {
-            "stopped": one.event == "stopped",
-            "turned_by": one.data["by"][: sending_rows.NAME_CHARACTERS],
-            "reason": one.data["reason"],
-            "at": one.at,
+            "stopped": event.event == "stopped",
+            "turned_by": event.data["by"][: sending_rows.NAME_CHARACTERS],
+            "reason": event.data["reason"],
+            "at": event.at,
         }
-        for one in events
+        for event in events
     ]
 
 
@@ -143,63 +143,63 @@ def _releases(events: list[Told]) -> list[Row]:
 
 def _cases(events: list[Told]) -> list[Row]:
     """The first event of a case that is not its own opening is of another kind: it has no row."""
-    opened = [one for one in events if one.event == "opened"]
-    closed = [one for one in events if one.event == "closed"]
+    opened = [event for event in events if event.event == "opened"]
+    closed = [event for event in events if event.event == "closed"]
     return [
         {
-            "told": one.data["told"][:REASON_CHARACTERS],
-            "noted_at": one.at,
+            "told": event.data["told"][:REASON_CHARACTERS],
+            "noted_at": event.at,
             "closed": bool(closed),
             "closed_at": closed[-1].at if closed else None,
             # An earlier release told only what was seen, not of which payment.
-            **{name: one.data[name] for name in PAYMENT if name in one.data},
+            **{name: event.data[name] for name in PAYMENT if name in event.data},
         }
-        for one in opened[:1]
+        for event in opened[:1]
     ]
 
 
 def _pairs(events: list[Told]) -> list[Row]:
     """The words of two people: a first one, and what became of it."""
     rows: list[dict[str, Any]] = []
-    for one in events:
-        if one.event == FIRST:
+    for event in events:
+        if event.event == FIRST:
             kept = {
-                name: one.data[name]
+                name: event.data[name]
                 for name in ("what", "reason", "instructions", "list")
-                if name in one.data
+                if name in event.data
             }
             until = (
-                {"valid_until": datetime.fromisoformat(one.data["valid_until"])}
-                if "valid_until" in one.data
+                {"valid_until": datetime.fromisoformat(event.data["valid_until"])}
+                if "valid_until" in event.data
                 else {}
             )
             first = {
-                "first_by": one.data["by"],
-                "first_at": one.at,
+                "first_by": event.data["by"],
+                "first_at": event.at,
                 "second_by": "",
                 "second_at": None,
             }
             rows.append({**kept, **until, **first, "state": FIRST})
             continue
-        same = [r for r in rows if r["state"] == FIRST and r.get("what") == one.data.get("what")]
+        same = [r for r in rows if r["state"] == FIRST and r.get("what") == event.data.get("what")]
         if not same:
             continue
-        same[0]["state"] = COMPLETE if one.event == COMPLETE else VOID
-        if one.event == COMPLETE:
-            same[0].update(second_by=one.data["by"], second_at=one.at)
+        same[0]["state"] = COMPLETE if event.event == COMPLETE else VOID
+        if event.event == COMPLETE:
+            same[0].update(second_by=event.data["by"], second_at=event.at)
     return list(rows)
 
 
 def _verdicts(events: list[Told]) -> list[Row]:
-    proposed = [one for one in events if one.event == "proposed"]
+    proposed = [event for event in events if event.event == "proposed"]
     rows: list[dict[str, Any]] = [
         {
-            "verdict": one.data["verdict"],
-            "evidence": one.data["evidence"][:EVIDENCE_CHARACTERS],
-            "given_by": one.data["by"],
-            "given_at": one.at,
+            "verdict": event.data["verdict"],
+            "evidence": event.data["evidence"][:EVIDENCE_CHARACTERS],
+            "given_by": event.data["by"],
+            "given_at": event.at,
         }
-        for one in proposed
+        for event in proposed
     ]
     for earlier in rows[:-1]:
         earlier["open"] = False

@@ -113,9 +113,9 @@ class Endorsed:
             return ""
         wanted = (says or {}).items()
         words = [
-            one
-            for one in self.words(connection)
-            if one.kind is kind and one.subject == subject and wanted <= one.says.items()
+            word
+            for word in self.words(connection)
+            if word.kind is kind and word.subject == subject and wanted <= word.says.items()
         ]
         return words_problem(words, must_be_proven=self._keys.must_be_proven)
 
@@ -126,11 +126,11 @@ class Endorsed:
         if self._came_before(connection, Noted("sign-off", run_id, "signed")):
             return True
         return any(
-            one.kind is Kind.SIGN_OFF
-            and (one.subject, one.name) == (run_id, by)
-            and says.items() <= one.says.items()
-            and (one.proven or not self._keys.must_be_proven)
-            for one in self.words(connection)
+            word.kind is Kind.SIGN_OFF
+            and (word.subject, word.name) == (run_id, by)
+            and says.items() <= word.says.items()
+            and (word.proven or not self._keys.must_be_proven)
+            for word in self.words(connection)
         )
 
     def write_off_problem(
@@ -292,7 +292,11 @@ NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE
 
 def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Events of one instruction that say who approved it and what they saw."""
-    return [one for one in item_events if one.get("approved_by") and TERMS in one]
+    return [
+        item_event
+        for item_event in item_events
+        if item_event.get("approved_by") and TERMS in item_event
+    ]
 
 
 def override(what: str, *, subject: str) -> str:
@@ -318,4 +322,4 @@ def _approved_after(connection: Connection, ids: Sequence[str], *, link: int) ->
         .distinct()
     )
     young = set(rows.scalars())
-    return [one for one in ids if one in young]
+    return [instruction_id for instruction_id in ids if instruction_id in young]

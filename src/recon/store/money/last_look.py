@@ -61,15 +61,15 @@ def left_out(
 def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
     standing_rows = connection.execute(_STANDING, {"wanted": wanted}).all()
-    standing = {one.instruction_id: one for one in standing_rows}
+    standing = {standing_row.instruction_id: standing_row for standing_row in standing_rows}
     reasons = {}
     for instruction_id in wanted:
-        one = standing.get(instruction_id)
-        if one is None:
+        stands = standing.get(instruction_id)
+        if stands is None:
             reasons[instruction_id] = "the journal does not have it any more"
-        elif one.state != InstructionState.APPROVED:
-            why = f": {one.message}" if one.message else ""
-            reasons[instruction_id] = f"it is {one.state} since this run looked{why}"
+        elif stands.state != InstructionState.APPROVED:
+            why = f": {stands.message}" if stands.message else ""
+            reasons[instruction_id] = f"it is {stands.state} since this run looked{why}"
     return reasons
 
 
@@ -90,6 +90,6 @@ def _beside(
         connection, _ABOUT[name], place | {"wanted": sorted(set(about) - {""})}
     )
     return [
-        (row, [one for one in instructions if getattr(one, name) == wanted])
+        (row, [instruction for instruction in instructions if getattr(instruction, name) == wanted])
         for row, wanted in zip(rows, about, strict=True)
     ]

@@ -62,7 +62,7 @@ class OpenedWords:
 
     def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
         """The words about some instructions, as they are handed on."""
-        words = {one.sequence for it in instruction_ids for one in self.about(connection, it)}
+        words = {word.sequence for it in instruction_ids for word in self.about(connection, it)}
         rows = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
         return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
@@ -89,7 +89,7 @@ class OpenedWords:
         first = min(self._opened, default=0)
         newest = max((*self._opened, *self._unopened), default=0)
         numbers = range(first, newest + 1) if first else ()
-        gone = next((one for one in numbers if one not in self._opened), 0)
+        gone = next((number for number in numbers if number not in self._opened), 0)
         gone = gone or self._gone_from_links(connection)
         if not gone:
             return ""
@@ -102,15 +102,15 @@ class OpenedWords:
         """The first word of this key that the history knows and the table lacks; 0: none."""
         after = self._links[-1].link if self._links else 0
         self._links.extend(said_after(connection, after))
-        ours = (one for one in self._links if one.key == self._key_name)
-        return next((one.number for one in ours if self._digests.get(one.number) != one.sha256), 0)
+        ours = (_link for _link in self._links if _link.key == self._key_name)
+        return next((our.number for our in ours if self._digests.get(our.number) != our.sha256), 0)
 
     def _look(self, connection: Connection) -> None:
         """Open what was added since the last look."""
         if self._key is None:
             return
         known = connection.execute(_KNOWN).scalars()
-        new = [one for one in known if one not in self._opened and one not in self._unopened]
+        new = [word for word in known if word not in self._opened and word not in self._unopened]
         here = first_hash(connection) if new else ""
         for start in range(0, len(new), DOCUMENTS_AT_ONCE):
             wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}

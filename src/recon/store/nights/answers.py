@@ -125,7 +125,7 @@ def save(
             }
             for key, (answer, reason) in answers.items()
         ]
-        connection.execute(_ANSWER, [place | one for one in key_rows])
+        connection.execute(_ANSWER, [place | key_row for key_row in key_rows])
     rows = [
         {
             "run_id": run.run_id,

@@ -34,8 +34,8 @@ class SetAside:
 
 def set_aside_content(connection: Connection, sha256: str) -> SetAside | None:
     """What is known of a content that nobody is to try; None when it may be read."""
-    events = [one for one in of_entity(connection, sha256) if one["entity"] == ENTITY]
-    return _folded((str(one["event"]), str(one["data"])) for one in events)
+    events = [event for event in of_entity(connection, sha256) if event["entity"] == ENTITY]
+    return _folded((str(event["event"]), str(event["data"])) for event in events)
 
 
 def set_aside(
@@ -64,7 +64,11 @@ def contents_of(connection: Connection, name: tuple[str, str, str]) -> tuple[str
     for sha256, event, data in connection.execute(_ALL):
         names.setdefault(str(sha256), []).append((str(event), str(data)))
     folded = {sha256: _folded(iter(events)) for sha256, events in names.items()}
-    return tuple(sha256 for sha256, one in folded.items() if one is not None and name in one.names)
+    return tuple(
+        sha256
+        for sha256, content in folded.items()
+        if content is not None and name in content.names
+    )
 
 
 def let_read_again(

@@ -82,7 +82,9 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
 
 def word_on(connection: Connection, file_id: int) -> Word | None:
     """The last word on one version of a file; None where nobody said one."""
-    events = [one for one in of_entity(connection, _entity(file_id)) if one["entity"] == ENTITY]
+    events = [
+        event for event in of_entity(connection, _entity(file_id)) if event["entity"] == ENTITY
+    ]
     if not events:
         return None
     last = events[-1]

@@ -98,7 +98,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
     inputs_document = {
         "siblings": inputs.siblings,
         "settlement": inputs.settlement,
-        "exported": [asdict(one) for one in inputs.exported],
+        "exported": [asdict(journal) for journal in inputs.exported],
         "agreed_write_offs": inputs.agreed_write_offs and asdict(inputs.agreed_write_offs),
         "digests": dict(inputs.digests),
         "last_reject_end": inputs.last_reject_end,
@@ -125,7 +125,7 @@ def load(connection: Connection, run_id: str) -> Inputs | None:
         Inputs(**known),
         siblings=tuple(document["siblings"]),
         settlement=document.get("settlement", False),
-        exported=tuple(Exported(**one) for one in document["exported"]),
+        exported=tuple(Exported(**journal) for journal in document["exported"]),
         agreed_write_offs=_agreed(document["agreed_write_offs"]),
         digests=document["digests"],
         last_reject_end=document.get("last_reject_end"),
@@ -150,7 +150,11 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         .order_by(run_table.c.finished_at)
     ).scalars()
     known = (_agreed(json.loads(document)["agreed_write_offs"]) for document in documents)
-    entries = (one.entries for one in known if one is not None and one.entries is not None)
+    entries = (
+        write_off.entries
+        for write_off in known
+        if write_off is not None and write_off.entries is not None
+    )
     first = next(entries, None)
     return None if first is None else dict(first)
 

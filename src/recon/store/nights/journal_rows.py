@@ -36,15 +36,15 @@ def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) 
     """The run's ledger shows these; what an earlier pass of the run noted is judged anew."""
     table = exported_journal
     connection.execute(update(table).where(table.c.booked_in == run.run_id).values(booked_in=""))
-    for one in shown:
+    for journal in shown:
         connection.execute(
             update(table)
             .where(
                 table.c.merchant_id == run.merchant_id,
                 table.c.account_id == run.account_id,
-                table.c.break_id == one.break_id,
-                table.c.currency == one.currency,
-                table.c.version == one.version,
+                table.c.break_id == journal.break_id,
+                table.c.currency == journal.currency,
+                table.c.version == journal.version,
             )
             .values(booked_in=run.run_id)
         )
@@ -104,7 +104,9 @@ def note_again(
     """These were handed out once more, by name; the history keeps it."""
     details = {"run": run.run_id}
     append(
-        connection, [Event("journal", one, "exported again", details) for one in journal_ids], at=at
+        connection,
+        [Event("journal", journal_id, "exported again", details) for journal_id in journal_ids],
+        at=at,
     )
 
 

@@ -64,7 +64,7 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
     `whole_file` is the column of the reject that stands for books that could not be read.
     """
     refused = connection.execute(_REFUSED, {"of_run": run_id}).mappings().all()
-    whole = next((one for one in refused if one["column"] == whole_file), None)
+    whole = next((reject for reject in refused if reject["column"] == whole_file), None)
     if whole is not None:
         return f"{whole['source']} could not be read: {whole['reason']}"
     source = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()

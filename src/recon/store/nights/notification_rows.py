@@ -299,10 +299,10 @@ def signed_states(
         fields = json.loads(row["fields"])
         named = {name: fields.get(name, "") for name in SIGNED_FIELDS}
         states.append(SignedState(**named, observed_at=row["received_at"]))
-    sums = {(one.order_no, one.order_status): set[tuple[str, str]]() for one in states}
-    for one in states:
-        sums[one.order_no, one.order_status].add((one.currency, one.amount))
-    return [one for one in states if len(sums[one.order_no, one.order_status]) == 1]
+    sums = {(state.order_no, state.order_status): set[tuple[str, str]]() for state in states}
+    for state in states:
+        sums[state.order_no, state.order_status].add((state.currency, state.amount))
+    return [state for state in states if len(sums[state.order_no, state.order_status]) == 1]
 
 
 def counts(connection: Connection) -> dict[str, int]:

@@ -129,8 +129,8 @@ def note_delivered(
 ) -> None:
     """Keep that a file brought the orders of these rows."""
     rows = [
-        {"reject_id": one, "ended": DELIVERED, "file_id": file_id, "ended_at": at}
-        for one in sorted(reject_ids)
+        {"reject_id": reject_id, "ended": DELIVERED, "file_id": file_id, "ended_at": at}
+        for reject_id in sorted(reject_ids)
     ]
     if rows:
         connection.execute(insert(reject_end), rows)

@@ -230,7 +230,7 @@ def _told_frames(document: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
         frame = pd.DataFrame(kept["data"], columns=kept["columns"])
         frame = frame.reindex(columns=[*columns], fill_value="")
         frames[name] = frame.astype(
-            {one: MINOR_UNITS if one in _WHOLE else TEXT for one in columns}
+            {column: MINOR_UNITS if column in _WHOLE else TEXT for column in columns}
         )
     return frames
 

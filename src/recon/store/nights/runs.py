@@ -292,7 +292,7 @@ def any_finished_since(
 ) -> bool:
     """Whether a whole live night of the account that began after an instant came to its end."""
     nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
-    return any(one.mode is Mode.LIVE and one.started_at > since for one in nights.values())
+    return any(night.mode is Mode.LIVE and night.started_at > since for night in nights.values())
 
 
 def newest_start(connection: Connection) -> datetime | None:

@@ -46,7 +46,7 @@ def complete(connection: Connection) -> list[tuple[str, str]]:
 def open_word(connection: Connection, what: str, *, subject: str) -> FirstWord | None:
     """The first word about one thing, if it stands."""
     words = open_words(connection)
-    return next((one for one in words if (one.what, one.subject) == (what, subject)), None)
+    return next((word for word in words if (word.what, word.subject) == (what, subject)), None)
 
 
 def save_first(

@@ -73,7 +73,7 @@ def open_approvals(connection: Connection) -> list[FirstApproval]:
         select(approval.c.digest).where(approval.c.state == FIRST).order_by(approval.c.first_at)
     ).scalars()
     approvals = [open_approval(connection, digest) for digest in digests.all()]
-    return [one for one in approvals if one is not None]
+    return [approval for approval in approvals if approval is not None]
 
 
 def save_first(

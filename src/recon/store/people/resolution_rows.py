@@ -59,23 +59,25 @@ def save(
     """Store answers with their events; a version that somebody else took raises on its key."""
     rows = [
         {
-            "merchant_id": one.place[0],
-            "account_id": one.place[1],
-            "break_id": one.break_id,
-            "version": one.version,
-            "resolution": one.answer.resolution,
-            "owner": one.answer.owner,
-            "comment": one.answer.comment,
-            "resolved_on": one.answer.resolved_on.isoformat() if one.answer.resolved_on else "",
+            "merchant_id": answer.place[0],
+            "account_id": answer.place[1],
+            "break_id": answer.break_id,
+            "version": answer.version,
+            "resolution": answer.answer.resolution,
+            "owner": answer.answer.owner,
+            "comment": answer.answer.comment,
+            "resolved_on": answer.answer.resolved_on.isoformat()
+            if answer.answer.resolved_on
+            else "",
             "given_by": brought.by,
             "given_at": at,
-            "waits": one.waits,
+            "waits": answer.waits,
             "run_id": brought.run_id,
             "file_sha256": brought.sha256,
-            "sheet_row": one.sheet_row,
-            "covers_cause": one.covers_cause,
+            "sheet_row": answer.sheet_row,
+            "covers_cause": answer.covers_cause,
         }
-        for one in answers
+        for answer in answers
     ]
     if rows:
         connection.execute(insert(break_answer), rows)
@@ -91,7 +93,8 @@ def save(
         )
     )
     events = [
-        Event("break", one.break_id, "answered", _told(one, by=brought.by)) for one in answers
+        Event("break", answer.break_id, "answered", _told(answer, by=brought.by))
+        for answer in answers
     ]
     imported = {"name": brought.name, "by": brought.by, "taken": len(answers)}
     append(connection, [*events, Event("workbook", brought.sha256, "imported", imported)], at=at)
@@ -199,12 +202,12 @@ def _kept(row: Any) -> KeptAnswer:
     )
 
 
-def _told(one: NewAnswer, *, by: str) -> dict[str, object]:
+def _told(new_answer: NewAnswer, *, by: str) -> dict[str, object]:
     return {
         "by": by,
-        "version": one.version,
-        "resolution": one.answer.resolution,
-        "owner": one.answer.owner,
-        "comment": one.answer.comment,
-        "waits": one.waits,
+        "version": new_answer.version,
+        "resolution": new_answer.answer.resolution,
+        "owner": new_answer.answer.owner,
+        "comment": new_answer.answer.comment,
+        "waits": new_answer.waits,
     }
