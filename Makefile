@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 READY := $(VENV)/.installed
+LOCK_FLAGS ?= --upgrade
 
 # Prefect must neither phone home nor write into the developer's own home.
 export DO_NOT_TRACK := 1
@@ -23,11 +24,11 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-# A venv of the standard library, a pinned uv in it, then exactly the locked set.
-$(READY): pyproject.toml requirements.lock
+# A venv of the standard library, a pinned uv in it, then exactly the locked set of development.
+$(READY): pyproject.toml requirements-dev.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(UV) --version 2>/dev/null | grep -q "uv $(UV_VERSION) " || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
-	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
@@ -148,8 +149,19 @@ bench-partitions: $(READY) ## CPU and memory of a reconciliation of 1,000,000 an
 bench-workbook: $(READY) ## CPU and memory of writing 200,000 matches beside XlsxWriter and openpyxl, of a night, of an import (WORKBOOK_ROWS, WORKBOOK_LARGE)
 	@nice -n 5 $(BIN)/python benchmarks/bench_workbook.py
 
-lock: ## resolve the dependencies again (hashed, no index host)
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --group dev pyproject.toml -o requirements.lock
+.PHONY: installed
+installed: $(READY) ## the product as operators get it: stock pip, the locked set, the wheel, its demo; the list of parts and licences in out/installed
+	@PYTHON=$(PYTHON) .ci/installed
+
+.PHONY: audit
+audit: $(READY) ## known defects of what is installed; a database that cannot be reached is a failure, not a pass
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
+
+COMPILE := pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+lock: ## resolve the dependencies again, hashed, no index host: what runs, and what development adds to it (LOCK_FLAGS= keeps versions where it can)
+	@$(UV) $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
+	@$(UV) $(COMPILE) $(LOCK_FLAGS) --group dev --constraints requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## remove what make made here
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

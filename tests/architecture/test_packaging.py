@@ -35,14 +35,22 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(wheel).namelist()
 
 
-def locked_versions() -> dict[str, tuple[int, ...]]:
-    """Version of each locked package as numbers (letters of pre-releases dropped)."""
-    text = (ROOT / "requirements.lock").read_text("utf-8")
-    found = re.findall(
-        r"^([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?==([0-9][^\s;]*)", text, re.MULTILINE
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def locked_texts(lock: str) -> dict[str, str]:
+    """Version of each package of a lock, as it is written."""
+    text = (ROOT / lock).read_text("utf-8")
+    return dict(
+        re.findall(r"^([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?==([0-9][^\s;]*)", text, re.MULTILINE)
     )
+
+
+def locked_versions() -> dict[str, tuple[int, ...]]:
+    """Version of each package that runs as numbers (letters of pre-releases dropped)."""
     return {
-        name: tuple(int(part) for part in re.findall(r"\d+", version)) for name, version in found
+        name: tuple(int(part) for part in re.findall(r"\d+", version))
+        for name, version in locked_texts("requirements.lock").items()
     }
 
 
@@ -84,9 +92,43 @@ def test_the_wheel_holds_every_module_and_its_files(wheel_names: list[str]) -> N
     assert wanted <= set(wheel_names)
 
 
-def test_the_lock_pins_and_hashes_every_line() -> None:
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_pins_and_hashes_every_line(lock: str) -> None:
     """An installation is byte for byte the one that was tested."""
-    assert unhashed_entries((ROOT / "requirements.lock").read_text("utf-8")) == []
+    assert unhashed_entries((ROOT / lock).read_text("utf-8")) == []
+
+
+def test_what_is_tested_is_what_runs() -> None:
+    """Each package that runs stands in the lock of development too, in the same version."""
+    runs, tested = locked_texts("requirements.lock"), locked_texts("requirements-dev.lock")
+
+    assert len(runs) > 100
+    assert {name: tested.get(name) for name in runs} == runs
+
+
+def test_no_tool_of_development_is_installed_to_run() -> None:
+    """Neither test servers nor browsers nor databases reach a machine that moves money."""
+    (group,) = re.findall(
+        r"^dev = \[\n(.*?)^\]",
+        (ROOT / "pyproject.toml").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    tools = set(re.findall(r'^    "([a-z0-9-]+)', group, re.MULTILINE))
+
+    assert {"pytest", "moto", "playwright"} <= tools
+    assert tools & set(locked_texts("requirements.lock")) == set()
+
+
+def test_the_documented_installation_is_the_one_that_is_played() -> None:
+    """What an operator types is what `make installed` does, flag for flag."""
+    page = (ROOT / "docs" / "OPERATIONS.md").read_text("utf-8")
+    played = (ROOT / ".ci" / "installed").read_text("utf-8")
+    quiet = "--quiet --disable-pip-version-check "
+    typed = re.findall(r"^/opt/recon/bin/pip install (.*) \S+$", page, re.MULTILINE)
+    done = re.findall(rf'^"\$VENV/bin/pip" install {quiet}(.*) \S+$', played, re.MULTILINE)
+
+    assert len(typed) == 2
+    assert typed == done
 
 
 def test_an_unhashed_line_is_found() -> None:
@@ -94,9 +136,10 @@ def test_an_unhashed_line_is_found() -> None:
     assert unhashed_entries("a==1 \\\n    --hash=sha256:00\nb==2\n# c\nd>=1\n") == ["b==2", "d>=1"]
 
 
-def test_the_lock_names_no_index_host() -> None:
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_names_no_index_host(lock: str) -> None:
     """Where packages come from is the installing machine's business."""
-    text = (ROOT / "requirements.lock").read_text("utf-8")
+    text = (ROOT / lock).read_text("utf-8")
 
     assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|--trusted-host", text) == []
 
