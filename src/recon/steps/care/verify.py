@@ -4,7 +4,6 @@ The verdicts themselves are not judged; a night with breaks verifies as well as 
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,13 @@ from recon.model.errors import SourceMissingError
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
 from recon.steps.care.signed_words import unendorsed
-from recon.steps.compare.reconcile import RECONCILED
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
-from recon.store.nights import bound_actions, results, runs
+from recon.store.nights import bound_actions, bound_runs, results, runs
 from recon.store.nights.runs import FinishedRun
 
 
@@ -72,9 +70,12 @@ def verify(
         strayed = history.strayed_instruction(connection)
         changed = bound_rows.changed_instructions(connection, states=InstructionState)
         words = bound_words.changed_words(connection)
+        nights = bound_runs.changed_runs(connection)
         asked = bound_actions.all_changed_actions(connection)
         problems = [
-            problem for problem in (broken, strayed, *cut, *changed, *words, *asked) if problem
+            problem
+            for problem in (broken, strayed, *cut, *changed, *words, *asked, *nights)
+            if problem
         ]
         problems += unendorsed(connection, environment=environment)
         if workbook is None:
@@ -115,7 +116,6 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
 
 def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
     yield from _stored_totals(connection, run)
-    yield from _chained_digests(connection, run)
     if run.replaced or not run.workbook:
         return
     path = Path(run.workbook)
@@ -125,18 +125,6 @@ def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Ite
         yield f"run {run.run_id}: {path} is not the workbook that was written that night"
     else:
         yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
-
-
-def _chained_digests(connection: Any, run: FinishedRun) -> Iterator[str]:
-    """The digests beside a run against those that its last link of the history binds."""
-    links = [e for e in history.of_entity(connection, run.run_id) if e["event"] == RECONCILED]
-    if not links:
-        return  # an earlier version chained none
-    bound = json.loads(str(links[-1]["data"]))
-    kept = runs.digests_of(connection, run.run_id)
-    for name, digest in kept.items():
-        if digest != bound[name]:
-            yield f"run {run.run_id}: its {name.replace('_', ' ')} is not the one of that night"
 
 
 def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:

@@ -19,13 +19,12 @@ from recon.steps.files.incomplete import missing_sources, why_incomplete
 from recon.steps.ground.environment import Environment
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
+from recon.store.nights.bound_runs import RECONCILED
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
-RECONCILED = "reconciled"
-"""The event that chains the rules and the result of a run."""
 WORST_FIRST = tuple(Verdict)
 
 
@@ -105,8 +104,9 @@ def _keep(
 
 
 def _chained(result: Reconciliation, *, previous_run: str) -> Mapping[str, object]:
-    """What the history binds of a run: its rules, its result and the night it carries forward."""
+    """What the history binds of a run: rules, result, verdict and the night it carries forward."""
     return {
+        "verdict": result.verdict.value,
         "rules_digest": result.rules_digest,
         "result_digest": result.digest,
         "previous_run": previous_run,

@@ -13,7 +13,7 @@ from recon.store.database import history
 from recon.store.database.verified_head import NOTHING, keep_verified, verified
 from recon.store.money import bound_rows, bound_words
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import answers, bound_actions, ledger_rows, proofs, runs
+from recon.store.nights import answers, bound_actions, bound_runs, ledger_rows, proofs, runs
 from recon.store.nights.runs import Run
 
 
@@ -69,4 +69,5 @@ def _history_problem(connection: Any, run: Run, *, environment: Environment) -> 
         or next(bound_rows.changed_instructions(connection, states=bound_rows.UNSENT), "")
         or next(bound_words.changed_words(connection), "")
         or next(bound_actions.changed_actions(connection, run), "")
+        or next(bound_runs.changed_runs(connection), "")
     )

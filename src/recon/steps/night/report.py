@@ -274,10 +274,11 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
 
 def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    told = {"workbook_sha256": digest, "verdict": result.verdict.value}
     with environment.store.writing() as connection:
         head = history.append(
             connection,
-            [history.Event("run", run.run_id, history.REPORTED, {"workbook_sha256": digest})],
+            [history.Event("run", run.run_id, history.REPORTED, told)],
             at=environment.clock(),
         )
         results.save_totals(connection, run.run_id, totals=result.control_totals)

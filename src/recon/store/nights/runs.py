@@ -50,6 +50,10 @@ class Run:
 PART_ENDED = "part"
 """Status of a part of a night that came to its end: no night is finished by it."""
 
+STARTED, TAKEN_OVER = "started", "taken over"
+ENDED = ("finished", "stopped", PART_ENDED)
+"""Events of a run that are its status from then on."""
+
 RESUMED = "resumed"
 """The event of a stopped run that goes on as itself."""
 
@@ -122,11 +126,13 @@ def start(  # noqa: PLR0913 - what a run is, by name
             **_owner(),
         },
     )
-    events = [Event("run", row.run_id, "taken over", {"by": run_id}) for row in dead]
+    events = [Event("run", row.run_id, TAKEN_OVER, {"by": run_id}) for row in dead]
     began = {"business_date": request.business_date, "mode": request.mode.value}
+    began |= {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    began |= {"as_of": as_of.isoformat()}
     began |= {"part": part.value} if part else {}
     began |= {"predecessor": predecessor} if predecessor else {}
-    append(connection, [*events, Event("run", run_id, "started", began)], at=now)
+    append(connection, [*events, Event("run", run_id, STARTED, began)], at=now)
     return tuple(row.run_id for row in dead)
 
 

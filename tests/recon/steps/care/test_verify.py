@@ -168,7 +168,7 @@ def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> N
             "UPDATE history SET data = 'x' WHERE sequence = (SELECT max(sequence) FROM history)",
             "does not close",
         ),
-        ("UPDATE history SET data = 'x' WHERE sequence = 1", ""),
+        ("UPDATE history SET previous_hash = 'x' WHERE sequence = 1", ""),
     ],
     ids=["newest", "oldest"],
 )

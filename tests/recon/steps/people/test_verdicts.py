@@ -7,13 +7,16 @@ from sqlalchemy import delete
 
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState, Mode
+from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
+from recon.steps.money.gate import gate_of
 from recon.steps.people.verdicts import agree_write_off, release, resolve
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.people import approval_rows
 from recon.store.schema import doubt_clock
+from tests.recon.steps.ground.test_endorsed import UNREAD
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 """They share what takes longer to make than to look at."""
@@ -200,3 +203,19 @@ def test_no_write_off_waits_where_none_was_given(merchant: Any) -> None:
         person = identify("anna", code=None, environment=environment)
         with pytest.raises(UsageError, match="waiting: none"):
             agree_write_off(7, person=person, environment=environment)
+
+
+def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
+    """A verdict that the night's own login changed closes the next night's gate, by name."""
+    with doubtful.environment() as environment:
+        with environment.store.reading() as connection:
+            (night,) = runs.finished(connection)
+            run = runs.get(connection, night.run_id)
+        assert gate_of(run, environment=environment).closed_because == ""
+        with environment.store.writing() as connection:
+            other = "RECONCILED" if run.verdict != "RECONCILED" else "BREAKS OPEN"
+            runs.note_result(connection, night.run_id, values={"verdict": other})
+        told = gate_of(run, environment=environment).closed_because
+        found = verify(environment, reading=UNREAD).problems
+    assert f"run {night.run_id}: its verdict is not the one of that night" in told
+    assert any(one in told for one in found)
