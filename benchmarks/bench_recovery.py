@@ -137,9 +137,18 @@ def format_in_file(order: dict[str, str]) -> str:
 def start(environment: dict[str, str]) -> int:
     """The exit code of one night."""
     date = (system_clock() - timedelta(days=1)).date().isoformat()
-    place = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
+    account = ["--merchant", PLACE["merchant_id"], "--account", PLACE["account_id"]]
     night = "from recon.cli import main; raise SystemExit(main())"
-    command = [sys.executable, "-c", night, "nightly", "--opening", *place, "--business-date", date]
+    command = [
+        sys.executable,
+        "-c",
+        night,
+        "nightly",
+        "--opening",
+        *account,
+        "--business-date",
+        date,
+    ]
     return subprocess.run(  # noqa: S603 - our own
         command,
         env=environment,

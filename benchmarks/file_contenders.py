@@ -90,10 +90,10 @@ def duckdb(folder: Path) -> Run:
                 column: "TIMESTAMPTZ" for column in header if column.endswith(("_at", "date"))
             }
             listing = ", ".join(f"'{column}': '{kind}'" for column, kind in types.items())
-            place = folder / f"{name}.csv"
+            path = folder / f"{name}.csv"
             database.execute(
                 f"CREATE TABLE {name} AS SELECT * FROM "  # noqa: S608 - our own names
-                f"read_csv('{place}', header = true, columns = {{{listing}}})"
+                f"read_csv('{path}', header = true, columns = {{{listing}}})"
             )
         return len(database.execute(SQL).fetchall())
 

@@ -107,5 +107,5 @@ def run_once(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    name, place = sys.argv[1:]
-    run_once({"ours": ours, "duckdb": duckdb, "datacompy": datacompy}[name](Path(place)))
+    name, table_path = sys.argv[1:]
+    run_once({"ours": ours, "duckdb": duckdb, "datacompy": datacompy}[name](Path(table_path)))

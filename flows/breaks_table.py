@@ -13,7 +13,7 @@ from recon.store.nights import results
 if TYPE_CHECKING:
     from recon.steps.ground.environment import Environment
 
-GRAVEST_FIRST = {severity.value: -place for place, severity in enumerate(Severity)}
+GRAVEST_FIRST = {severity.value: -rank for rank, severity in enumerate(Severity)}
 
 
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:

@@ -191,9 +191,9 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
         "parameters": {"merchant_id": merchant_id, "account_id": account_id},
         **_where(),
     }
-    place = f'merchants.toml: accounts."{key}"'
+    where = f'merchants.toml: accounts."{key}"'
     planned = account.schedule and _schedule(
-        account.schedule, place=place, slug="every-night", parameters={"mode": "live"}
+        account.schedule, where=where, slug="every-night", parameters={"mode": "live"}
     )
     return entry | {"schedules": [planned] if planned else []}
 
@@ -204,20 +204,20 @@ def _housekeeping(retention: Retention) -> dict[str, Any]:
         return {}
     deletes = {"delete": retention.schedule_deletes, "name": BY_SCHEDULE}
     planned = _schedule(
-        retention.schedule, place="retention.toml", slug="housekeeping", parameters=deletes
+        retention.schedule, where="retention.toml", slug="housekeeping", parameters=deletes
     )
     return {"schedules": [planned]}
 
 
 def _schedule(
-    schedule: NightSchedule, *, place: str, slug: str, parameters: dict[str, Any]
+    schedule: NightSchedule, *, where: str, slug: str, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     from prefect.client.schemas.schedules import CronSchedule
 
     try:
         CronSchedule(cron=schedule.cron, timezone=schedule.zone)
     except ValueError:
-        msg = f"{place}: schedule: {schedule.cron!r} is no cron line"
+        msg = f"{where}: schedule: {schedule.cron!r} is no cron line"
         raise ConfigurationError(msg) from None
     return {
         "cron": schedule.cron,

@@ -124,9 +124,9 @@ def _dated(request: NightRequest, *, part: Part) -> NightRequest:
         return request
     day = business_date_of_run()
     if part is Part.INGEST:
-        place = (request.merchant_id, request.account_id)
+        account = (request.merchant_id, request.account_id)
         with opened_environment() as environment:
-            day = next_night(place, last_closed=day, environment=environment)
+            day = next_night(account, last_closed=day, environment=environment)
     return replace(request, business_date=day.isoformat())
 
 

@@ -75,16 +75,16 @@ class Draft:
         number: int = self.workbook._cell_styles.add(self.style(look))  # noqa: SLF001
         return number
 
-    def cell(self, sheet: Any, place: tuple[int, int], look: Look) -> Any:
+    def cell(self, sheet: Any, at: tuple[int, int], look: Look) -> Any:
         """The styled, empty cell at (row, column)."""
-        cell = sheet.cell(row=place[0], column=place[1])
+        cell = sheet.cell(row=at[0], column=at[1])
         cell._style = copy(self.style(look))  # noqa: SLF001
         return cell
 
-    def text(self, sheet: Any, place: tuple[int, int], text: str, look: Look = looks.PLAIN) -> None:
+    def text(self, sheet: Any, at: tuple[int, int], text: str, look: Look = looks.PLAIN) -> None:
         """Text, whatever it says; "" leaves the cell blank."""
         clean = self.clean(text)
-        cell = self.cell(sheet, place, look.but(quoted=True) if needs_quote(clean) else look)
+        cell = self.cell(sheet, at, look.but(quoted=True) if needs_quote(clean) else look)
         if clean:
             cell._value, cell.data_type = clean, "s"  # noqa: SLF001 - the library would guess a type
 
@@ -95,64 +95,64 @@ class Draft:
         return clean
 
     def number(
-        self, sheet: Any, place: tuple[int, int], value: int | None, look: Look = looks.NUMBER
+        self, sheet: Any, at: tuple[int, int], value: int | None, look: Look = looks.NUMBER
     ) -> None:
         """A count; None leaves the cell blank."""
-        self.cell(sheet, place, look).value = value
+        self.cell(sheet, at, look).value = value
 
     def amount(
-        self, sheet: Any, place: tuple[int, int], minor_units: int | None, currency: str
+        self, sheet: Any, at: tuple[int, int], minor_units: int | None, currency: str
     ) -> None:
         """An amount of a currency; blank for None, text beyond 15 digits."""
-        self.amount_as(sheet, place, (minor_units, currency), looks.NUMBER)
+        self.amount_as(sheet, at, (minor_units, currency), looks.NUMBER)
 
     def amount_as(
-        self, sheet: Any, place: tuple[int, int], money: tuple[int | None, str], look: Look
+        self, sheet: Any, at: tuple[int, int], money: tuple[int | None, str], look: Look
     ) -> None:
         """As `amount`, in another look."""
         minor_units, currency = money
         look = look.but(number_format=looks.money_format(currency))
         if minor_units is not None and abs(minor_units) > NUMBER_MINOR_UNITS_MAX:
-            self.text(sheet, place, amount_text(minor_units, currency), look)
+            self.text(sheet, at, amount_text(minor_units, currency), look)
             return
-        self.cell(sheet, place, look).value = (
+        self.cell(sheet, at, look).value = (
             None if minor_units is None else major_units(minor_units, currency)
         )
 
     def instant(
-        self, sheet: Any, place: tuple[int, int], value: datetime | None, look: Look = looks.BODY
+        self, sheet: Any, at: tuple[int, int], value: datetime | None, look: Look = looks.BODY
     ) -> None:
         """An instant in the report's zone, to the second."""
         cell = self.cell(
-            sheet, place, look.but(number_format=looks.INSTANT_FORMAT, align="left", indent=1)
+            sheet, at, look.but(number_format=looks.INSTANT_FORMAT, align="left", indent=1)
         )
         cell.value = None if value is None else local_instant(value, timezone=self.timezone)
 
     def day(
-        self, sheet: Any, place: tuple[int, int], value: date | None, look: Look = looks.BODY
+        self, sheet: Any, at: tuple[int, int], value: date | None, look: Look = looks.BODY
     ) -> None:
         """A date."""
         cell = self.cell(
-            sheet, place, look.but(number_format=looks.DATE_FORMAT, align="left", indent=1)
+            sheet, at, look.but(number_format=looks.DATE_FORMAT, align="left", indent=1)
         )
         cell.value = value
 
     def formula(
         self,
         sheet: Any,
-        place: tuple[int, int],
+        at: tuple[int, int],
         written: tuple[str, CachedValue],
         look: Look = looks.NUMBER,
     ) -> None:
         """A formula of ours with the value that the engine computed for it."""
         formula, value = written
-        self.cell(sheet, place, look).value = formula
-        self._cached[sheet.title][place] = value
+        self.cell(sheet, at, look).value = formula
+        self._cached[sheet.title][at] = value
 
     def money_formula(
         self,
         sheet: Any,
-        place: tuple[int, int],
+        at: tuple[int, int],
         written: tuple[str, int, str],
         look: Look = looks.NUMBER,
     ) -> None:
@@ -162,19 +162,19 @@ class Draft:
         """
         expression, minor_units, currency = written
         if abs(minor_units) > NUMBER_MINOR_UNITS_MAX:
-            self.amount_as(sheet, place, (minor_units, currency), look)
+            self.amount_as(sheet, at, (minor_units, currency), look)
             return
         formula = f"=ROUND({expression},{looks.decimals_of(currency)})"
         look = look.but(number_format=looks.money_format(currency))
-        self.formula(sheet, place, (formula, major_units(minor_units, currency)), look)
+        self.formula(sheet, at, (formula, major_units(minor_units, currency)), look)
 
     def link(
-        self, sheet: Any, place: tuple[int, int], to: tuple[str, str], look: Look = looks.LINK
+        self, sheet: Any, at: tuple[int, int], to: tuple[str, str], look: Look = looks.LINK
     ) -> None:
         """(text, where it leads in the workbook), such as `'Breaks'!A7`."""
         text, target = to
-        self.text(sheet, place, text, look)
-        cell = sheet.cell(row=place[0], column=place[1])
+        self.text(sheet, at, text, look)
+        cell = sheet.cell(row=at[0], column=at[1])
         cell.hyperlink = Hyperlink(ref=cell.coordinate, location=target, display=text)
         # The library sets a style of its own for links.
         cell._style = copy(self.style(look))  # noqa: SLF001

@@ -58,10 +58,10 @@ def convert(workbook: Path, *, kind: str, folder: Path, profile: Path | None = N
         msg = f"{', '.join(missing)} not found: install LibreOffice Calc and poppler-utils"
         raise ConfigurationError(msg)
     with tempfile.TemporaryDirectory() as own:
-        place = (profile or Path(own)).as_uri()
+        profile_uri = (profile or Path(own)).as_uri()
         _run(
             "soffice",
-            f"-env:UserInstallation={place}",
+            f"-env:UserInstallation={profile_uri}",
             "--headless",
             "--convert-to",
             kind,

@@ -128,7 +128,7 @@ def _sign_off_rows(file: IO[bytes]) -> frozenset[int]:
         names = book.read(NAMES).decode()
     wanted = (*SIGNED_NAMES.values(), *SIGNED_FILE)
     places = [re.search(rf'name="{name}"[^>]*>[^<]*?\$(\d+)', names) for name in wanted]
-    return frozenset(int(place[1]) for place in places if place)
+    return frozenset(int(match[1]) for match in places if match)
 
 
 def _sheet(title: str, *, rows: tuple[Rows, Rows], signed: frozenset[int]) -> Iterator[str]:

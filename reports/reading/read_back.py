@@ -89,8 +89,8 @@ def _read_rows(
     """Break key, the row, and the cells because of which it cannot be read."""
     for number, cells in enumerate(rows[HEADER_ROW:], HEADER_ROW + 1):
         row = {
-            title: cells[place] if place < len(cells) else FormCell(None)
-            for title, place in places.items()
+            title: cells[column] if column < len(cells) else FormCell(None)
+            for title, column in places.items()
         }
         if any(cell.value not in {None, ""} for cell in row.values()):
             read, refusals = _row(row, number=number, places=places)
@@ -117,8 +117,8 @@ def _row(
     row: Mapping[str, FormCell], *, number: int, places: Mapping[str, int]
 ) -> tuple[ReturnedRow | None, list[Refusal]]:
     cells = {
-        title: f"{BREAKS_SHEET}!{get_column_letter(place + 1)}{number}"
-        for title, place in places.items()
+        title: f"{BREAKS_SHEET}!{get_column_letter(column + 1)}{number}"
+        for title, column in places.items()
     }
     answer, refusals = _answer(row, cells=cells)
     version = row[VERSION].value

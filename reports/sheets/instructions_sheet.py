@@ -112,9 +112,9 @@ def _put_totals(draft: Draft, sheet: Any, *, rows: Sequence[Row]) -> int:
 
 
 def _put_total(
-    draft: Draft, place: tuple[Any, int], *, group: tuple[str, str, str], rows: Sequence[Row]
+    draft: Draft, at: tuple[Any, int], *, group: tuple[str, str, str], rows: Sequence[Row]
 ) -> None:
-    sheet, number = place
+    sheet, number = at
     kind, currency, result = group
     for column, word in enumerate(group, 1):
         look = looks.BODY_TEXT

@@ -79,16 +79,16 @@ def _put_line(  # noqa: PLR0917 - a line has a place, its cells and their kind
     return int(failed)
 
 
-def _put_count(draft: Draft, sheet: Any, place: tuple[int, int], written: Written) -> None:
-    draft.formula(sheet, place, (f"={written[0]}", written[1]))
+def _put_count(draft: Draft, sheet: Any, cell: tuple[int, int], written: Written) -> None:
+    draft.formula(sheet, cell, (f"={written[0]}", written[1]))
 
 
 def _money(currency: str, *, live: bool) -> Put:
-    def put(draft: Draft, sheet: Any, place: tuple[int, int], written: Written) -> None:
+    def put(draft: Draft, sheet: Any, cell: tuple[int, int], written: Written) -> None:
         if live:
-            draft.money_formula(sheet, place, (*written, currency))
+            draft.money_formula(sheet, cell, (*written, currency))
         else:
-            draft.amount(sheet, place, written[1], currency)
+            draft.amount(sheet, cell, written[1], currency)
 
     return put
 

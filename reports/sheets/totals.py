@@ -260,12 +260,12 @@ def _effects_elsewhere(
         left[row["break_id"], row["account_id"], row["leg"], row["currency"]] += row["amount"] or 0
     for row in breaks:
         for leg in LEGS:
-            place = (row["break_id"], row["account_id"], leg, row["currency"])
-            left[place] -= row[f"effect_{leg}"] or 0
+            key = (row["break_id"], row["account_id"], leg, row["currency"])
+            left[key] -= row[f"effect_{leg}"] or 0
     names = ("break_id", "account_id", "leg", "currency")
     return [
-        {**dict(zip(names, place, strict=True)), "amount": amount}
-        for place, amount in sorted(left.items())
+        {**dict(zip(names, key, strict=True)), "amount": amount}
+        for key, amount in sorted(left.items())
         if amount
     ]
 

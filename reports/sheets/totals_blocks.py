@@ -120,11 +120,11 @@ def _put_bridge_header(draft: Draft, sheet: Any, kinds: Sequence[str], *, row: i
 def _put_bridge_of(
     draft: Draft,
     sheet: Any,
-    place: tuple[str, int, SourceKind],
+    block: tuple[str, int, SourceKind],
     figures_of_kind: tuple[int, list[int], int],
 ) -> int:
     """The column of one source; 1 when it does not add up."""
-    (letter, first, kind), (accepted, steps, compared) = place, figures_of_kind
+    (letter, first, kind), (accepted, steps, compared) = block, figures_of_kind
     column = "ABCDEFGHIJKLMN".index(letter) + 1
     come_to = accepted + sum(steps)
     row = first + 1 + len(steps)

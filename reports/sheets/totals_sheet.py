@@ -193,12 +193,12 @@ def _put_leg(draft: Draft, sheet: Any, leg: LegTotal, at: tuple[int, frozenset[s
 
 
 def _put_money(
-    draft: Draft, sheet: Any, place: tuple[int, int], written: tuple[str, int, str], *, live: bool
+    draft: Draft, sheet: Any, cell: tuple[int, int], written: tuple[str, int, str], *, live: bool
 ) -> None:
     if live:
-        draft.money_formula(sheet, place, written)
+        draft.money_formula(sheet, cell, written)
     else:
-        draft.amount(sheet, place, written[1], written[2])
+        draft.amount(sheet, cell, written[1], written[2])
 
 
 def _put_uncovered(draft: Draft, sheet: Any, *, row: int, currency: str) -> None:

@@ -52,7 +52,7 @@ def _codes(page: Page) -> tuple[list[str], list[str]]:
 
 def _put_code(page: Page, row: int, code: str) -> None:
     rows = page.rows.breaks
-    first = next(place for place, row in enumerate(rows) if row["code"] == code)
+    first = next(number for number, row in enumerate(rows) if row["code"] == code)
     target = f"'Breaks'!A{BREAKS_HEADER_ROW + 1 + first}"
     page.draft.link(page.sheet, (row, LEFT), (words_of(code).title, target))
     ages = [row["age_days"] or 0 for row in rows if row["code"] == code]

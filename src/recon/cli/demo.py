@@ -43,25 +43,25 @@ def demo(
     from recon.cli.demo_gateway import refuse_if_running
     from recon.cli.demo_work import NIGHT_STEPS, prepared, whole_night
 
-    place = folder_at(folder)
+    demo_folder = folder_at(folder)
     if fresh:
-        refuse_if_running(place)
-        empty(place)
-    memory = agree(recall(place), orders=orders, seed=seed)
+        refuse_if_running(demo_folder)
+        empty(demo_folder)
+    memory = agree(recall(demo_folder), orders=orders, seed=seed)
     if prepare_only:
-        with prepared(place, memory) as ready:
+        with prepared(demo_folder, memory) as ready:
             port = ready.port
-        say(f"Prepared: {place.root}")
-        say(f"Gateway: recon sandbox --state {place.sandbox_state} --port {port}")
-        say(f"Night: set -a; . {place.env}; set +a; recon nightly")
+        say(f"Prepared: {demo_folder.root}")
+        say(f"Gateway: recon sandbox --state {demo_folder.sandbox_state} --port {port}")
+        say(f"Night: set -a; . {demo_folder.env}; set +a; recon nightly")
         return
     with telling(NIGHT_STEPS) as tell:
-        end = whole_night(place, memory, tell=tell)
+        end = whole_night(demo_folder, memory, tell=tell)
     say(f"{end} in {time.monotonic() - started:.1f} seconds, of which Prefect is the most.")
-    workbooks = place.reports.glob("reconciliation-*.xlsx")
+    workbooks = demo_folder.reports.glob("reconciliation-*.xlsx")
     newest = max(workbooks, key=lambda path: path.stat().st_mtime_ns, default="none")
     say(f"Workbook: {newest}")
-    say(f"What was planted: {place.answer_key}")
+    say(f"What was planted: {demo_folder.answer_key}")
     say("Again: the same command continues and sends nothing twice; --fresh starts over.")
     if end.exit_code not in FOUND_ON_PURPOSE:
         raise typer.Exit(end.exit_code)

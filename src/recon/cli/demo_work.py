@@ -39,62 +39,62 @@ class Ready:
 
 
 @contextmanager
-def prepared(place: DemoFolder, memory: Memory) -> Iterator[Ready]:
+def prepared(demo: DemoFolder, memory: Memory) -> Iterator[Ready]:
     """The folder with everything a night needs, and its gateway for as long as the block runs."""
     from recon.sandbox import DEMO_BUSINESS_DATE
     from recon.store.database.migrate import upgrade
 
     business_date = DEMO_BUSINESS_DATE.isoformat()
-    with demo_gateway(place, memory) as port:
+    with demo_gateway(demo, memory) as port:
         memory = replace(memory, port=port)
-        remember(place, memory)
+        remember(demo, memory)
         variables = variables_of(
-            place,
+            demo,
             account=ACCOUNT,
             base_url=f"http://127.0.0.1:{port}",
             business_date=business_date,
         )
-        write_whole(place.env, env_text(variables))
-        upgrade(place.database_url)
+        write_whole(demo.env, env_text(variables))
+        upgrade(demo.database_url)
         if not memory.prepared:
-            _write_sample(place, memory)
-            remember(place, replace(memory, prepared=True))
+            _write_sample(demo, memory)
+            remember(demo, replace(memory, prepared=True))
         yield Ready(port, business_date, variables)
 
 
-def whole_night(place: DemoFolder, memory: Memory, *, tell: Tell) -> End:
+def whole_night(demo: DemoFolder, memory: Memory, *, tell: Tell) -> End:
     """Prepare, then run the flow `nightly` in mode live with a Prefect server of its own."""
     from flows.local import run_nightly
     from flows.prefect_server import prefect_server
 
     # The server comes up in the background while the sample is made.
-    with prefect_server(place.prefect) as server, prepared(place, memory) as ready:
+    with prefect_server(demo.prefect) as server, prepared(demo, memory) as ready:
         tell(f"The sandbox gateway answers at port {ready.port}, the sample night lies ready.")
         os.environ.update(ready.variables)
         request = NightRequest(
             ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
         )
-        return run_nightly(request, home=place.prefect, server=server, progress=tell)
+        return run_nightly(request, home=demo.prefect, server=server, progress=tell)
 
 
-def _write_sample(place: DemoFolder, memory: Memory) -> None:
+def _write_sample(demo: DemoFolder, memory: Memory) -> None:
     """Configuration, order files, ledger and answer key; writing them again changes no byte."""
     from recon.sandbox import DEMO_BUSINESS_DATE
 
-    write_whole(place.config / "gateway.toml", gateway_toml())
-    write_whole(place.config / "retention.toml", retention_toml())
-    write_whole(place.config / "merchants.toml", merchants_toml(place, account=ACCOUNT))
-    write_whole(place.config / "rules.toml", rules_toml())
+    write_whole(demo.config / "gateway.toml", gateway_toml())
+    write_whole(demo.config / "retention.toml", retention_toml())
+    write_whole(demo.config / "merchants.toml", merchants_toml(demo, account=ACCOUNT))
+    write_whole(demo.config / "rules.toml", rules_toml())
     night = sample_night(
         effects(memory.port), account=ACCOUNT, business_date=DEMO_BUSINESS_DATE, seed=memory.seed
     )
-    write_ledger_table(night, path=place.ledger)
-    write_ledger_csv(night, path=place.ledger_csv)
+    write_ledger_table(night, path=demo.ledger)
+    write_ledger_csv(night, path=demo.ledger_csv)
     write_day = partial(
         day_file, memory.port, account_id=ACCOUNT.account_id, day=DEMO_BUSINESS_DATE
     )
     name = f"settlement-{DEMO_BUSINESS_DATE}.csv"
-    write_whole(place.settlement / name, write_day(name))
+    write_whole(demo.settlement / name, write_day(name))
     # The sandbox's key is that of this night, with what is planted into the settlement file.
-    write_whole(place.answer_key, write_day(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
-    write_inbox(night, inbox=place.inbox)
+    write_whole(demo.answer_key, write_day(f"answer-key-{DEMO_BUSINESS_DATE}.json"))
+    write_inbox(night, inbox=demo.inbox)

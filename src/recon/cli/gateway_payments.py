@@ -58,18 +58,18 @@ def authorise(
     from recon.model.errors import UsageError
     from recon.steps.ground.environment import system_clock
 
-    place, played = _place(merchant, account)
+    declared, played = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
     if payment_method:
         apm = checked(ApmPayment, given | {"payment_method": payment_method})
-        _tell(start_payment(apm, place=place, clock=system_clock), as_json=as_json)
+        _tell(start_payment(apm, account=declared, clock=system_clock), as_json=as_json)
         return
     if not (played or live_card):
         msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
         raise UsageError(msg)
     card = {} if given.get("token_id") else _card(card_file)
     payment = checked(CardPayment, given | card)
-    _tell(start_payment(payment, place=place, clock=system_clock), as_json=as_json)
+    _tell(start_payment(payment, account=declared, clock=system_clock), as_json=as_json)
 
 
 def checkout(
@@ -91,10 +91,10 @@ def checkout(
     from recon.gateway_client import HostedPayment
     from recon.steps.ground.environment import system_clock
 
-    place, _ = _place(merchant, account)
+    declared, _ = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
     payment = checked(HostedPayment, given | {"return_url": return_url})
-    result = start_payment(payment, place=place, clock=system_clock)
+    result = start_payment(payment, account=declared, clock=system_clock)
     if page is not None and result.page:
         with open(page, "wb", opener=for_owner) as file:
             file.write(result.page)
@@ -114,9 +114,9 @@ def cancel_subscription(
     from recon.gateway_client import CancelSubscriptionRow, Operation
     from recon.steps.ground.environment import system_clock
 
-    place = _sandbox_only(merchant, account, what="the end of a subscription")
+    declared = _sandbox_only(merchant, account, what="the end of a subscription")
     row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
-    result = send_row(Operation.CANCEL_SUBSCRIPTION, row, place=place, clock=system_clock)
+    result = send_row(Operation.CANCEL_SUBSCRIPTION, row, account=declared, clock=system_clock)
     _tell(result, as_json=as_json)
 
 
@@ -134,10 +134,10 @@ def payout(
     from recon.gateway_client import Operation, PayoutRow
     from recon.steps.ground.environment import system_clock
 
-    place = _sandbox_only(merchant, account, what="a payout")
+    declared = _sandbox_only(merchant, account, what="a payout")
     new_id = str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
     row = checked(PayoutRow, {"request_id": new_id, **read_private(file)})
-    result = send_row(Operation.PAYOUT, row, place=place, clock=system_clock)
+    result = send_row(Operation.PAYOUT, row, account=declared, clock=system_clock)
     _tell(result, as_json=as_json, fields={"request_id": str(row.request_id)})
 
 
@@ -148,8 +148,8 @@ def _place(merchant: str, account: str) -> tuple[Any, bool]:
     from recon.steps.ground.environment import is_on_this_machine
 
     settings = load_settings(os.environ)
-    place = gateway_account(settings, merchant_id=merchant, account_id=account)
-    return place, is_on_this_machine(settings)
+    declared = gateway_account(settings, merchant_id=merchant, account_id=account)
+    return declared, is_on_this_machine(settings)
 
 
 def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
@@ -160,7 +160,7 @@ def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
     """
     from recon.model.errors import UsageError
 
-    place, played = _place(merchant, account)
+    declared, played = _place(merchant, account)
     if not played:
         msg = (
             f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
@@ -168,7 +168,7 @@ def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
             "Nothing was sent"
         )
         raise UsageError(msg)
-    return place
+    return declared
 
 
 def _fields(path: Path | None, **given: str) -> dict[str, Any]:

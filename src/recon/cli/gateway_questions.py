@@ -88,7 +88,7 @@ def optimise(
     from recon.gateway_client import MethodsRequest
     from recon.steps.ground.environment import system_clock
 
-    place = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
+    declared = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
     request = checked(
         MethodsRequest,
         {
@@ -100,7 +100,7 @@ def optimise(
             "shopper_country": shopper_country,
         },
     )
-    methods = best_methods(request, place=place, clock=system_clock)
+    methods = best_methods(request, account=declared, clock=system_clock)
     if as_json:
         show_json({"methods": list(methods.methods), "told": methods.reason})
     else:

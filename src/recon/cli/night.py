@@ -68,10 +68,10 @@ def nightly(
             )
         index_after(request, environment=environment, write=index, say=say)
     dry = " (dry run, nothing was sent)" * dry_run
-    end_with(figures, place=f"{merchant}/{account}, {day}{dry}")
+    end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
 
 
-def end_with(figures: Mapping[str, int | str], *, place: str) -> NoReturn:
+def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     """Say where the workbook is, and last how the night ended and why; its exit code.
 
     Raises:
@@ -80,7 +80,7 @@ def end_with(figures: Mapping[str, int | str], *, place: str) -> NoReturn:
     say(f"Workbook: {figures.get('workbook', 'none')}")
     end, verdict = figures["end"], figures["verdict"]
     beside = f", and the workbook says {verdict}" if end != verdict else ""
-    say(f"{end}: {place}{beside}")
+    say(f"{end}: {account}{beside}")
     if sentence := figures["told"]:
         say(str(sentence))
     raise typer.Exit(int(figures["exit_code"]))

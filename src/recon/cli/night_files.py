@@ -45,10 +45,12 @@ def again(
     from recon.steps.files.files import read_again
     from recon.steps.ground.environment import environment_of, system_clock
 
-    place = (merchant, account)
+    account_key = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:
         given = code_of(by, code=code, environment=environment)
-        read_again(name, place=place, by=by, reason=reason, environment=environment, code=given)
+        read_again(
+            name, account=account_key, by=by, reason=reason, environment=environment, code=given
+        )
     say(f"Noted: {name} is read again by the next night that finds it in the inbox.")
 
 
@@ -63,10 +65,12 @@ def dismissed(
     from recon.steps.files.files import dismiss
     from recon.steps.ground.environment import environment_of, system_clock
 
-    place = (merchant, account)
+    account_key = (merchant, account)
     with environment_of(os.environ, clock=system_clock) as environment:
         given = code_of(by, code=code, environment=environment)
-        gone = dismiss(name, place=place, by=by, reason=reason, environment=environment, code=given)
+        gone = dismiss(
+            name, account=account_key, by=by, reason=reason, environment=environment, code=given
+        )
     say(f"Let go: {name}. Start the night of {gone.business_date} again.")
 
 

@@ -79,8 +79,8 @@ def line_of(night: "Night") -> str:
     waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
     run = f" ({night.run_id})" if night.run_id else ""
-    place = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{place}: {night.standing}{run}, {sentence}{waits}{void}"
+    which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
+    return f"{which}: {night.standing}{run}, {sentence}{waits}{void}"
 
 
 def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None:
@@ -122,7 +122,7 @@ def _check() -> None:
         f"{account.place}: {trouble}" for account in accounts for trouble in account.troubles
     ]
     never = [account.place for account in accounts if account.newest is None]
-    sentences += [f"{place}: no night has run yet" for place in never]
+    sentences += [f"{account_key}: no night has run yet" for account_key in never]
     incomplete = all(account.only_incomplete for account in accounts if account.troubles)
     code = Plugin.OK if not sentences else Plugin.WARNING if incomplete else Plugin.CRITICAL
     dates = [account.newest.business_date for account in accounts if account.newest]

@@ -109,8 +109,8 @@ def replay(
     if written is None:
         say(f"{file.name} has no refused row; nothing was written.")
         return
-    place, rows = written
-    say(f"{rows} refused rows: {place}")
+    path, rows = written
+    say(f"{rows} refused rows: {path}")
 
 
 def _tell(checked: "CheckedFile") -> None:

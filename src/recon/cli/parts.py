@@ -110,7 +110,7 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate) ->
                 request, environment=environment, workbooks=workbooks(), progress=progress
             )
         index_after(request, environment=environment, write=index, say=say)
-    end_with(figures, place=f"{merchant}/{account}, {day}")
+    end_with(figures, account=f"{merchant}/{account}, {day}")
 
 
 def _end_sent(run_id: str) -> None:

@@ -26,8 +26,8 @@ def listed() -> None:
         for run, rows in outstanding_rows(environment):
             for row in rows:
                 order = row.order_no or "an order whose number could not be read"
-                place = f"{row.source} line {row.line}, {row.column}: {row.reason}"
-                say(f"{row.reject_id}  {run.merchant_id}/{run.account_id}  {order}  {place}")
+                where = f"{row.source} line {row.line}, {row.column}: {row.reason}"
+                say(f"{row.reject_id}  {run.merchant_id}/{run.account_id}  {order}  {where}")
                 count += 1
     say(f"{count} rejected rows stand for orders that are not verified.")
 

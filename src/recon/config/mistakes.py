@@ -83,9 +83,9 @@ def mistakes_of(error: ValidationError) -> list[tuple[str, str]]:
     ]
 
 
-def _key(place: tuple[int | str, ...]) -> str:
+def _key(keys: tuple[int | str, ...]) -> str:
     key = ""
-    for part in place:
+    for part in keys:
         if isinstance(part, int):
             key += f" #{part + 1}"
         elif part != "[key]":

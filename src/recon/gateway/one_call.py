@@ -58,7 +58,7 @@ class CallResult:
     """The hosted page as it came; it may name the shopper."""
 
 
-def start_payment(payment: Payment, *, place: GatewayAccount, clock: Clock) -> CallResult:
+def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) -> CallResult:
     """Start one payment; it is sent once, whatever happens.
 
     Raises:
@@ -67,27 +67,29 @@ def start_payment(payment: Payment, *, place: GatewayAccount, clock: Clock) -> C
     try:
         prepared = prepare_payment(
             payment,
-            credentials=place.credentials,
-            interface=place.interface,
+            credentials=account.credentials,
+            interface=account.interface,
             today=clock().date(),
         )
     except GatewayClientError as error:
         raise UsageError(str(error)) from None
     try:
-        raw = asyncio.run(_sent(prepared, place=place, clock=clock))
+        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
     except (NotSentError, UnknownOutcomeError) as error:
         return _of_payment(payment_without_reply(error), page=b"")
     reply = read_payment_reply(
         prepared,
         raw,
-        interface=place.interface,
-        policy=place.settings.gateway.reply_signatures,
-        credentials=place.credentials,
+        interface=account.interface,
+        policy=account.settings.gateway.reply_signatures,
+        credentials=account.credentials,
     )
     return _of_payment(reply, page=raw.body if reply.form is not None else b"")
 
 
-def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Clock) -> CallResult:
+def send_row(
+    operation: Operation, row: Row, *, account: GatewayAccount, clock: Clock
+) -> CallResult:
     """Send one batch of one row; it is sent once, whatever happens.
 
     Raises:
@@ -95,12 +97,12 @@ def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Cl
     """
     try:
         prepared = prepare(
-            operation, [row], credentials=place.credentials, interface=place.interface
+            operation, [row], credentials=account.credentials, interface=account.interface
         )
     except GatewayClientError as error:
         raise UsageError(str(error)) from None
     try:
-        raw = asyncio.run(_sent(prepared, place=place, clock=clock))
+        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
     except NotSentError as error:
         return CallResult("not_sent", error.kind, str(error))
     except UnknownOutcomeError as error:
@@ -108,9 +110,9 @@ def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Cl
     reply = read_batch_reply(
         prepared,
         raw,
-        interface=place.interface,
-        policy=place.settings.gateway.reply_signatures,
-        credentials=place.credentials,
+        interface=account.interface,
+        policy=account.settings.gateway.reply_signatures,
+        credentials=account.credentials,
     )
     result = reply.rows[0]
     message = result.message or "; ".join(finding.message for finding in reply.findings)
@@ -118,7 +120,9 @@ def send_row(operation: Operation, row: Row, *, place: GatewayAccount, clock: Cl
     return CallResult(result.outcome.value, result.code, message, facts)
 
 
-def best_methods(request: MethodsRequest, *, place: GatewayAccount, clock: Clock) -> MethodsAnswer:
+def best_methods(
+    request: MethodsRequest, *, account: GatewayAccount, clock: Clock
+) -> MethodsAnswer:
     """Which payment methods suit a shopper; moves nothing.
 
     Raises:
@@ -126,26 +130,26 @@ def best_methods(request: MethodsRequest, *, place: GatewayAccount, clock: Clock
     """
     try:
         prepared = prepare_methods(
-            request, credentials=place.credentials, interface=place.interface
+            request, credentials=account.credentials, interface=account.interface
         )
     except GatewayClientError as error:
         raise UsageError(str(error)) from None
     try:
-        raw = asyncio.run(_sent(prepared, place=place, clock=clock))
+        raw = asyncio.run(_sent(prepared, account=account, clock=clock))
     except (NotSentError, UnknownOutcomeError) as error:
         return MethodsAnswer((), str(error))
-    policy = place.settings.gateway.reply_signatures
-    return read_methods_reply(prepared, raw, interface=place.interface, policy=policy)
+    policy = account.settings.gateway.reply_signatures
+    return read_methods_reply(prepared, raw, interface=account.interface, policy=policy)
 
 
-async def _sent(prepared: PreparedCall, *, place: GatewayAccount, clock: Clock) -> RawReply:
-    gateway = place.settings.gateway
+async def _sent(prepared: PreparedCall, *, account: GatewayAccount, clock: Clock) -> RawReply:
+    gateway = account.settings.gateway
     transport = MoneyTransport(
-        base_url=place.base_url,
+        base_url=account.base_url,
         clock=clock,
         connect_seconds=gateway.connect_timeout_seconds,
         deadline_seconds=gateway.deadline_seconds,
-        route=place.route,
+        route=account.route,
     )
     return await transport.send(prepared)
 

@@ -80,7 +80,7 @@ def rules_to_try(configured: SignatureRules) -> Iterator[tuple[str, SignatureRul
 
 
 async def probe(
-    place: GatewayAccount,
+    account: GatewayAccount,
     *,
     rule: SignatureRules,
     clock: Clock,
@@ -88,22 +88,22 @@ async def probe(
 ) -> Probe:
     """Ask once, signed by `rule`; without a question for the order that no shop has."""
     question = question or Question()
-    described = place.interface.profile.query.retrievalTrans
+    described = account.interface.profile.query.retrievalTrans
     joined = ",".join(question.order_nos)
     fields = {described.order_nos_field: joined}
     try:
-        signature = _signature(place, rule=rule, fields={**fields, "orders": joined})
+        signature = _signature(account, rule=rule, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     message = {
-        "merchant_id": place.credentials.merchant_id,
-        "account_id": place.credentials.account_id,
+        "merchant_id": account.credentials.merchant_id,
+        "account_id": account.credentials.account_id,
         **fields,
         **question.more,
         "encryption_data": signature if question.is_signed else NOBODYS_SIGNATURE,
     }
     try:
-        async with _connection(place, clock=clock) as connection:
+        async with _connection(account, clock=clock) as connection:
             raw = await connection.call(
                 path=described.path,
                 content_type="application/x-www-form-urlencoded",
@@ -112,11 +112,11 @@ async def probe(
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
-        reply = json_object(place.credentials.without_key(raw.body))
+        reply = json_object(account.credentials.without_key(raw.body))
     except UnreadableReplyError as error:
         sentence = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", sentence, SignatureState.ABSENT)
-    word, sentence, code = _read(raw.status, reply, place=place)
+    word, sentence, code = _read(raw.status, reply, account=account)
     return Probe(
         word,
         sentence,
@@ -127,20 +127,20 @@ async def probe(
     )
 
 
-def _signature(place: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
-    interface = place.interface.model_copy(update={"signature": rule})
-    return sign(QUERY, fields=fields, credentials=place.credentials, interface=interface)
+def _signature(account: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
+    interface = account.interface.model_copy(update={"signature": rule})
+    return sign(QUERY, fields=fields, credentials=account.credentials, interface=interface)
 
 
-def _connection(place: GatewayAccount, *, clock: Clock) -> ReadConnection:
-    gateway = place.settings.gateway
+def _connection(account: GatewayAccount, *, clock: Clock) -> ReadConnection:
+    gateway = account.settings.gateway
     return ReadConnection(
-        base_url=place.base_url,
+        base_url=account.base_url,
         clock=clock,
         connect_seconds=gateway.connect_timeout_seconds,
         deadline_seconds=gateway.deadline_seconds,
-        trusted=trust(place.base_url, route=place.route),
-        proxy=checked_proxy(place.route, base_url=place.base_url),
+        trusted=trust(account.base_url, route=account.route),
+        proxy=checked_proxy(account.route, base_url=account.base_url),
     )
 
 
@@ -154,12 +154,14 @@ def _rows(
             yield {name: scrubbed(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
 
 
-def _read(status: int, reply: Mapping[str, Any], *, place: GatewayAccount) -> tuple[str, str, str]:
+def _read(
+    status: int, reply: Mapping[str, Any], *, account: GatewayAccount
+) -> tuple[str, str, str]:
     """What the reply says in the status map's words, in its own, and the code beside these."""
     message = scrubbed(text_of(reply.get("return_message")) or text_of(reply.get("message")) or "")
     code = scrubbed(text_of(reply.get("code")) or "") or code_and_text(message)[0]
     number = text_of(reply.get("return_status")) or ""
-    codes = place.interface.status_map
+    codes = account.interface.status_map
     word = str(codes.query_return_status.get(number, "unknown"))
     if code in codes.refusals.signature_codes:
         word = "signature"

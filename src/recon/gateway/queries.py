@@ -71,9 +71,9 @@ async def ask(
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
-    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        async with client_of(place, clock=clock, randomness=randomness, pace=pace) as client:
+        async with client_of(declared, clock=clock, randomness=randomness, pace=pace) as client:
             reply = await client.query(order_nos=keys)
     except (QueryRefusedError, CertificateError) as error:
         msg = f"{error}; nothing was sent"
@@ -83,7 +83,7 @@ async def ask(
             raise ConfigurationError(str(error)) from error
         # As of a gateway that does not answer: nobody was asked, and nothing is known.
         return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, str(error))), ())
-    return answers_of(reply, rules=settings.rules, amounts=place.interface.profile.amounts)
+    return answers_of(reply, rules=settings.rules, amounts=declared.interface.profile.amounts)
 
 
 async def look_up(
@@ -100,9 +100,9 @@ async def look_up(
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
-    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        async with client_of(place, clock=clock, randomness=randomness) as client:
+        async with client_of(declared, clock=clock, randomness=randomness) as client:
             return await client.query(order_nos=order_nos, trades=transaction_ids)
     except (QueryRefusedError, CertificateError) as error:
         raise ConfigurationError(str(error)) from error
@@ -129,20 +129,20 @@ def pace_of(
 
 
 def client_of(
-    place: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
+    account: GatewayAccount, *, clock: Clock, randomness: Random, pace: AccountPace | None = None
 ) -> QueryClient:
     """The client for reads of an account; without a `pace` of a night for a person who waits."""
-    gateway = place.settings.gateway
+    gateway = account.settings.gateway
     return QueryClient(
-        base_url=place.base_url,
-        credentials=place.credentials,
-        interface=place.interface,
+        base_url=account.base_url,
+        credentials=account.credentials,
+        interface=account.interface,
         policy=gateway.reply_signatures,
         clock=clock,
         limits=_limits(gateway),
         randomness=randomness,
         pace=pace or pace_of(gateway, patience_max=PERSONS_PATIENCE_SECONDS),
-        route=place.route,
+        route=account.route,
     )
 
 

@@ -86,9 +86,9 @@ async def look_up_refunds(
         ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
             profile knows no search for refunds.
     """
-    place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     try:
-        async with client_of(place, clock=clock, randomness=randomness) as client:
+        async with client_of(declared, clock=clock, randomness=randomness) as client:
             return await client.refunds(order_nos=order_nos, references=references)
     except (QueryRefusedError, CertificateError, InterfaceError) as error:
         msg = f"{error}; nothing was sent"

@@ -54,31 +54,31 @@ class Receiver:
         self._accounts: dict[tuple[str, str], GatewayAccount] = {}
         for key in settings.accounts:
             merchant_id, _, account_id = key.partition("/")
-            place = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
-            self._accounts[merchant_id, account_id] = place
+            declared = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+            self._accounts[merchant_id, account_id] = declared
 
     def receive(self, body: bytes, *, merchant_id: str, account_id: str) -> Answer:
         """Judge and keep one message; blocks for as long as the database takes."""
-        place = self._accounts.get((merchant_id, account_id))
-        if place is None:
+        declared = self._accounts.get((merchant_id, account_id))
+        if declared is None:
             return Answer(NOWHERE, "there is no such address")
         try:
-            read = _read(body, place=place)
+            read = _read(body, account=declared)
         except UnsignedError:
             # Nobody holds its signature against ours: not acknowledged, so that it comes again.
             return Answer(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
-                return self._keep(read, body=body, place=place)
+                return self._keep(read, body=body, account=declared)
             except StoreError:
                 continue
         # Not acknowledged: the gateway repeats it.
         return Answer(UNAVAILABLE, "it could not be kept; send it again later")
 
-    def _keep(self, read: Message | Refusal, *, body: bytes, place: GatewayAccount) -> Answer:
+    def _keep(self, read: Message | Refusal, *, body: bytes, account: GatewayAccount) -> Answer:
         ids = {
-            "merchant_id": place.credentials.merchant_id,
-            "account_id": place.credentials.account_id,
+            "merchant_id": account.credentials.merchant_id,
+            "account_id": account.credentials.account_id,
         }
         with self._store.writing() as connection:
             kept = None
@@ -99,12 +99,12 @@ class Receiver:
         return Answer(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
 
 
-def _read(body: bytes, *, place: GatewayAccount) -> Message | Refusal:
+def _read(body: bytes, *, account: GatewayAccount) -> Message | Refusal:
     try:
         pairs = form_pairs(body)
     except SourceUnreadableError as error:
         return Refusal("malformed", str(error), {})
-    return read_message(pairs, credentials=place.credentials, interface=place.interface)
+    return read_message(pairs, credentials=account.credentials, interface=account.interface)
 
 
 def _told(message: Message) -> Told:

@@ -117,14 +117,14 @@ def books_of(sources: Sources) -> Books:
 
 
 def books_totals(
-    books: Books, *, sides: pd.DataFrame, place: tuple[str, str]
+    books: Books, *, sides: pd.DataFrame, account: tuple[str, str]
 ) -> Iterator[ControlTotal]:
     """T0 in money: the file and every step = the ledger as it is compared."""
     ledger = sides[sides["source"].eq("ledger")]
-    came_to = {(*place, currency): sum(steps.values()) for currency, steps in books.items()}
+    came_to = {(*account, currency): sum(steps.values()) for currency, steps in books.items()}
     counted: Counter[tuple[str, str, str]] = Counter()
     for currency, amount in zip(ledger["currency"], ledger["amount"], strict=True):
-        counted[*place, str(currency)] += int(amount)
+        counted[*account, str(currency)] += int(amount)
     yield from paired("T0", NAME, left=came_to, right=dict(counted), measure="amount")
 
 

@@ -43,11 +43,11 @@ class Scoped:
         groups, size = self.groups[rows], len(self.places)
         counts = np.bincount(groups, minlength=size).tolist()
         net = sums_of(self.net[rows], groups=groups, size=size).tolist()
-        there = [place for place, count in enumerate(counts) if count]
+        there = [number for number, count in enumerate(counts) if count]
         named = as_places(self.places)
         return Tally(
-            {named[place]: counts[place] for place in there},
-            {named[place]: net[place] for place in there},
+            {named[number]: counts[number] for number in there},
+            {named[number]: net[number] for number in there},
         )
 
 

@@ -67,8 +67,8 @@ class ResultSums:
         effects: dict[str, dict[Place, int]] = {}
         cells = (texts(frames.effects[name]).tolist() for name in ("leg", *ACCOUNT_CURRENCY))
         amounts = amounts_of(frames.effects["amount"]).tolist()
-        for leg, *place, amount in zip(*cells, amounts, strict=True):
-            of_leg, (merchant, account, currency) = effects.setdefault(leg, {}), place
+        for leg, *sum_key, amount in zip(*cells, amounts, strict=True):
+            of_leg, (merchant, account, currency) = effects.setdefault(leg, {}), sum_key
             key = merchant, account, currency
             of_leg[key] = of_leg.get(key, 0) + amount
         return cls({name: added(*(row[name] for row in calm)) for name in columns}, effects)
@@ -259,7 +259,7 @@ def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
     accounts = (
         combined([table[name] for name in ACCOUNT]).places for table in (places, joined.sets)
     )
-    return {place for known in accounts for place in known}
+    return {account_key for known in accounts for account_key in known}
 
 
 def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Counter[Place]:
@@ -298,8 +298,8 @@ def tolerance_totals(left_over: Remainders, *, rules: Rules) -> Iterator[Control
     left = np.abs(left_over.orders) + np.abs(left_over.ledger)
     rounded = left_over.matches[left_over.rounded] if left_over.rounded.any() else None
     spent = {} if rounded is None else sums(rounded.assign(amount=left[left_over.rounded]))
-    for place, amount in sorted(spent.items()):
-        tolerance = rules.tolerance.get(place[2])
+    for key, amount in sorted(spent.items()):
+        tolerance = rules.tolerance.get(key[2])
         budget = None if tolerance is None else tolerance.night_budget_minor_units
         excess = 0 if budget is None else max(0, amount - budget)
-        yield ControlTotal("T10", "rounding beyond the budget", *place, "amount", excess, 0)
+        yield ControlTotal("T10", "rounding beyond the budget", *key, "amount", excess, 0)

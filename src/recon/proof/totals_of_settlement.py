@@ -62,9 +62,9 @@ def settlement_totals(sources: Sources) -> Iterator[ControlTotal]:
     totals: dict[tuple[str, str], dict[Place, int]] = {}
     for stated, rows in ((lines, ~paid), (totals, paid)):
         sums = sums_of(moved[rows], groups=groups[rows], size=len(batches)).tolist()
-        for place in np.unique(groups[rows]).tolist():
-            merchant, batch, account, currency = batches[place]
-            stated.setdefault((merchant, batch), {})[merchant, account, currency] = sums[place]
+        for group in np.unique(groups[rows]).tolist():
+            merchant, batch, account, currency = batches[group]
+            stated.setdefault((merchant, batch), {})[merchant, account, currency] = sums[group]
     for (merchant, batch), right in sorted(totals.items()):
         name = f"settlement {batch}: gross - fees = pay-out"
         left = lines.get((merchant, batch), {})

@@ -106,9 +106,9 @@ def clear(
     for check in (_fits_payment, _nothing_open):
         if reason := check(instruction, payment, same_payment):
             return Refused(instruction, reason)
-    place = payment.transaction_id
+    payment_id = payment.transaction_id
     if repeats := unagreed(
-        instruction, others=same_payment, transaction_id=place, ids_unique=ids_unique
+        instruction, others=same_payment, transaction_id=payment_id, ids_unique=ids_unique
     ):
         return _repeated(instruction, repeats)
     reason = by_kind(instruction, payment, same_payment)

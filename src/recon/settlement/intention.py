@@ -84,8 +84,8 @@ class Intention:
     @property
     def what(self) -> What:
         """All but the payment."""
-        place = (self.merchant_id, self.account_id, self.kind)
-        return (*place, self.subject, self.currency, self.amount)
+        identity = (self.merchant_id, self.account_id, self.kind)
+        return (*identity, self.subject, self.currency, self.amount)
 
     @property
     def payment(self) -> str:

@@ -42,8 +42,8 @@ class Known:
         self._by_key[instruction.natural_key] = instruction
         if instruction.intention.request_id:
             self._by_request.setdefault(plain_id(instruction.intention.request_id), instruction)
-        for place in _places(instruction.intention):
-            self._about[place].append(instruction)
+        for key in _places(instruction.intention):
+            self._about[key].append(instruction)
 
     def of_key(self, natural_key: str) -> Earlier | None:
         """The instruction of a natural key."""
@@ -57,8 +57,8 @@ class Known:
         """Those of the same kind for the same order, payee, subscription or payment."""
         nearby = {
             instruction.instruction_id: instruction
-            for place in _places(intention)
-            for instruction in self._about.get(place, ())
+            for key in _places(intention)
+            for instruction in self._about.get(key, ())
         }
         return list(nearby.values())
 

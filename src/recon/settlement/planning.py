@@ -70,8 +70,8 @@ class Action:
     @property
     def base_key(self) -> str:
         """All that the row says it does, without who asked."""
-        place = (self.merchant_id, self.account_id, self._subject)
-        return "|".join((self.kind.value, *place, str(self.amount), self.currency))
+        subject = (self.merchant_id, self.account_id, self._subject)
+        return "|".join((self.kind.value, *subject, str(self.amount), self.currency))
 
     @property
     def _subject(self) -> str:

@@ -36,8 +36,8 @@ def clock() -> datetime:
 def test_a_payment_comes_back_as_what_may_be_shown() -> None:
     """Outcome, ids and the masked card; nothing that names the shopper, not even in a repr."""
     with played_gateway() as (base_url, asked):
-        found = start_payment(card_payment(), place=place_of(base_url), clock=clock)
-        page = start_payment(hosted_payment(), place=place_of(base_url), clock=clock)
+        found = start_payment(card_payment(), account=place_of(base_url), clock=clock)
+        page = start_payment(hosted_payment(), account=place_of(base_url), clock=clock)
 
     assert (found.outcome, found.facts["transaction_id"]) == ("done", "T1")
     assert asked[0]["card"] == CARD
@@ -51,7 +51,7 @@ def test_what_must_not_be_sent_names_fields_only() -> None:
     wrong = card_payment(card="4111111111111112")
 
     with played_gateway() as (base_url, asked), pytest.raises(UsageError) as refused:
-        start_payment(wrong, place=place_of(base_url), clock=clock)
+        start_payment(wrong, account=place_of(base_url), clock=clock)
 
     assert asked == []
     assert "card is not a card number" in str(refused.value)
@@ -63,7 +63,7 @@ def test_a_gateway_that_is_not_there_was_surely_not_asked() -> None:
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold plan")
 
     found = send_row(
-        Operation.CANCEL_SUBSCRIPTION, row, place=place_of("http://127.0.0.1:9"), clock=clock
+        Operation.CANCEL_SUBSCRIPTION, row, account=place_of("http://127.0.0.1:9"), clock=clock
     )
 
     assert found.outcome == "not_sent"

@@ -77,7 +77,7 @@ def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
         assert SHOWN[0] in [each.source.name for each in known]
         dismiss(
             SHOWN[0],
-            place=(MERCHANT, ACCOUNT),
+            account=(MERCHANT, ACCOUNT),
             by="Ann",
             reason="a stray file",
             environment=environment,

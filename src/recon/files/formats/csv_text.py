@@ -296,9 +296,9 @@ class _Checked:
         try:
             text = "" if encoding == "utf-8" and body.isascii() else body.decode(encoding)
         except UnicodeDecodeError as error:
-            place = error.start + len(marked)
-            line = self._line + content.count(b"\n", 0, place)
-            sentence = f"byte {at + place} on line {line} is 0x{content[place]:02x}"
+            offset = error.start + len(marked)
+            line = self._line + content.count(b"\n", 0, offset)
+            sentence = f"byte {at + offset} on line {line} is 0x{content[offset]:02x}"
             refuse(name, f"is not {encoding.upper()}: {sentence}")
         self._at += len(content)
         # Several times quicker than bytes.count, which looks for one after the other.

@@ -77,12 +77,12 @@ def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
     header = tuple(cell.strip() for cell in cells)
     if len(header) > COLUMNS_MAX:
         refuse(name, f"has {len(header)} columns; at most {COLUMNS_MAX} are read")
-    for place, column in enumerate(header, start=1):
+    for number, column in enumerate(header, start=1):
         if not column:
-            refuse(name, f"has no name for column {place} in its header")
-        if column in header[: place - 1]:
+            refuse(name, f"has no name for column {number} in its header")
+        if column in header[: number - 1]:
             first = header.index(column) + 1
-            refuse(name, f"has one name for columns {first} and {place} in its header")
+            refuse(name, f"has one name for columns {first} and {number} in its header")
     return header
 
 

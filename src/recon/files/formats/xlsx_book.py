@@ -128,7 +128,7 @@ def _rows(sheet: CalamineSheet) -> Iterator[_Row]:
 
 
 def _header(cells: list[Any], *, name: str) -> tuple[str, ...]:
-    last = max(place for place, cell in enumerate(cells) if cell != "")
+    last = max(index for index, cell in enumerate(cells) if cell != "")
     return checked_header([_text(cell) for cell in cells[: last + 1]], name=name)
 
 

@@ -281,15 +281,15 @@ class _Walk:
         self._row, self._column = int(number), 0
 
     def _take_cell(self, attributes: dict[str, str]) -> None:
-        place = attributes.get("r", "")
+        cell = attributes.get("r", "")
         if self._named is None:
-            self._named = bool(place)
-        match = _PLACE.fullmatch(place)
+            self._named = bool(cell)
+        match = _PLACE.fullmatch(cell)
         column = _column_number(match[1]) if match else self._column + 1
-        if bool(place) != self._named or (place and not match):
-            self._refuse(f"a cell of row {self._row} does not say where it stands ({place[:20]!r})")
+        if bool(cell) != self._named or (cell and not match):
+            self._refuse(f"a cell of row {self._row} does not say where it stands ({cell[:20]!r})")
         if column <= self._column or (match and int(match[2]) != self._row):
-            self._refuse(f"cell {place[:20]} stands at the wrong place of row {self._row}")
+            self._refuse(f"cell {cell[:20]} stands at the wrong place of row {self._row}")
         self._column = column
         self._columns = max(self._columns, column)
         if not attributes.keys() <= _CELL_ATTRIBUTES:

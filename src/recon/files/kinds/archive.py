@@ -33,13 +33,13 @@ def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
     Raises:
         OutputError: the archive cannot be written.
     """
-    place = kept_place(archive, sha256=file.sha256, name=file.path.name)
-    if place.is_file():
+    kept = kept_place(archive, sha256=file.sha256, name=file.path.name)
+    if kept.is_file():
         return ""
     why = private_content(file, layout=layout)
     if why:
         return why
-    _write(place, [file.content], archive=archive)
+    _write(kept, [file.content], archive=archive)
     return ""
 
 
@@ -59,8 +59,8 @@ def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
         return ""
     if private:
         return private
-    place = kept_place(archive, sha256=sha256, name=path.name)
-    _write(place, _same_pieces(path, sha256=sha256), archive=archive)
+    kept = kept_place(archive, sha256=sha256, name=path.name)
+    _write(kept, _same_pieces(path, sha256=sha256), archive=archive)
     return ""
 
 
@@ -71,18 +71,18 @@ def _same_pieces(path: Path, *, sha256: str) -> Iterator[bytes]:
         refuse(path.name, "changed after it was read; wait until it is complete and run again")
 
 
-def _write(place: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
+def _write(target: Path, pieces: Iterable[bytes], *, archive: Path) -> None:
     """The pieces under a name that appears when all of them are on the disk."""
-    part = place.with_name(f".{place.name}.part")
+    part = target.with_name(f".{target.name}.part")
     try:
-        make_folder(place.parent, mode=FOLDER_MODE)
+        make_folder(target.parent, mode=FOLDER_MODE)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
         with os.fdopen(descriptor, "wb") as out:
             out.writelines(pieces)
             out.flush()
             os.fsync(out.fileno())
-        part.replace(place)
+        part.replace(target)
     except OSError as error:
         msg = f"the archive {archive} cannot be written: {error.strerror}; nothing was taken"
         raise OutputError(msg) from error

@@ -39,7 +39,7 @@ class StatementPlace:
         refuse(self.name, f"({self}): {problem}; {ASK_AGAIN}")
 
 
-def units_of(text: str, *, currency: str, place: StatementPlace) -> int:
+def units_of(text: str, *, currency: str, statement: StatementPlace) -> int:
     """Minor units of an amount as banks write it: zeros behind its last digit may be left out.
 
     Raises:
@@ -47,13 +47,13 @@ def units_of(text: str, *, currency: str, place: StatementPlace) -> int:
     """
     known = _NUMBER.fullmatch(text)
     if known is None:
-        place.refuse(f"{scrubbed(text)!r} is no amount")
+        statement.refuse(f"{scrubbed(text)!r} is no amount")
     try:
         fraction = (known["fraction"] or "").ljust(exponent(currency), "0")
         exact = f"{known['whole']}.{fraction}" if fraction else known["whole"]
         return parse_minor_units(exact, currency=currency)
     except AmountError as error:
-        place.refuse(scrubbed(str(error)))
+        statement.refuse(scrubbed(str(error)))
 
 
 def signs_turned(
@@ -62,7 +62,7 @@ def signs_turned(
     closing: int | None,
     plain: int,
     reversals: int,
-    place: StatementPlace,
+    statement: StatementPlace,
     currency: str,
 ) -> bool:
     """Whether the reversals of a statement stand with the mark that they reverse.
@@ -72,7 +72,7 @@ def signs_turned(
         closing: the balance behind.
         plain: the sum of the entries that reverse nothing.
         reversals: the sum of the others as they are marked.
-        place: whose file.
+        statement: whose file.
         currency: of all of them.
 
     Raises:
@@ -81,12 +81,14 @@ def signs_turned(
     if opening is None or closing is None or opening + plain + reversals == closing:
         return False
     if not reversals or opening + plain - reversals != closing:
-        refuse_unbalanced(opening, plain + reversals, closing, place=place, currency=currency)
+        refuse_unbalanced(
+            opening, plain + reversals, closing, statement=statement, currency=currency
+        )
     return True
 
 
 def refuse_unbalanced(
-    opening: int, booked: int, closing: int, *, place: StatementPlace, currency: str
+    opening: int, booked: int, closing: int, *, statement: StatementPlace, currency: str
 ) -> NoReturn:
     """Refuse a statement that does not add up, with its figures.
 
@@ -97,7 +99,7 @@ def refuse_unbalanced(
     def shown(amount: int) -> str:
         return f"{format_minor_units(amount, currency=currency)} {currency}"
 
-    place.refuse(
+    statement.refuse(
         f"opening {shown(opening)} and booked entries of {shown(booked)} come to "
         f"{shown(opening + booked)}, but its closing balance is {shown(closing)}: the two are "
         f"{shown(abs(opening + booked - closing))} apart"

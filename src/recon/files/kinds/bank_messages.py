@@ -41,10 +41,10 @@ def typed_statements(
     known: list[BankStatement] = []
     notes: list[str] = []
     for raw in _whole(statements):
-        place = StatementPlace(name, raw.account, raw.number)
-        typed = _typed(raw, place=place, number=len(known), notes=notes)
+        where = StatementPlace(name, raw.account, raw.number)
+        typed = _typed(raw, where=where, number=len(known), notes=notes)
         rows += typed
-        known.append(_statement(raw, rows=typed, place=place, sha256=sha256, ibans=ibans))
+        known.append(_statement(raw, rows=typed, where=where, sha256=sha256, ibans=ibans))
     frame = frame_of(rows, columns=BANK_ENTRY_COLUMNS)
     return BankSource(entries=frame, statements=tuple(known), notes=tuple(notes))
 
@@ -71,59 +71,59 @@ def _goes_on(page: RawStatement, further: RawStatement) -> bool:
     return same and page.form == STATEMENT and page.closing is None and further.opening is None
 
 
-def _typed(raw: RawStatement, *, place: StatementPlace, number: int, notes: list[str]) -> list[Row]:
+def _typed(raw: RawStatement, *, where: StatementPlace, number: int, notes: list[str]) -> list[Row]:
     """The rows of one statement, their signs decided by its balances."""
-    currency = _currency(raw, place=place)
-    rows = [_row(one, currency=currency, place=place) for one in raw.entries]
+    currency = _currency(raw, where=where)
+    rows = [_row(one, currency=currency, where=where) for one in raw.entries]
     booked = [row for row in rows if row["status"] == BOOKED]
     proven = raw.form == STATEMENT
     turned = signs_turned(
-        opening=_signed(raw.opening, currency=currency, place=place) if proven else None,
-        closing=_signed(raw.closing, currency=currency, place=place) if proven else None,
+        opening=_signed(raw.opening, currency=currency, where=where) if proven else None,
+        closing=_signed(raw.closing, currency=currency, where=where) if proven else None,
         plain=sum(row["amount"] for row in booked if not row["reversal"]),
         reversals=sum(row["amount"] for row in booked if row["reversal"]),
-        place=place,
+        statement=where,
         currency=currency,
     )
     if turned:
         notes.append(
-            f"{scrubbed(place.name)}, {place}: its reversed entries are marked as what they "
+            f"{scrubbed(where.name)}, {where}: its reversed entries are marked as what they "
             "reverse; they count the other way round, as its balances prove."
         )
     found: list[Row] = []
     for at, (row, entry) in enumerate(zip(rows, raw.entries, strict=True), start=1):
         row |= {"statement": number, "entry_no": row["entry_no"] or str(at), "part": 0}
         row["amount"] *= -1 if turned and row["reversal"] else 1
-        found += [row, *_parts(entry, of=row, place=place, turned=turned, notes=notes)]
+        found += [row, *_parts(entry, of=row, where=where, turned=turned, notes=notes)]
     return found
 
 
-def _row(entry: RawEntry, *, currency: str, place: StatementPlace) -> Row:
+def _row(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
     if entry.currency != currency:
-        place.refuse(
+        where.refuse(
             f"line {entry.line} is an entry in {scrubbed(entry.currency) or 'no currency'}, "
             f"its account is in {currency}"
         )
     if entry.booked and not entry.booked_on:
-        place.refuse(f"line {entry.line} is a booked entry without a day of booking")
+        where.refuse(f"line {entry.line} is a booked entry without a day of booking")
     instructed = entry.instructed_currency
     return {
         "booked_on": entry.booked_on,
         "value_on": entry.value_on,
         "currency": currency,
-        "amount": _with_sign(entry, currency=currency, place=place),
+        "amount": _with_sign(entry, currency=currency, where=where),
         "end_to_end_id": entry.end_to_end_id,
         "reference": entry.reference,
         "counterparty": entry.counterparty,
         "text": entry.text,
         "status": BOOKED if entry.booked else PENDING,
         "charges": sum(
-            (1 if credit else -1) * units_of(amount, currency=currency, place=place)
+            (1 if credit else -1) * units_of(amount, currency=currency, statement=where)
             for amount, of, credit in entry.charges
             if of == currency
         ),
         "instructed_currency": instructed,
-        "instructed_amount": units_of(entry.instructed_amount, currency=instructed, place=place)
+        "instructed_amount": units_of(entry.instructed_amount, currency=instructed, statement=where)
         if instructed
         else None,
         "entry_no": entry.entry_no,
@@ -131,25 +131,25 @@ def _row(entry: RawEntry, *, currency: str, place: StatementPlace) -> Row:
     }
 
 
-def _with_sign(entry: RawEntry, *, currency: str, place: StatementPlace) -> int:
-    amount = units_of(entry.amount, currency=currency, place=place)
+def _with_sign(entry: RawEntry, *, currency: str, where: StatementPlace) -> int:
+    amount = units_of(entry.amount, currency=currency, statement=where)
     return amount if entry.credit else -amount
 
 
 def _parts(
-    entry: RawEntry, *, of: Row, place: StatementPlace, turned: bool, notes: list[str]
+    entry: RawEntry, *, of: Row, where: StatementPlace, turned: bool, notes: list[str]
 ) -> list[Row]:
     """The payments of one entry; the entry alone counts where they do not come to it."""
     if not entry.details:
         return []
     whole = replace(entry, details=())
     same = all(one.amount and one.currency == whole.currency for one in entry.details)
-    parts = [_row(one, currency=of["currency"], place=place) for one in entry.details if same]
+    parts = [_row(one, currency=of["currency"], where=where) for one in entry.details if same]
     for row in parts:
         row["amount"] *= -1 if turned and row["reversal"] else 1
     if not same or sum(row["amount"] for row in parts) != of["amount"]:
         notes.append(
-            f"{scrubbed(place.name)}, {place}: the payments listed in the entry of line "
+            f"{scrubbed(where.name)}, {where}: the payments listed in the entry of line "
             f"{entry.line} do not come to it; the entry counts, the list does not."
         )
         return []
@@ -163,18 +163,18 @@ def _statement(
     raw: RawStatement,
     *,
     rows: list[Row],
-    place: StatementPlace,
+    where: StatementPlace,
     sha256: str,
     ibans: Collection[str],
 ) -> BankStatement:
-    currency = _currency(raw, place=place)
+    currency = _currency(raw, where=where)
     booked = [row for row in rows if row["status"] == BOOKED and not row["part"]]
     first, last = _days(raw, booked=booked)
     if raw.form != DETAILS and not (first and last):
-        place.refuse("neither a period, a balance nor an entry says of which days it is")
+        where.refuse("neither a period, a balance nor an entry says of which days it is")
     proven = raw.form == STATEMENT
     return BankStatement(
-        source=place.name,
+        source=where.name,
         sha256=sha256,
         iban=own_account(raw.account, ibans=ibans),
         statement_no=raw.number if raw.page == 1 else f"{raw.number}/{raw.page}",
@@ -182,8 +182,8 @@ def _statement(
         from_date=first,
         to_date=last,
         form=raw.form,
-        opening=_signed(raw.opening, currency=currency, place=place) if proven else None,
-        closing=_signed(raw.closing, currency=currency, place=place) if proven else None,
+        opening=_signed(raw.opening, currency=currency, where=where) if proven else None,
+        closing=_signed(raw.closing, currency=currency, where=where) if proven else None,
         booked=sum(row["amount"] for row in booked),
         entries=len(booked),
         created=raw.created,
@@ -202,23 +202,23 @@ def _days(raw: RawStatement, *, booked: list[Row]) -> tuple[str, str]:
     return (known[0], closed or known[-1]) if known else ("", "")
 
 
-def _currency(raw: RawStatement, *, place: StatementPlace) -> str:
+def _currency(raw: RawStatement, *, where: StatementPlace) -> str:
     balances = [one.currency for one in (raw.opening, raw.closing) if one is not None]
     entries = [one.currency for one in raw.entries]
     named = next(filter(None, (raw.currency, *balances, *entries)), "")
     if any(one != named for one in balances):
-        place.refuse("its balances are in two currencies")
+        where.refuse("its balances are in two currencies")
     try:
         exponent(named)
     except AmountError as error:
-        place.refuse(scrubbed(str(error)))
+        where.refuse(scrubbed(str(error)))
     return named
 
 
-def _signed(balance: RawBalance | None, *, currency: str, place: StatementPlace) -> int | None:
+def _signed(balance: RawBalance | None, *, currency: str, where: StatementPlace) -> int | None:
     if balance is None:
         return None
-    amount = units_of(balance.amount, currency=currency, place=place)
+    amount = units_of(balance.amount, currency=currency, statement=where)
     return amount if balance.credit else -amount
 
 

@@ -54,22 +54,22 @@ def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankSour
     statements: list[BankStatement] = []
     parts: list[pd.DataFrame] = []
     for named, group in frame.groupby(_OF_STATEMENT, sort=True):
-        place = StatementPlace(file.path.name, str(named[0]), str(named[1]))
-        entries = _entries(group, number=len(statements), place=place)
-        statements.append(_statement(group, entries=entries, place=place, sha256=file.sha256))
+        where = StatementPlace(file.path.name, str(named[0]), str(named[1]))
+        entries = _entries(group, number=len(statements), where=where)
+        statements.append(_statement(group, entries=entries, where=where, sha256=file.sha256))
         parts.append(entries)
     entries = pd.concat(parts, ignore_index=True) if parts else _entries_of_nothing(frame)
     return BankSource(entries=entries, statements=tuple(statements))
 
 
-def _entries(group: pd.DataFrame, *, number: int, place: StatementPlace) -> pd.DataFrame:
+def _entries(group: pd.DataFrame, *, number: int, where: StatementPlace) -> pd.DataFrame:
     """BANK_ENTRY_COLUMNS of one statement."""
     filled = group[group["amount"].notna()]
     twice = filled["entry_no"][filled["entry_no"].duplicated()]
     if len(twice):
-        place.refuse("it has two entries of one number (entry_no)")
+        where.refuse("it has two entries of one number (entry_no)")
     if len(filled) < len(group) and len(group) > 1:
-        place.refuse("it has entries, and a row that says it has none")
+        where.refuse("it has entries, and a row that says it has none")
     return pd.DataFrame(
         {
             "statement": np.full(len(filled), number, dtype=np.int64),
@@ -84,14 +84,14 @@ _CARRIED = [name for name in BANK_ENTRY_COLUMNS if name not in {"statement", "pa
 
 
 def _entries_of_nothing(frame: pd.DataFrame) -> pd.DataFrame:
-    place = StatementPlace("", "", "")
-    return _entries(frame, number=0, place=place)
+    where = StatementPlace("", "", "")
+    return _entries(frame, number=0, where=where)
 
 
 def _statement(
-    group: pd.DataFrame, *, entries: pd.DataFrame, place: StatementPlace, sha256: str
+    group: pd.DataFrame, *, entries: pd.DataFrame, where: StatementPlace, sha256: str
 ) -> BankStatement:
-    told = _told(group, place=place)
+    told = _told(group, where=where)
     booked = entries[entries["status"].eq(BOOKED)]
     movement = sum(booked["amount"].tolist())
     if (
@@ -99,15 +99,17 @@ def _statement(
         and told.closing is not None
         and told.opening + movement != told.closing
     ):
-        refuse_unbalanced(told.opening, movement, told.closing, place=place, currency=told.currency)
+        refuse_unbalanced(
+            told.opening, movement, told.closing, statement=where, currency=told.currency
+        )
     first = group.iloc[0]
     if str(first["from_date"]) > str(first["to_date"]):
-        place.refuse("its from_date is behind its to_date")
+        where.refuse("its from_date is behind its to_date")
     return BankStatement(
-        source=place.name,
+        source=where.name,
         sha256=sha256,
-        iban=place.account,
-        statement_no=place.number,
+        iban=where.account,
+        statement_no=where.number,
         currency=told.currency,
         from_date=str(first["from_date"]),
         to_date=str(first["to_date"]),
@@ -118,14 +120,14 @@ def _statement(
     )
 
 
-def _told(group: pd.DataFrame, *, place: StatementPlace) -> _Told:
+def _told(group: pd.DataFrame, *, where: StatementPlace) -> _Told:
     differing = [name for name in _TOLD_ONCE if len(group[name].unique()) > 1]
     if differing:
-        place.refuse(f"its rows have more than one {differing[0]}")
+        where.refuse(f"its rows have more than one {differing[0]}")
     first = group.iloc[0]
     opening, closing = (_amount(first[name]) for name in ("opening", "closing"))
     if (opening is None) != (closing is None):
-        place.refuse("it has only one of its two balances")
+        where.refuse("it has only one of its two balances")
     return _Told(opening, closing, str(first["currency"]))
 
 

@@ -136,11 +136,11 @@ def instruction_file_of(
     actions: list[Mapping[str, Any]] = []
     rejects = [_unspoken(reject) for reject in table.rejects]
     refused: dict[int, tuple[str, str]] = {}
-    for place, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
-        details = _details(raw, row=place)
+    for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
+        details = _details(raw, row=number)
         judged = _judged(row, details=details, seal=seal, review_flags=review_flags)
         if isinstance(judged, tuple):
-            refused[place] = judged
+            refused[number] = judged
             rejects.append(_reject(row, column=judged[0], reason=judged[1]))
         else:
             actions.append(judged)

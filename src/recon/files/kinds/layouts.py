@@ -16,12 +16,12 @@ def refuse_wrong_layouts(layouts: Iterable[FileLayout]) -> None:
         ConfigurationError: naming the layout and the key.
     """
     for layout in layouts:
-        place = f'merchants.toml: the layout of "{layout.files}": '
-        refuse_wrong_layout(layout, schemas=(ORDER_FILE, INSTRUCTION_FILE), place=place)
+        where = f'merchants.toml: the layout of "{layout.files}": '
+        refuse_wrong_layout(layout, schemas=(ORDER_FILE, INSTRUCTION_FILE), where=where)
 
 
 def refuse_wrong_settlement_layouts(layouts: Iterable[FileLayout]) -> None:
     """As `refuse_wrong_layouts`, of settlement files."""
     for layout in layouts:
-        place = f'merchants.toml: the settlement layout of "{layout.files}": '
-        refuse_wrong_layout(layout, schemas=(SETTLEMENT_FILE,), place=place)
+        where = f'merchants.toml: the settlement layout of "{layout.files}": '
+        refuse_wrong_layout(layout, schemas=(SETTLEMENT_FILE,), where=where)

@@ -80,8 +80,8 @@ def refuse_wrong_mapping(source: LedgerSource) -> None:
     Raises:
         ConfigurationError: naming the key.
     """
-    place = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
-    refuse_wrong_layout(_layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), place=place)
+    where = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
+    refuse_wrong_layout(_layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), where=where)
 
 
 def _layout_of(source: LedgerSource) -> FileLayout:

@@ -93,10 +93,10 @@ def _nested(details: Mapping[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, text in details.items():
         *above, name = path.split(".")
-        place = tree
+        branch = tree
         for part in above:
-            place = place.setdefault(part, {})
-        place[name] = text.split(";") if path == f"{_LIST}.labels" else text
+            branch = branch.setdefault(part, {})
+        branch[name] = text.split(";") if path == f"{_LIST}.labels" else text
     documents = tree.get("beneficiary", {}).get("person_documents")
     if documents:
         tree["beneficiary"]["person_documents"] = [documents]

@@ -133,8 +133,8 @@ class _Tally:
         names = [name for name, (hits, misses) in self.runs.items() if hits > misses]
         if not names:
             return ""
-        place = BAD_ROWS if names == [BAD_ROWS] else f"column {scrubbed(names[0])}"
-        return f"it holds card numbers in {place}; remove it and ask for another"
+        where = BAD_ROWS if names == [BAD_ROWS] else f"column {scrubbed(names[0])}"
+        return f"it holds card numbers in {where}; remove it and ask for another"
 
 
 @contextmanager

@@ -102,8 +102,8 @@ def _url(address: str) -> URL:
 
 
 def _name_of(url: URL) -> str:
-    place = f"{url.host}/{url.database}" if url.host else str(url.database)
-    return f"ledger {url.get_backend_name()} {place}"
+    database = f"{url.host}/{url.database}" if url.host else str(url.database)
+    return f"ledger {url.get_backend_name()} {database}"
 
 
 def _short_name(url: URL) -> str:
@@ -210,20 +210,20 @@ def _raw_table(
     wanted: frozenset[str],
     dialect: str,
 ) -> Extract:
-    places = [place for place, column in enumerate(header) if column in wanted]
-    kinds = {place: {type(row[place]) for row in rows} for place in places}
-    for place in places:
-        _refuse_inexact(kinds[place], column=header[place], name=name, dialect=dialect)
-    text = [[_text(row[place]) for place in places] for row in rows]
+    places = [index for index, column in enumerate(header) if column in wanted]
+    kinds = {index: {type(row[index]) for row in rows} for index in places}
+    for index in places:
+        _refuse_inexact(kinds[index], column=header[index], name=name, dialect=dialect)
+    text = [[_text(row[index]) for index in places] for row in rows]
     order = sorted(range(len(rows)), key=text.__getitem__)
     columns: dict[str, pa.Array] = {}
     numbers: dict[str, pa.Array] = {}
-    for at, place in enumerate(places):
+    for at, index in enumerate(places):
         cells = [text[row][at] for row in order]
-        columns[header[place]] = trimmed(pa.array(cells, pa.large_string()))
-        exact = _number_types(kinds[place])
-        marks = [type(rows[row][place]) in exact for row in order]
-        numbers[header[place]] = pa.array(marks, pa.bool_())
+        columns[header[index]] = trimmed(pa.array(cells, pa.large_string()))
+        exact = _number_types(kinds[index])
+        marks = [type(rows[row][index]) in exact for row in order]
+        numbers[header[index]] = pa.array(marks, pa.bool_())
     content = _json_lines(columns, numbers)
     raw = RawTable(
         name=name,

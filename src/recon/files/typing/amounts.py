@@ -93,11 +93,11 @@ def _read_one_currency(
     plain = np.array(pc.match_substring_regex(texts, _plain_pattern(currency)), dtype=bool)
     digits: Any = pc.replace_substring(texts.filter(pa.array(plain)), ".", "")
     column.minor_units[rows[plain]] = np.array(digits.cast(pa.int64()))
-    for place in np.flatnonzero(~plain).tolist():
-        row = int(rows[place])
+    for index in np.flatnonzero(~plain).tolist():
+        row = int(rows[index])
         parse = parse_minor_units if signed is None or not signed[row] else parse_signed_minor_units
         try:
-            column.minor_units[row] = parse(texts[place].as_py(), currency=currency)
+            column.minor_units[row] = parse(texts[index].as_py(), currency=currency)
         except AmountError as error:
             column.problems[row] = str(error)
             column.given[row] = False

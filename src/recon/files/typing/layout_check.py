@@ -13,23 +13,23 @@ from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 
 
-def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], place: str) -> None:
+def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], where: str) -> None:
     """Refuse a layout with a column, word or constant that none of these tables has.
 
     Raises:
-        ConfigurationError: with `place` in front, the key, and what there is instead.
+        ConfigurationError: with `where` in front, the key, and what there is instead.
     """
     names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
     for key in ("columns", "constants", "words"):
         unknown = sorted(set(getattr(layout, key)) - set(names))
         if unknown:
-            msg = f"{place}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
+            msg = f"{where}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
             raise ConfigurationError(msg)
     for key, name, text in _given(layout):
         columns = [c for schema in schemas for c in schema.columns if c.name == name]
         problems = [_problem(column, text) for column in columns]
         if all(problems):
-            msg = f"{place}{key}: {text!r} {problems[0]}"
+            msg = f"{where}{key}: {text!r} {problems[0]}"
             raise ConfigurationError(msg)
 
 

@@ -124,7 +124,7 @@ def _time_pattern(times: str) -> tuple[str, str]:
     pattern = re.escape(literals[0]) + "".join(
         TIME_PARTS[part] + re.escape(text) for part, text in zip(parts, literals[1:], strict=True)
     )
-    group = {part: rf"\{place}" for place, part in enumerate(parts, start=1)}
+    group = {part: rf"\{group}" for group, part in enumerate(parts, start=1)}
     clock = ":".join(group.get(part, "00") for part in ("%H", "%M", "%S"))
     fraction = f".{group['%f']}" if "%f" in group else ""
     date = "-".join(group[part] for part in ("%Y", "%m", "%d"))

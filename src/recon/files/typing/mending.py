@@ -66,12 +66,12 @@ def mendable_rows(
         MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
         for row in reading.raw.bad_rows
     ]
-    for row, (place, why) in refused.items():
+    for row, (column_name, why) in refused.items():
         cells = {name: texts[row] for name, texts in filled.items()}
         text = _unexplained(reading, row=row)
-        if place == WHOLE_ROW:
+        if column_name == WHOLE_ROW:
             text, cells = _bounded(" | ".join(filter(None, cells.values()))), {}
-        mendable.append(MendableRow(int(reading.raw.lines[row]), cells, place, why, text))
+        mendable.append(MendableRow(int(reading.raw.lines[row]), cells, column_name, why, text))
     return sorted(mendable, key=lambda row: row.line)
 
 

@@ -93,7 +93,7 @@ def _rows(mask: Any) -> list[int]:
 
 def _foreign_mark(text: str) -> str:
     """Which character is foreign: look-alikes and invisible ones cannot be seen on a screen."""
-    for place, mark in enumerate(text, start=1):
+    for number, mark in enumerate(text, start=1):
         if not (mark.isascii() and mark.isprintable()):
-            return f" (character {place} is U+{ord(mark):04X})"
+            return f" (character {number} is U+{ord(mark):04X})"
     return ""

@@ -188,10 +188,12 @@ def reading_of(
             refuse_too_many_rejects(
                 raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
             )
-        for place, found_problems in relations(schema, column.name, reading.columns, reading.typed):
+        for column_index, found_problems in relations(
+            schema, column.name, reading.columns, reading.typed
+        ):
             # What must hold between cells is judged only where each by itself can be read.
             reading.note(
-                place,
+                column_index,
                 {row: why for row, why in found_problems.items() if row not in reading.problems},
             )
     _drop_values(reading, schema=schema, rows=without_payment)
@@ -355,9 +357,12 @@ def _rejects(reading: Reading, *, schema: TableSchema) -> tuple[Reject, ...]:
         key = {name: _key_cell(reading, name, row=row) for name in _KEY}
         shown = reading.mapped.shown.get(column)
         value = "" if shown is None else scrubbed(shown[row].as_py())
-        line, place = int(raw.lines[row]), scrubbed(reading.mapped.theirs.get(column, column))
+        line, column_shown = (
+            int(raw.lines[row]),
+            scrubbed(reading.mapped.theirs.get(column, column)),
+        )
         reason = reading.reason(row)
-        rejects.append(Reject(schema.kind, raw.name, line, place, reason, value, **key))
+        rejects.append(Reject(schema.kind, raw.name, line, column_shown, reason, value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))
 
 

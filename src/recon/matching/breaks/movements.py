@@ -137,8 +137,8 @@ def roll_forward(
     ]
     together: dict[tuple[str, str, str], int] = {}
     for part in parts:
-        for place, amount in part.items():
-            together[place] = together.get(place, 0) + amount
+        for key, amount in part.items():
+            together[key] = together.get(key, 0) + amount
     closing = sums(breaks, column="exposure")
     name = "opening + new + reopened ± revalued - closed = closing"
     yield from paired("T7", name, left=together, right=closing, measure="amount")
@@ -210,10 +210,10 @@ _PLACE = ("merchant_id", "account_id", "order_no", "transaction_id")
 def _row(
     identity: str, *, movement: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
-    place = now or before
+    known = now or before
     return {
         "break_id": identity,
-        **{name: place.get(name, "") for name in _PLACE},
+        **{name: known.get(name, "") for name in _PLACE},
         "movement": movement,
         "code_before": before.get("code", ""),
         "code": now.get("code", ""),

@@ -54,20 +54,20 @@ def sequenced(
     known, taken = {*previous.breaks["break_id"], *previous.away}, set(ids)
     changed, older = ids.copy(), {}
     for number in again.tolist():
-        place = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
-        *_, last, fresh = _sequence(place, first=ids[number], closed=previous.closed, taken=taken)
+        set_key = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
+        *_, last, fresh = _sequence(set_key, first=ids[number], closed=previous.closed, taken=taken)
         if fresh in known or broken[number]:
             changed[number], older[fresh] = fresh, last
     return changed, older
 
 
 def _sequence(
-    place: tuple[str, ...], *, first: str, closed: frozenset[str], taken: set[str]
+    set_key: tuple[str, ...], *, first: str, closed: frozenset[str], taken: set[str]
 ) -> Iterator[str]:
     """The ids of one key from its first to the one that never closed."""
     yield first
     for number in count(2):
-        break_id = id_of_text("\x1f".join((*place, str(number))))
+        break_id = id_of_text("\x1f".join((*set_key, str(number))))
         if break_id in taken:
             continue  # the same key of another kind has this number
         yield break_id
@@ -106,8 +106,8 @@ def _matched_again(result: Reconciliation, *, previous: Previous) -> set[str]:
     named = closed["order_no"].where(closed["order_no"].ne(""), closed["transaction_id"])
     named = named.where(named.ne(""), closed["entry_id"])
     columns = (closed["match_id"], closed["merchant_id"], closed["account_id"], named)
-    for first, *place in zip(*columns, strict=True):
-        sequence = _sequence(tuple(place), first=first, closed=previous.closed, taken=taken)
+    for first, *set_key in zip(*columns, strict=True):
+        sequence = _sequence(tuple(set_key), first=first, closed=previous.closed, taken=taken)
         ids |= {*sequence}
     return ids & previous.away.keys()
 

@@ -45,8 +45,8 @@ def write_off_totals(
     columns = (beyond[name] for name in (*ACCOUNT_CURRENCY, "key", "amount", "agreed"))
     for merchant, account, currency, key, amount, allows in zip(*columns, strict=True):
         name = f"write-off of {key} = agreed"
-        place = str(merchant), str(account), str(currency)
-        yield ControlTotal("T10", name, *place, "amount", int(amount), int(allows))
+        account_currency = str(merchant), str(account), str(currency)
+        yield ControlTotal("T10", name, *account_currency, "amount", int(amount), int(allows))
 
 
 def booked_write_offs(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -93,9 +93,9 @@ def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None
     closed = frozenset() if previous is None else previous.closed
     by_people = [
         _agreed_to(
-            place, first=str(break_id), currency=str(money), agreed=agreed.breaks, closed=closed
+            set_key, first=str(break_id), currency=str(money), agreed=agreed.breaks, closed=closed
         )
-        for place, break_id, money in zip(
+        for set_key, break_id, money in zip(
             zip(*(sums[name] for name in ("merchant_id", "account_id", "key")), strict=True),
             first,
             sums["currency"],
@@ -109,7 +109,7 @@ def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None
 
 
 def _agreed_to(
-    place: tuple[object, ...],
+    set_key: tuple[object, ...],
     *,
     first: str,
     currency: str,
@@ -124,4 +124,4 @@ def _agreed_to(
         if break_id not in closed and break_id not in agreed:
             return total
         number += 1
-        break_id = id_of_text("\x1f".join((*map(str, place), str(number))))
+        break_id = id_of_text("\x1f".join((*map(str, set_key), str(number))))

@@ -72,11 +72,11 @@ class Evidence:
         size = max(len(keys.accounts), 1)
         minutes = instants[known] // MINUTE_MICROSECONDS
         numbers, distinct = pd.factorize(minutes * size + account)
-        minute, place = np.divmod(np.asarray(distinct, dtype=np.int64), size)
+        minute, account_number = np.divmod(np.asarray(distinct, dtype=np.int64), size)
         days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)
         sums: dict[tuple[str, str, int], int] = {}
         counts = np.bincount(numbers, minlength=len(distinct)).tolist()
-        for source, day, count in zip(place.tolist(), days.tolist(), counts, strict=True):
+        for source, day, count in zip(account_number.tolist(), days.tolist(), counts, strict=True):
             key = keys.accounts[source][0], keys.accounts[source][1], day
             sums[key] = sums.get(key, 0) + count
         return sums

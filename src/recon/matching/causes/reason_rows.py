@@ -175,8 +175,8 @@ def _payments(
 def _entries(joined: Joined, *, wanted: Mapping[int, Any]) -> dict[int, list[Said]]:
     items = _of(joined.ledger.items, wanted=wanted)
     sums: dict[tuple[int, str, str], int] = {}
-    for *place, amount in items.rows("set", "kind", "currency", "forward"):
-        number, kind, currency = place
+    for *group, amount in items.rows("set", "kind", "currency", "forward"):
+        number, kind, currency = group
         sums[number, kind, currency] = sums.get((number, kind, currency), 0) + amount
     return _grouped(
         (number, Said(kind, currency, amount)) for (number, kind, currency), amount in sums.items()
@@ -281,9 +281,11 @@ def _ids_of_sets(
             ids = frame[column]
             asked = ids[np.isin(number, [*wanted])]
             mine = (number >= 0) & ids.ne("").to_numpy() & ids.isin(asked).to_numpy()
-            place = (frame.loc[mine, name].tolist() for name in ("merchant_id", "account_id"))
+            account_cells = (
+                frame.loc[mine, name].tolist() for name in ("merchant_id", "account_id")
+            )
             for set_number, merchant, account, text in zip(
-                number[mine].tolist(), *place, ids[mine].tolist(), strict=True
+                number[mine].tolist(), *account_cells, ids[mine].tolist(), strict=True
             ):
                 yield set_number, merchant, account, word, text
 

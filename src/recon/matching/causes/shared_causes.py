@@ -162,13 +162,13 @@ def _missing_day(
             return
         sets, calendar = evidence.joined.sets, evidence.rules.business_calendar
         days = business_days(sets[dated], calendar=calendar)
-        place = pd.Series(
+        account_days = pd.Series(
             list(zip(*(sets[name].tolist() for name in ACCOUNT), days.tolist(), strict=True))
         )
-        present = Counter(place[sets[lacking] != 0])
+        present = Counter(account_days[sets[lacking] != 0])
         present.update(evidence.agreeing_days())
-        for key, rows in _grouped(chosen, by=chosen["set"].map(place)):
-            _, account, day = place[rows["set"].iloc[0]]
+        for key, rows in _grouped(chosen, by=chosen["set"].map(account_days)):
+            _, account, day = account_days[rows["set"].iloc[0]]
             strays = present[key]
             every = len(rows) + strays
             if day != NO_INSTANT and len(rows) >= SHARE_MIN * every:

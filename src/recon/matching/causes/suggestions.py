@@ -160,18 +160,18 @@ def _groups(
 ) -> Iterator[tuple[list[_Record], list[_Record]]]:
     """Both sides of every place that few records share, each in the order of its names."""
     left, right = (_items(frame, by=by) for frame in (own, other))
-    for place in sorted({*left} & {*right}, key=str):
-        if max(len(left[place]), len(right[place])) <= ITEMS_MAX:
-            yield left[place], right[place]
+    for group in sorted({*left} & {*right}, key=str):
+        if max(len(left[group]), len(right[group])) <= ITEMS_MAX:
+            yield left[group], right[group]
 
 
 def _items(frame: pd.DataFrame, *, by: list[str]) -> Mapping[tuple[object, ...], list[_Record]]:
     records: dict[tuple[object, ...], list[_Record]] = {}
     places = zip(*(frame[name].tolist() for name in by), strict=True)
     cells = zip(frame["name"].tolist(), frame["row"].tolist(), frame["worth"].tolist(), strict=True)
-    for place, (name, row, worth) in zip(places, cells, strict=True):
-        records.setdefault(place, []).append(_Record(str(name), int(row), int(worth)))
-    return {place: sorted(items) for place, items in records.items()}
+    for group, (name, row, worth) in zip(places, cells, strict=True):
+        records.setdefault(group, []).append(_Record(str(name), int(row), int(worth)))
+    return {group: sorted(items) for group, items in records.items()}
 
 
 def _near(own: str, other: str) -> bool:

@@ -74,8 +74,8 @@ def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
     pairs = {source: [*_pairs(source, evidence=evidence)] for source in DATED}
     shifts = {source: _common_shifts(pair) for source, pair in pairs.items()}
     for account in sorted({*shifts["orders"], *shifts["ledger"]}):
-        place = evidence.exact.keys.accounts[account]
-        inside = alone & breaks[ACCOUNT].eq(list(place)).all(axis=1)
+        account_key = evidence.exact.keys.accounts[account]
+        inside = alone & breaks[ACCOUNT].eq(list(account_key)).all(axis=1)
         of_account = {
             source: known[account] for source, known in shifts.items() if account in known
         }
@@ -85,7 +85,7 @@ def find_zone_shifts(breaks: Breaks, evidence: Evidence) -> Found:
             )
             for source, steps in of_account.items()
         }
-        yield from _told(rows_of, shifts=of_account, account=place[1])
+        yield from _told(rows_of, shifts=of_account, account=account_key[1])
 
 
 def _told(rows_of: Mapping[str, pd.Index], *, shifts: Mapping[str, int], account: str) -> Found:

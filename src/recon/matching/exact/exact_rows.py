@@ -74,8 +74,8 @@ def exact_tallies(exact: Exact, *, sources: Sources) -> Arrays:
     net = sums_of(exact.amount, groups=mine, size=len(every))
     there = np.flatnonzero(counts)
     size = len(there)
-    named = np.array([every[place] for place in there.tolist()], dtype=object).reshape(-1, 3)
-    place = Arrays(
+    named = np.array([every[number] for number in there.tolist()], dtype=object).reshape(-1, 3)
+    keys = Arrays(
         {
             **dict(zip(ACCOUNT_CURRENCY, named.T, strict=True)),
             "items": counts[there],
@@ -87,6 +87,6 @@ def exact_tallies(exact: Exact, *, sources: Sources) -> Arrays:
         },
         size=size,
     )
-    parts = [place.assign(source=filled(leg, size=size)) for leg in exact.rows]
-    tallies = stacked(parts, names=(*place.columns, "source"))
+    parts = [keys.assign(source=filled(leg, size=size)) for leg in exact.rows]
+    tallies = stacked(parts, names=(*keys.columns, "source"))
     return tallies.assign(row=-1 - np.arange(len(tallies)))

@@ -74,14 +74,14 @@ def keys_of(legs: Mapping[str, Leg], *, others: Mapping[str, pd.DataFrame]) -> K
     accounts, places = placed_together([*frames.values()], by=ACCOUNT)
     orders, words = coded([frame["order_no"] for frame in frames.values()])
     size, ends = len(words) * len(places), np.cumsum([len(codes) for codes in orders])[:-1]
-    wide = [place * len(words) + order for place, order in zip(accounts, orders, strict=True)]
+    wide = [account * len(words) + order for account, order in zip(accounts, orders, strict=True)]
     numbers: list[Rows] = wide
     if size > SPARE_MAX * sum(len(codes) for codes in orders):
         every, known = pd.factorize(np.concatenate(wide))
         numbers, size = np.split(every, ends), len(known)
     account = np.zeros(size, dtype=np.intp)
-    for number, place in zip(numbers, accounts, strict=True):
-        account[number] = place
+    for number, account_code in zip(numbers, accounts, strict=True):
+        account[number] = account_code
     blank = pc.index(words, "").as_py()
     if blank != NO_KEY:
         numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]

@@ -53,11 +53,11 @@ class FoundPart:
 def find_in_partitions(question: Question, *, workers: Workers) -> tuple[Found, "pd.Series[str]"]:
     """The exact sets and the ids of their matches, as `find_exact` of the whole would have them."""
     places = _places(question, partitions=workers.partitions)
-    parts = (_part(question, places=place) for place in places)
+    parts = (_part(question, places=rows_of) for rows_of in places)
     parts_found = list(zip(places, workers.each(find_part, parts), strict=True))
     keys = _joined_keys(question, parts=parts_found)
     rows = {
-        leg: np.concatenate([place[leg][part.found.rows[leg]] for place, part in parts_found])
+        leg: np.concatenate([rows_of[leg][part.found.rows[leg]] for rows_of, part in parts_found])
         for leg in _legs(question)
     }
     ids = pd.concat([part.match_ids for _, part in parts_found], ignore_index=True)

@@ -126,11 +126,11 @@ def placed_together(
         codes, words = coded([frame[name] for frame in frames])
         texts = words.to_pylist()
         if len(texts) == 1:
-            places = [(*place, texts[0]) for place in places]
+            places = [(*code, texts[0]) for code in places]
         elif texts:
             rows, known = pd.factorize(rows * len(texts) + np.concatenate(codes))
             split = (divmod(int(coded), len(texts)) for coded in known)
-            places = [(*places[place], texts[word]) for place, word in split]
+            places = [(*places[code], texts[word]) for code, word in split]
     return np.split(rows, ends[:-1]), places
 
 
@@ -146,7 +146,7 @@ def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
         codes, words = pd.factorize(column)
         rows, pairs = pd.factorize(rows * len(words) + codes)
         split = (divmod(int(pair), len(words)) for pair in pairs)
-        places = [(*places[place], words[word]) for place, word in split]
+        places = [(*places[code], words[word]) for code, word in split]
     return Placed(rows, places)
 
 

@@ -63,14 +63,14 @@ def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
     """Place by place, the sum of the parts."""
     together: dict[Place, int] = {}
     for part in parts:
-        for place, amount in part.items():
-            together[place] = together.get(place, 0) + amount
+        for key, amount in part.items():
+            together[key] = together.get(key, 0) + amount
     return together
 
 
 def less(sums: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
     """Place by place, one less the other."""
-    return added(sums, {place: -amount for place, amount in other.items()})
+    return added(sums, {key: -amount for key, amount in other.items()})
 
 
 def compared_rows(
@@ -129,6 +129,6 @@ def paired(
     number: str, name: str, *, left: Mapping[Place, int], right: Mapping[Place, int], measure: str
 ) -> Iterator[ControlTotal]:
     """One total per place that either side names."""
-    for place in sorted({*left, *right}):
-        sides = left.get(place, 0), right.get(place, 0)
-        yield ControlTotal(number, name, *place, measure, *sides)
+    for key in sorted({*left, *right}):
+        sides = left.get(key, 0), right.get(key, 0)
+        yield ControlTotal(number, name, *key, measure, *sides)

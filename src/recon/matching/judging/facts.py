@@ -112,8 +112,8 @@ def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
 def late_bits(due: Mapping[Due, Ints], *, as_of: int) -> Ints:
     """Bit n is set where the n-th clock has run out; due exactly at as-of is late."""
     late = np.zeros(len(next(iter(due.values()))), dtype=np.int64)
-    for place, clock in enumerate(CLOCKS):
-        late |= (due[clock] <= as_of).astype(np.int64) << place
+    for bit, clock in enumerate(CLOCKS):
+        late |= (due[clock] <= as_of).astype(np.int64) << bit
     return late
 
 

@@ -31,8 +31,8 @@ def set_flags(
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),
     }
     bits = np.zeros(len(sets), dtype=np.int64)
-    for place, mask in enumerate(marks.values()):
-        bits |= np.asarray(mask).astype(np.int64) << place
+    for bit, mask in enumerate(marks.values()):
+        bits |= np.asarray(mask).astype(np.int64) << bit
     return _texts(outcomes, bits=bits, words=tuple(marks))
 
 
@@ -43,7 +43,7 @@ def _texts(outcomes: Outcomes, *, bits: Rows, words: tuple[Flag, ...]) -> Column
     for value in known:
         pattern, marked = divmod(int(value), 1 << len(words))
         judgement = outcomes.judgements[pattern]
-        own = {word for place, word in enumerate(words) if marked >> place & 1}
+        own = {word for bit, word in enumerate(words) if marked >> bit & 1}
         texts.append(flag_text(judgement.codes[1:], flags={*judgement.flags, *own}))
     return np.array([*texts, ""], dtype=object)[combined]
 

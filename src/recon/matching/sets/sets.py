@@ -129,14 +129,14 @@ def _join(rows: Arrays, *, column: str) -> Bools:
     wanted = among(ids, {*ids[loose].tolist()})
     known = np.flatnonzero((sets != NO_SET) & wanted)
     candidates: dict[tuple[int, str], set[int]] = {}
-    for place, name, number in zip(
+    for account_code, name, number in zip(
         account[known].tolist(), ids[known].tolist(), sets[known].tolist(), strict=True
     ):
-        candidates.setdefault((place, name), set()).add(number)
-    for row, place, name in zip(
+        candidates.setdefault((account_code, name), set()).add(number)
+    for row, account_code, name in zip(
         loose.tolist(), account[loose].tolist(), ids[loose].tolist(), strict=True
     ):
-        fitting = candidates.get((place, name), set())
+        fitting = candidates.get((account_code, name), set())
         if len(fitting) == 1:
             (sets[row],) = fitting
         several[row] = len(fitting) > 1
@@ -158,7 +158,9 @@ def _stand_alone(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
         keys = np.where(ids[loose] != "", ids[loose], rows["reference_no"][loose])
         known: dict[tuple[int, str], int] = {}
         places = zip(rows["account"][loose].tolist(), keys.tolist(), strict=True)
-        numbers = np.array([known.setdefault(place, len(known)) for place in places], np.intp)
+        numbers = np.array(
+            [known.setdefault(key_of_row, len(known)) for key_of_row in places], np.intp
+        )
         rows["set"][loose] = numbers + size
         first = _first(numbers, size=len(known))
         parts.append((loose[first], keys[first], kind))

@@ -62,8 +62,10 @@ def wrong_accounts(sets: Arrays, *, judged: Bools) -> Moved:
     rows = sets.take(partial).assign(number=partial)
     names = (*_LOOKED_AT, "number")
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for place, cells in zip(rows.rows("merchant_id", "order_no"), rows.rows(*names), strict=True):
-        groups.setdefault(place, []).append(dict(zip(names, cells, strict=True)))
+    for order_key, cells in zip(
+        rows.rows("merchant_id", "order_no"), rows.rows(*names), strict=True
+    ):
+        groups.setdefault(order_key, []).append(dict(zip(names, cells, strict=True)))
     for group in groups.values():
         if len(group) > 1:
             _pair(_parts(group), moved=moved)

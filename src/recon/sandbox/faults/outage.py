@@ -29,12 +29,12 @@ class Outage:
     async def _reopen(self, places: list[tuple[str, int]], *, after: float) -> None:
         await asyncio.sleep(after)
         if not self.server.should_exit:
-            self.server.servers = [await self._listen(place) for place in places]
+            self.server.servers = [await self._listen(address) for address in places]
 
-    async def _listen(self, place: tuple[str, int]) -> asyncio.Server:
+    async def _listen(self, address: tuple[str, int]) -> asyncio.Server:
         door = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind(place)
+        door.bind(address)
         loop = asyncio.get_running_loop()
         return await loop.create_server(self._protocol, sock=door, backlog=BACKLOG)
 

@@ -104,7 +104,7 @@ def _unmentioned(night: SampleNight, *, settlement: Settlement) -> list[dict[str
         for line in settlement.true
         if line.transaction_id in refunded and line.order_no not in known
     }
-    return [unmentioned[place] for place in sorted(unmentioned)]
+    return [unmentioned[key] for key in sorted(unmentioned)]
 
 
 def _settlement_text(lines: Iterable[SettlementLine]) -> str:

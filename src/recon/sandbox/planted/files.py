@@ -194,8 +194,8 @@ def _named(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _with_pay_out(settlement: pd.DataFrame) -> pd.DataFrame:
     """The batch's pay-out of every account and currency, as the lines above it come to."""
-    place = ["merchant_id", "account_id", "currency"]
-    sums = settlement.groupby(place)[["gross", "fee", "net"]].sum().reset_index()
+    named = ["merchant_id", "account_id", "currency"]
+    sums = settlement.groupby(named)[["gross", "fee", "net"]].sum().reset_index()
     rows: list[dict[str, Any]] = [
         {"batch_id": BATCH, "settled_on": SETTLED_FROM, "entry_type": "payout", **_named(row)}
         for row in sums.to_dict("records")

@@ -11,42 +11,42 @@ LEG_LEDGER = "ledger"
 
 
 def effects_of(
-    place: Payment | OrderLine, *, gateway: int, order: int, ledger: int
+    record: Payment | OrderLine, *, gateway: int, order: int, ledger: int
 ) -> tuple[Effect, ...]:
     """Both effects of one currency from the net of the three sides; those of 0 left out."""
     legs = ((LEG_ORDERS, gateway - order), (LEG_LEDGER, gateway - ledger))
     return tuple(
-        Effect(leg, place.account_id, place.currency, amount) for leg, amount in legs if amount
+        Effect(leg, record.account_id, record.currency, amount) for leg, amount in legs if amount
     )
 
 
 def breaks(
-    place: Payment | OrderLine, why: str, *, code: BreakCode, effects: tuple[Effect, ...] = ()
+    record: Payment | OrderLine, why: str, *, code: BreakCode, effects: tuple[Effect, ...] = ()
 ) -> Expectation:
     """One break with this primary code."""
-    return replace(_expect(place, why), code=code, effects=effects)
+    return replace(_expect(record, why), code=code, effects=effects)
 
 
-def flagged(place: Payment | OrderLine, why: str, *, flag: Flag) -> Expectation:
+def flagged(record: Payment | OrderLine, why: str, *, flag: Flag) -> Expectation:
     """A match that carries this flag."""
-    return replace(_expect(place, why), flag=flag)
+    return replace(_expect(record, why), flag=flag)
 
 
-def unverified(place: Payment | OrderLine, why: str, *, reason: UnverifiedReason) -> Expectation:
+def unverified(record: Payment | OrderLine, why: str, *, reason: UnverifiedReason) -> Expectation:
     """A set that cannot be judged."""
-    return replace(_expect(place, why), unverified=reason)
+    return replace(_expect(record, why), unverified=reason)
 
 
-def pending(place: Payment | OrderLine, why: str) -> Expectation:
+def pending(record: Payment | OrderLine, why: str) -> Expectation:
     """One-sided, and still within its grace."""
-    return replace(_expect(place, why), pending=True)
+    return replace(_expect(record, why), pending=True)
 
 
-def _expect(place: Payment | OrderLine, why: str) -> Expectation:
+def _expect(record: Payment | OrderLine, why: str) -> Expectation:
     return Expectation(
-        merchant_id=place.merchant_id,
-        account_id=place.account_id,
-        order_no=place.order_no,
-        transaction_id=place.transaction_id,
+        merchant_id=record.merchant_id,
+        account_id=record.account_id,
+        order_no=record.order_no,
+        transaction_id=record.transaction_id,
         why=why,
     )

@@ -38,32 +38,32 @@ NOBODY = Named()
 
 
 async def differences(
-    place: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: Named
+    account: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: Named
 ) -> list[Check]:
     """One line for each difference that a read can show.
 
     Args:
-        place: The account.
+        account: The account.
         rule: By which the gateway takes our signature.
         clock: The time.
         named: Orders that a person knows; without them what payments show cannot be seen.
     """
 
     async def asked(question: Question) -> Probe:
-        await asyncio.sleep(1 / place.settings.gateway.calls_per_second)
-        return await probe(place, rule=rule, clock=clock, question=question)
+        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
+        return await probe(account, rule=rule, clock=clock, question=question)
 
     return [
-        _unknown_orders(place, answer=await asked(Question())),
+        _unknown_orders(account, answer=await asked(Question())),
         _unlisted_fields(await asked(Question(more=UNLISTED))),
-        _refusals(place, answer=await asked(Question(is_signed=False))),
-        *await _named_orders(place, asked=asked, named=named),
+        _refusals(account, answer=await asked(Question(is_signed=False))),
+        *await _named_orders(account, asked=asked, named=named),
     ]
 
 
-def _unknown_orders(place: GatewayAccount, *, answer: Probe) -> Check:
+def _unknown_orders(account: GatewayAccount, *, answer: Probe) -> Check:
     """Whether an order that the gateway does not know would be told from one it did not answer."""
-    missing_means = place.interface.status_map.query.row_missing_when_asked_alone
+    missing_means = account.interface.status_map.query.row_missing_when_asked_alone
     if not answer.rows:
         ok = missing_means == "not_found"
         sentence = "orders that the gateway does not know have no row in its reply"
@@ -74,7 +74,7 @@ def _unknown_orders(place: GatewayAccount, *, answer: Probe) -> Check:
             )
         return Check("unknown orders", ok=ok, sentence=sentence)
     code = answer.rows[0]["query_result"] or "blank"
-    meaning = place.settings.rules.answer_of(code)
+    meaning = account.settings.rules.answer_of(code)
     sentence = (
         f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
     )
@@ -95,7 +95,7 @@ def _unlisted_fields(answer: Probe) -> Check:
     return Check("further fields", ok=True, sentence=sentence)
 
 
-def _refusals(place: GatewayAccount, *, answer: Probe) -> Check:
+def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
     """How the gateway words a refusal, by a query with nobody's signature."""
     if answer.word == "accepted":
         sentence = (
@@ -103,7 +103,7 @@ def _refusals(place: GatewayAccount, *, answer: Probe) -> Check:
             "read it; tell the gateway"
         )
         return Check("refusals", ok=False, sentence=sentence)
-    known = place.interface.status_map.refusals
+    known = account.interface.status_map.refusals
     if answer.code in {*known.signature_codes, *known.before_processing_codes}:
         sentence = (
             f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
@@ -117,7 +117,7 @@ def _refusals(place: GatewayAccount, *, answer: Probe) -> Check:
     return Check("refusals", ok=True, sentence=sentence)
 
 
-async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> list[Check]:
+async def _named_orders(account: GatewayAccount, *, asked: Any, named: Named) -> list[Check]:
     """What the payments of the named orders show."""
     orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
     if not orders:
@@ -128,7 +128,7 @@ async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> l
     problems = [
         f"{order} {problem}"
         for order in orders
-        if (problem := text_problem("order_no", text=order, interface=place.interface))
+        if (problem := text_problem("order_no", text=order, interface=account.interface))
     ]
     if len(orders) > ORDERS_MAX:
         problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
@@ -137,8 +137,8 @@ async def _named_orders(place: GatewayAccount, *, asked: Any, named: Named) -> l
     answer = await asked(Question(order_nos=orders))
     rows = [row for row in answer.rows if row["amount"]]
     unknown = sorted(set(orders) - {row["order_no"] for row in rows})
-    checks = [*_amounts(rows, amounts=place.interface.profile.amounts), *_statuses(place, rows)]
-    checks += _refunds(place, [row for row in rows if row["order_no"] in named.refunded])
+    checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]
+    checks += _refunds(account, [row for row in rows if row["order_no"] in named.refunded])
     if unknown:
         sentence = f"the gateway shows no payment of {', '.join(unknown)}"
         sentence += f" ({answer.told})" if answer.word != "accepted" else ""
@@ -172,9 +172,9 @@ def _amounts_toml(currency: str, shown: list[int], amounts: WireAmounts) -> str:
     return f"[user.amounts.of_currency]\n{currency} = {shown[0]}"
 
 
-def _statuses(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
     """What the payments' statuses mean to us; one that means nothing is to be mapped."""
-    rules = place.settings.rules
+    rules = account.settings.rules
     examples = {row["payment_status"] or "blank": row["order_no"] for row in reversed(rows)}
     if not examples:
         return
@@ -189,9 +189,9 @@ def _statuses(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[
     yield Check("payment statuses", ok=not new, sentence=listing)
 
 
-def _refunds(place: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
     """Whether the query shows that money went back."""
-    rules = place.settings.rules
+    rules = account.settings.rules
     hidden = [row for row in rows if rules.state_of(row["payment_status"]) not in SHOW_REFUNDS]
     if not hidden:
         if rows:

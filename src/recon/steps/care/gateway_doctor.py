@@ -65,21 +65,21 @@ def gateway_checks(
         named: Orders that a person knows.
     """
     try:
-        place = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+        declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
         return
     yield Check("profile", ok=True, sentence=_described(settings))
-    connection = _connection(place, clock=clock)
+    connection = _connection(declared, clock=clock)
     yield connection
     if not connection.ok:
         return
-    accepted = asyncio.run(_accepted(place, clock=clock))
+    accepted = asyncio.run(_accepted(declared, clock=clock))
     yield from _clock(accepted.answer)
     yield from _understanding(accepted)
     if accepted.answer.word == "accepted":
-        yield asyncio.run(_replies(place, accepted=accepted, clock=clock))
-        yield from asyncio.run(differences(place, rule=accepted.rule, clock=clock, named=named))
+        yield asyncio.run(_replies(declared, accepted=accepted, clock=clock))
+        yield from asyncio.run(differences(declared, rule=accepted.rule, clock=clock, named=named))
     yield _codes(settings, account=account)
 
 
@@ -89,12 +89,12 @@ def _described(settings: Settings) -> str:
     return sentence + ", unverified replies allowed" * gateway.allow_unverified_replies
 
 
-def _connection(place: GatewayAccount, *, clock: Clock) -> Check:
-    if place.route.proxy:
-        sentence = f"by the proxy {place.route.proxy}; the query below shows whether that works"
+def _connection(account: GatewayAccount, *, clock: Clock) -> Check:
+    if account.route.proxy:
+        sentence = f"by the proxy {account.route.proxy}; the query below shows whether that works"
         return Check("connection", ok=True, sentence=sentence)
-    seconds = place.settings.gateway.connect_timeout_seconds
-    handshake = shake_hands(place.base_url, route=place.route, connect_seconds=seconds)
+    seconds = account.settings.gateway.connect_timeout_seconds
+    handshake = shake_hands(account.base_url, route=account.route, connect_seconds=seconds)
     if isinstance(handshake, str):
         return Check("connection", ok=False, sentence=handshake)
     if handshake.certificate_ends_at is None:
@@ -111,20 +111,22 @@ def _connection(place: GatewayAccount, *, clock: Clock) -> Check:
     return Check("connection", ok=True, sentence=sentence)
 
 
-async def _accepted(place: GatewayAccount, *, clock: Clock) -> Accepted:
+async def _accepted(account: GatewayAccount, *, clock: Clock) -> Accepted:
     """Ask by rule after rule until one is not refused; the configured one when all are."""
-    configured = place.interface.signature
+    configured = account.interface.signature
     first: Accepted | None = None
     # A signer elsewhere signs by its own rules alone, whatever we would try.
-    tries = 1 if place.settings.sign_keys.signer else None
+    tries = 1 if account.settings.sign_keys.signer else None
     rules = islice(rules_to_try(configured), tries)
     for number, (name, rule) in enumerate(rules, start=1):
-        answer = await probe(place, rule=rule, clock=clock)
+        answer = await probe(account, rule=rule, clock=clock)
         tried = Accepted(name, rule, answer, number)
         if answer.word != "signature":
             return tried
         first = first or tried
-    refused = first or Accepted("", configured, await probe(place, rule=configured, clock=clock), 0)
+    refused = first or Accepted(
+        "", configured, await probe(account, rule=configured, clock=clock), 0
+    )
     return Accepted("", configured, refused.answer, number)
 
 
@@ -171,14 +173,14 @@ def _toml_of(rule: SignatureRules) -> str:
     )
 
 
-async def _replies(place: GatewayAccount, *, accepted: Accepted, clock: Clock) -> Check:
+async def _replies(account: GatewayAccount, *, accepted: Accepted, clock: Clock) -> Check:
     """Whether the gateway's own signatures may be relied on."""
     states = [accepted.answer.signature]
     while len(states) < MATCHES_FOR_ENFORCE and states[-1] is SignatureState.VALID:
-        await asyncio.sleep(1 / place.settings.gateway.calls_per_second)
-        again = await probe(place, rule=accepted.rule, clock=clock)
+        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
+        again = await probe(account, rule=accepted.rule, clock=clock)
         states.append(again.signature)
-    policy, worst = place.settings.gateway.reply_signatures, states[-1]
+    policy, worst = account.settings.gateway.reply_signatures, states[-1]
     if worst is SignatureState.VALID:
         sentence = f"{len(states)} replies in a row carry the right signature"
         if policy != "enforce":

@@ -109,8 +109,10 @@ def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> 
 def _cut_tails(environment: Environment) -> Iterator[str]:
     """Links that were noted outside the database and are gone from it."""
     for name, account in environment.settings.accounts.items():
-        place = account_of(name)
-        if missing := link_missing(environment.store, reports=account.reports, account=place):
+        account_name = account_of(name)
+        if missing := link_missing(
+            environment.store, reports=account.reports, account=account_name
+        ):
             yield f"account {name}: links were cut off, or a backup was restored: {missing}"
 
 

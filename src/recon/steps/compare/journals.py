@@ -75,14 +75,14 @@ def export_journals(
                 aside = _set_aside(connection, run)
                 chosen = fresh[~fresh["break_id"].isin(aside)]
                 kept = tuple(sorted({*fresh["journal_id"]} - {*chosen["journal_id"]}))
-            place = out / _file_name(run_id, again=again)
-            staged = stage(out, files={place.name: journals_csv(chosen)}) if len(chosen) else {}
+            path = out / _file_name(run_id, again=again)
+            staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
             rows = chosen[["journal_id", "break_id", "currency"]].drop_duplicates()
             if len(chosen):
                 _note(connection, run, rows=rows, again=again, at=environment.clock())
         publish(staged)
     before = 0 if again else len(known)
-    return Handed(place if len(chosen) else None, len(rows), before, kept)
+    return Handed(path if len(chosen) else None, len(rows), before, kept)
 
 
 def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:

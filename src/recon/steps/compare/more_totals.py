@@ -28,15 +28,15 @@ def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Re
 
 
 def with_books(
-    result: Reconciliation, *, sources: Sources, place: tuple[str, str]
+    result: Reconciliation, *, sources: Sources, account: tuple[str, str]
 ) -> Reconciliation:
     """T0 in money: what the ledger file holds comes, step by step, to what was compared."""
-    totals = books_totals(books_of(sources), sides=result.sides, place=place)
+    totals = books_totals(books_of(sources), sides=result.sides, account=account)
     return with_totals(result, totals=totals)
 
 
 def carried_forward(
-    connection: Any, result: Reconciliation, *, before: str, place: tuple[str, str]
+    connection: Any, result: Reconciliation, *, before: str, account: tuple[str, str]
 ) -> Iterator[ControlTotal]:
     """T7: what the night before stored as open is what this one carries forward.
 
@@ -44,7 +44,7 @@ def carried_forward(
         connection: the store.
         result: of this night.
         before: the run that it carries forward, "" for none.
-        place: merchant and account.
+        account: merchant and account.
     """
     # Plain files have no night before in a database: they need not load one.
     from recon.store.nights import results
@@ -53,12 +53,12 @@ def carried_forward(
         return
     moved = result.movements[~result.movements["movement"].isin(COMES_IN)]
     stored = results.section_counts(connection, before).get("break", 0)
-    yield ControlTotal("T7", CARRIED, *place, "", "count", stored, len(moved))
+    yield ControlTotal("T7", CARRIED, *account, "", "count", stored, len(moved))
     sums = results.section_sums(connection, before, column="exposure")
     left = {
-        (*place, currency): total for (name, currency), total in sums.items() if name == "break"
+        (*account, currency): total for (name, currency), total in sums.items() if name == "break"
     }
     right: Counter[tuple[str, str, str]] = Counter()
     for currency, amount in zip(moved["currency_before"], moved["exposure_before"], strict=True):
-        right[*place, str(currency)] += int(amount)
+        right[*account, str(currency)] += int(amount)
     yield from paired("T7", CARRIED, left=left, right=dict(right), measure="amount")

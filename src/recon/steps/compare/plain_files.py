@@ -111,7 +111,7 @@ def reconcile_files(
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
         books = books_of(sources)
         result = with_totals(
-            compared, totals=books_totals(books, sides=compared.sides, place=("", ""))
+            compared, totals=books_totals(books, sides=compared.sides, account=("", ""))
         )
         earlier = frozenset(request.out.iterdir())
         run = _Run(request, clock, rules, sources, books, previous, _ignored_columns(tables))
@@ -166,7 +166,7 @@ def _write(
         opening_breaks=None if previous is None else len(previous.breaks),
         matched_file=_matched_file(staged, rows=len(result.matches)),
     )
-    return staged, _draw(write_workbook, figures, place=out / WORKBOOK)
+    return staged, _draw(write_workbook, figures, path=out / WORKBOOK)
 
 
 def _unlike(
@@ -176,13 +176,13 @@ def _unlike(
     if sheet_totals is None:
         return ()
     expected = with_checks(totals_of(result), verdict=result.verdict)
-    totals = t13(place=("", ""), expected=expected, totals=sheet_totals(workbook))
+    totals = t13(account=("", ""), expected=expected, totals=sheet_totals(workbook))
     return () if all(total.passed for total in totals) else totals
 
 
 def _matched_file(staged: Mapping[Path, Path], *, rows: int) -> MatchedFile:
     """matches.csv as the workbook names it; it takes its place after the workbook does."""
-    path = next(path for path, place in staged.items() if place.name == MATCHES)
+    path = next(path for path, target in staged.items() if target.name == MATCHES)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return MatchedFile(MATCHES, rows, path.stat().st_size, digest)
@@ -200,8 +200,8 @@ def _refuse_unfit(request: PlainFilesRequest) -> None:
         if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
             msg = f"name at least one file of {kind}"
             raise UsageError(msg)
-        for place, path in enumerate(paths):
-            if path in paths[:place]:
+        for index, path in enumerate(paths):
+            if path in paths[:index]:
                 msg = f"{path} is named twice as {kind}; its rows would count twice"
                 raise UsageError(msg)
 
@@ -253,12 +253,12 @@ def _ignored_columns(tables: Mapping[SourceKind, tuple[TableRead, ...]]) -> tupl
     )
 
 
-def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, place: Path) -> Path:
+def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, path: Path) -> Path:
     try:
-        return write_workbook(figures, place)
+        return write_workbook(figures, path)
     except OSError as error:
         msg = (
-            f"the workbook {place} cannot be written: {error.strerror}; the files of an earlier "
+            f"the workbook {path} cannot be written: {error.strerror}; the files of an earlier "
             "run were kept; close the workbook or name another folder and run again"
         )
         raise OutputError(msg) from error

@@ -39,11 +39,13 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     engine = partial(compare, **terms, workers=environment.workers)
     # The other side of T14 is of one piece and of this process, whoever did the parts of the first.
     digest = partial(digest_alone, **terms)
-    place = (run.merchant_id, run.account_id)
+    account = (run.merchant_id, run.account_id)
     twice = compared_twice(sources, engine=engine, digest=digest, run=run)
-    proven = with_books(twice, sources=sources, place=place)
+    proven = with_books(twice, sources=sources, account=account)
     with environment.store.reading() as connection:
-        carried = carried_forward(connection, proven, before=inputs.previous_run_id, place=place)
+        carried = carried_forward(
+            connection, proven, before=inputs.previous_run_id, account=account
+        )
         proven = with_totals(proven, totals=carried)
     moved = moved_since_signed(
         run,
@@ -149,8 +151,8 @@ def turned(sources: Sources) -> Sources:
 def with_same_digest(result: Reconciliation, *, again: str, run: Run) -> Reconciliation:
     """T14: the same inputs, read in the other order, give the same digest; else NOT PROVEN."""
     name = "the same inputs again, in another order = the same result"
-    place = (run.merchant_id, run.account_id, "", "count")
-    total = ControlTotal("T14", name, *place, 1, int(result.digest == again))
+    total_key = (run.merchant_id, run.account_id, "", "count")
+    total = ControlTotal("T14", name, *total_key, 1, int(result.digest == again))
     verdict = result.verdict if total.passed else Verdict.NOT_PROVEN
     return replace(result, control_totals=(*result.control_totals, total), verdict=verdict)
 

@@ -114,12 +114,12 @@ def publish(staged: Mapping[Path, Path]) -> None:
     Raises:
         OutputError: one of them could not take its place; those before it have.
     """
-    for path, place in staged.items():
+    for path, target in staged.items():
         try:
-            path.replace(place)
-            flush_folder(place.parent)
+            path.replace(target)
+            flush_folder(target.parent)
         except OSError as error:
-            raise _unwritable(place, error) from error
+            raise _unwritable(target, error) from error
 
 
 def _stage(folder: Path, name: str, *, content: Content) -> Path:
@@ -132,9 +132,9 @@ def _stage(folder: Path, name: str, *, content: Content) -> Path:
     return path
 
 
-def _unwritable(place: Path, error: OSError) -> OutputError:
+def _unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(
-        f"results cannot be written to {place}: {error.strerror}; files of an earlier run were "
+        f"results cannot be written to {path}: {error.strerror}; files of an earlier run were "
         "kept; free the place or name another folder and run again"
     )
 

@@ -32,12 +32,12 @@ def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
 
 
 def t13(
-    *, place: tuple[str, str], expected: SheetTotals, totals: SheetTotals
+    *, account: tuple[str, str], expected: SheetTotals, totals: SheetTotals
 ) -> tuple[ControlTotal, ...]:
     """Sheets = results, by count and by amount per currency.
 
     Args:
-        place: Merchant and account; blank where several are in one workbook.
+        account: Merchant and account; blank where several are in one workbook.
         expected: Of the results.
         totals: As read back.
     """
@@ -45,8 +45,8 @@ def t13(
         ControlTotal(
             id="T13",
             name=f"sheet = database, {section}",
-            merchant_id=place[0],
-            account_id=place[1],
+            merchant_id=account[0],
+            account_id=account[1],
             currency=currency,
             measure="amount" if currency else "count",
             left=seen,

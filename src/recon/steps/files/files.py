@@ -20,19 +20,19 @@ REASON_WORDS_MIN = 2
 NAME_CHARACTERS_MAX = 100
 
 
-def files_of(place: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
+def files_of(account: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
     """The newest version of each file of an account."""
-    environment.settings.account(place[0], account_id=place[1])
+    environment.settings.account(account[0], account_id=account[1])
     with environment.store.reading() as connection:
         return file_words.newest_files(
-            connection, merchant_id=place[0], account_id=place[1], whole_file=WHOLE_FILE
+            connection, merchant_id=account[0], account_id=account[1], whole_file=WHOLE_FILE
         )
 
 
 def read_again(
     name: str,
     *,
-    place: tuple[str, str],
+    account: tuple[str, str],
     by: str,
     reason: str,
     environment: Environment,
@@ -44,16 +44,16 @@ def read_again(
         UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
     """
     _refuse_unsaid(by=by, reason=reason)
-    known = {file.source.name: file for file in files_of(place, environment=environment)}
+    known = {file.source.name: file for file in files_of(account, environment=environment)}
     at, reason = environment.clock(), reason.strip()
     with environment.store.reading() as connection:
-        set_aside = broken_files.contents_of(connection, (*place, name))
+        set_aside = broken_files.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
-        raise _unknown(name, place=place)
+        raise _unknown(name, account=account)
     by = speaker(by, code=code, environment=environment)
     with environment.store.writing() as connection:
         broken_files.let_read_again(
-            connection, set_aside, name=(*place, name), by=by, reason=reason, at=at
+            connection, set_aside, name=(*account, name), by=by, reason=reason, at=at
         )
         if name in known:
             file_words.say_again(connection, known[name], by=by, reason=reason, at=at)
@@ -62,7 +62,7 @@ def read_again(
 def dismiss(
     name: str,
     *,
-    place: tuple[str, str],
+    account: tuple[str, str],
     by: str,
     reason: str,
     environment: Environment,
@@ -74,7 +74,7 @@ def dismiss(
         UsageError: there is no such file, rows of it were taken, the reason is missing, or
             `identity.speaker` refuses.
     """
-    file = _found(name, place=place, by=by, reason=reason, environment=environment)
+    file = _found(name, account=account, by=by, reason=reason, environment=environment)
     if file.source.kind is SourceKind.SETTLEMENT:
         msg = (
             f"{name} is a settlement file: without it nobody knows what was settled on its days; "
@@ -108,19 +108,19 @@ def dismiss(
 
 
 def _found(
-    name: str, *, place: tuple[str, str], by: str, reason: str, environment: Environment
+    name: str, *, account: tuple[str, str], by: str, reason: str, environment: Environment
 ) -> KnownFile:
     """The newest version of a file, once it is said who speaks and why."""
     _refuse_unsaid(by=by, reason=reason)
-    known = {file.source.name: file for file in files_of(place, environment=environment)}
+    known = {file.source.name: file for file in files_of(account, environment=environment)}
     if name not in known:
-        raise _unknown(name, place=place)
+        raise _unknown(name, account=account)
     return known[name]
 
 
-def _unknown(name: str, *, place: tuple[str, str]) -> UsageError:
+def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:
     return UsageError(
-        f"no night of {'/'.join(place)} has met a file {name} (`recon file list` names them)"
+        f"no night of {'/'.join(account)} has met a file {name} (`recon file list` names them)"
     )
 
 

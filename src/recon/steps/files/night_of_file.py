@@ -63,8 +63,8 @@ def _reach(read: SpooledFile) -> datetime | None:
     every = np.sort(np.concatenate(instants)) if instants else np.array([], dtype=np.int64)
     if not every.size:
         return None
-    place = every.size - 1 - int(every.size * STRAY_ROWS_SHARE)
-    return datetime.fromtimestamp(int(every[place]) / 1_000_000, UTC)
+    rank = every.size - 1 - int(every.size * STRAY_ROWS_SHARE)
+    return datetime.fromtimestamp(int(every[rank]) / 1_000_000, UTC)
 
 
 def _newest_of_rows(orders: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -177,9 +177,9 @@ def write_mendable(
     if not rows:
         check_file(path, account=account, settings=settings)
         return None
-    place = out or Path(mended_name(path.name))
-    _write(place, mendable_text(rows, schema=schema, also=also))
-    return place, len(rows)
+    target = out or Path(mended_name(path.name))
+    _write(target, mendable_text(rows, schema=schema, also=also))
+    return target, len(rows)
 
 
 def mended_name(name: str) -> str:
@@ -206,13 +206,13 @@ def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
     return {code: format_minor_units(sums[code], currency=code) for code in sorted(sums)}
 
 
-def _write(place: Path, text: str) -> None:
+def _write(target: Path, text: str) -> None:
     try:
-        with open(place, "x", encoding="utf-8", newline="", opener=for_owner) as file:
+        with open(target, "x", encoding="utf-8", newline="", opener=for_owner) as file:
             file.write(text)
     except FileExistsError:
-        msg = f"{place} exists already; name another with --out"
+        msg = f"{target} exists already; name another with --out"
         raise OutputError(msg) from None
     except OSError as error:
-        msg = f"{place} cannot be written: {error.strerror}"
+        msg = f"{target} cannot be written: {error.strerror}"
         raise OutputError(msg) from error

@@ -99,11 +99,11 @@ def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
     request = replace(request, by=_asker(request.by, environment=environment))
     run = _run_of(request, environment=environment)
     _make_reports(run, environment=environment)
-    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     with ExitStack() as held:
         try:
-            held.enter_context(account_lock(environment.store, **place))
-            _refuse_living_night(environment, **place)
+            held.enter_context(account_lock(environment.store, **of_account))
+            _refuse_living_night(environment, **of_account)
         except NightHeldError as error:
             msg = (
                 f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
@@ -148,10 +148,10 @@ def _make_reports(run: Run, *, environment: Environment) -> None:
         raise FolderError(msg) from error
 
 
-def _refuse_living_night(environment: Environment, **place: str) -> None:
+def _refuse_living_night(environment: Environment, **account: str) -> None:
     """A night that lost its lock and lives may still have a request on the wire."""
     with environment.store.reading() as connection:
-        if runs.living(connection, **place) is not None:
+        if runs.living(connection, **account) is not None:
             raise NightHeldError
 
 

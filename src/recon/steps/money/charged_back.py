@@ -39,16 +39,16 @@ def larger_of(
         sums[currency] = sums.get(currency, 0) + amount
 
     def of_payment(order_no: str, transaction_id: str, currency: str, amount: int) -> int:
-        place = (currency, amount)
-        named = _of(in_books.get(("", transaction_id), {}), place)
-        unnamed = _of(in_books.get((order_no, ""), {}), place)
-        return max(_of(in_files.get(transaction_id, {}), place), named + unnamed)
+        account_currency = (currency, amount)
+        named = _of(in_books.get(("", transaction_id), {}), account_currency)
+        unnamed = _of(in_books.get((order_no, ""), {}), account_currency)
+        return max(_of(in_files.get(transaction_id, {}), account_currency), named + unnamed)
 
     return of_payment
 
 
-def _of(sums: Mapping[str, int], place: tuple[str, int]) -> int:
-    currency, whole = place
+def _of(sums: Mapping[str, int], currency_amount: tuple[str, int]) -> int:
+    currency, whole = currency_amount
     if any(amount > 0 for other, amount in sums.items() if other != currency):
         return whole
     return max(sums.get(currency, 0), 0)

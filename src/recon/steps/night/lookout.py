@@ -105,10 +105,10 @@ def missed_told(accounts: Sequence[Watched]) -> list[str]:
 
 
 def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> Watched:
-    place = {"merchant_id": merchant_id, "account_id": account_id}
+    of_account = {"merchant_id": merchant_id, "account_id": account_id}
     with environment.store.reading() as connection:
-        newest = runs.newest_live(connection, **place)
-        finished = runs.last_finished(connection, **place)
+        newest = runs.newest_live(connection, **of_account)
+        finished = runs.last_finished(connection, **of_account)
         unproven = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
     rules, now = environment.settings.rules, environment.clock()
     end, stands_still = None, ""
@@ -117,7 +117,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     elif newest and not (newest.status == "active" and is_held(newest, environment=environment)):
         stands_still = standing_of(newest, environment=environment)
     return Watched(
-        **place,
+        **of_account,
         newest=newest,
         end=end,
         stands_still=stands_still,

@@ -204,9 +204,11 @@ def _keep(run: Run, *, problems: Mapping[str, str], environment: Environment) ->
 def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     """The night in a few lines: no order and no shopper; of money only what is undone, summed."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    place = f"{run.merchant_id}/{run.account_id}"
+    account_name = f"{run.merchant_id}/{run.account_id}"
     end = _end_of(run, environment=environment)
-    lines = [f"{account.name or 'Merchant'}, account {place}, business date {run.business_date}."]
+    lines = [
+        f"{account.name or 'Merchant'}, account {account_name}, business date {run.business_date}."
+    ]
     lines += _ended_in_words(end) if end else [f"The night stopped: {run.problem}"]
     workbook = Path(run.workbook) if end and run.workbook else None
     if workbook:
@@ -214,7 +216,7 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
             breaks = results.section_counts(connection, run.run_id).get(BREAKS, 0)
         lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
     lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
-    title = f"{end.kind if end else STOPPED}: {place}, {run.business_date}"
+    title = f"{end.kind if end else STOPPED}: {account_name}, {run.business_date}"
     return Message(
         title, for_people("\n".join(lines)), attachment=workbook if notice.attach else None
     )

@@ -73,11 +73,11 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         raise Defect(msg)
     expected = _database_totals(run_id, environment=environment)
     expected = with_checks(expected, verdict=result.verdict)
-    place = (run.merchant_id, run.account_id)
-    proven = with_t13(result, totals=t13(place=place, expected=expected, totals=expected))
+    account = (run.merchant_id, run.account_id)
+    proven = with_t13(result, totals=t13(account=account, expected=expected, totals=expected))
     figures = figures_of(run, result=proven, environment=environment)
     path = _write(figures, environment=environment, workbooks=workbooks)
-    checked = t13(place=place, expected=expected, totals=workbooks.totals(path))
+    checked = t13(account=account, expected=expected, totals=workbooks.totals(path))
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)
@@ -203,13 +203,13 @@ def _needs_a_person(
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     grave = result.breaks[result.breaks["severity"].isin(URGENT_SEVERITIES)]
-    rank = grave["severity"].map({word: place for place, word in enumerate(URGENT_SEVERITIES)})
+    rank = grave["severity"].map({word: rank for rank, word in enumerate(URGENT_SEVERITIES)})
     urgent = grave.assign(rank=rank).sort_values(
         ["rank", "age_days", "break_id"], ascending=[True, False, True]
     )
-    place = (run.merchant_id, run.account_id)
+    account = (run.merchant_id, run.account_id)
     with environment.store.reading() as connection:
-        answers = resolution_rows.kept_answers(connection, place)
+        answers = resolution_rows.kept_answers(connection, account)
     calendar = environment.settings.rules.business_calendar
     breaks = tuple(
         _of_break(row, answers=answers, calendar=calendar) for row in urgent.to_dict("records")
@@ -263,8 +263,8 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
     except OSError as error:
         again = f"recon report --run {run.run_id}"
         if run.status == "active":
-            place = f"--merchant {run.merchant_id} --account {run.account_id}"
-            again = f"recon finish {place} --business-date {run.business_date}"
+            options = f"--merchant {run.merchant_id} --account {run.account_id}"
+            again = f"recon finish {options} --business-date {run.business_date}"
         msg = (
             f"the workbook cannot be written to {wanted.parent} ({error.strerror}); money and "
             f"result of the night are kept: make the folder writable, then run `{again}`"

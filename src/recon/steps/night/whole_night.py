@@ -198,10 +198,10 @@ def refuse_part(connection: Any, request: NightRequest, *, part: Part) -> None:
     """
     if part is Part.QUERY or (part is not Part.INGEST and request.mode is Mode.DRY_RUN):
         return
-    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     done = [
         night.business_date
-        for night in runs.last_finished(connection, **place).values()
+        for night in runs.last_finished(connection, **of_account).values()
         if night.mode is Mode.LIVE and night.business_date >= request.business_date
     ]
     if done:
@@ -280,11 +280,11 @@ def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environme
     Raises:
         NightHeldError: another run holds it, or a run without the lock still lives.
     """
-    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     try:
-        stack.enter_context(account_lock(environment.store, **place))
+        stack.enter_context(account_lock(environment.store, **of_account))
     except NightHeldError as error:
-        holder = _holder(environment, **place)
+        holder = _holder(environment, **of_account)
         whose = (
             f"run {holder.run_id} for {holder.business_date}"
             f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
@@ -299,9 +299,9 @@ def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environme
 
 def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
     """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
-    place = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     with environment.store.reading() as connection:
-        owner = runs.living(connection, **place)
+        owner = runs.living(connection, **of_account)
     if owner is None:
         return
     msg = (
@@ -312,7 +312,7 @@ def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> 
     raise NightHeldError(msg)
 
 
-def _holder(environment: Environment, **place: str) -> Run | None:
+def _holder(environment: Environment, **account: str) -> Run | None:
     """The run that holds the account, once some looks in a row agree.
 
     Who just took the lock is about to write its row and to close that of a killed run before it.
@@ -321,7 +321,7 @@ def _holder(environment: Environment, **place: str) -> Run | None:
     agreed = 0
     for _ in range(HOLDER_LOOKS_MAX):
         with environment.store.reading() as connection:
-            holder = runs.active(connection, **place)
+            holder = runs.active(connection, **account)
         if seen and not holder:
             break  # a taker closes the run before it as it writes its own: this one held, and ended
         agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0

@@ -227,10 +227,13 @@ def _ended_in_words(end: NightEnd) -> str:
 
 def is_held(run: Run, *, environment: Environment) -> bool:
     """Whether a process works on the account now."""
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    of_account = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     try:
-        with account_lock(environment.store, **place), environment.store.reading() as connection:
-            return runs.living(connection, **place) is not None
+        with (
+            account_lock(environment.store, **of_account),
+            environment.store.reading() as connection,
+        ):
+            return runs.living(connection, **of_account) is not None
     except NightHeldError:
         return True
 

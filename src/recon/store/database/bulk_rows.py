@@ -104,9 +104,9 @@ def _stored(cells: Any) -> Any:
 def _copy(connection: Connection, table: Table, rows: pa.Table) -> None:
     instants = {column.name for column in table.columns if _is_instant(column)}
     for name in instants & set(rows.column_names):
-        place = rows.column_names.index(name)
+        index = rows.column_names.index(name)
         texts = pc.binary_join_element_wise(rows.column(name), _UTC, _NOTHING)
-        rows = rows.set_column(place, name, texts)
+        rows = rows.set_column(index, name, texts)
     written = io.BytesIO()
     arrow_csv.write_csv(rows, written, arrow_csv.WriteOptions(include_header=False))
     quote = connection.dialect.identifier_preparer.quote

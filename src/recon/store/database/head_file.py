@@ -101,7 +101,7 @@ class HeadFile:
         """
         lines, end = self._lines(after)
         notes = [self._read(line) for line in lines]
-        accepted = [place for place, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
+        accepted = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         binding = notes[accepted[-1] :] if accepted else notes
         unresolved = bool(notes) and notes[-1].pending
         return Standing(tuple(note for note in binding if not note.pending), end, unresolved)

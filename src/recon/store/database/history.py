@@ -212,8 +212,8 @@ def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, d
 
     Returns the entity (batch or run) and the instant; None when neither ever was.
     """
-    place = values_of(*account)
-    row = connection.execute(_LAST_NOTED, place).one_or_none()
+    of_account = values_of(*account)
+    row = connection.execute(_LAST_NOTED, of_account).one_or_none()
     return None if row is None else (row.entity, row.at)
 
 

@@ -109,13 +109,13 @@ def save_batch(
     batch_id: str,
     *,
     prepared: Prepared,
-    place: Mapping[str, str],
+    of_account: Mapping[str, str],
     at: datetime,
 ) -> None:
-    """A new batch, claimed by the run, merchant and account of `place`."""
+    """A new batch, claimed by the run, merchant and account of `of_account`."""
     values = {
         "batch_id": batch_id,
-        **place,
+        **of_account,
         "kind": prepared.kind.value,
         "rows": len(prepared.rows),
         "state": "claimed",

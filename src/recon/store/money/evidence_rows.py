@@ -125,8 +125,8 @@ def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
     """The gateway's ids of all refunds of ours of one payment."""
-    place = account_values(run)
-    rows = connection.execute(_OWN_REFUNDS, place | {"of_payment": transaction_id})
+    of_account = account_values(run)
+    rows = connection.execute(_OWN_REFUNDS, of_account | {"of_payment": transaction_id})
     return list(rows.scalars())
 
 
@@ -142,6 +142,6 @@ def not_found_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[datetime]:
     """When the gateway said that it does not know an order, oldest first."""
-    place = account_values(run)
-    rows = connection.execute(_NOT_FOUND, place | {"of_order": order_no, "since": since})
+    of_account = account_values(run)
+    rows = connection.execute(_NOT_FOUND, of_account | {"of_order": order_no, "since": since})
     return list(rows.scalars())

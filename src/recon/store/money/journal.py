@@ -106,8 +106,8 @@ class StoredJournal:
         """A run that was taken over, or whose lock the server dropped, must not send."""
         if runs.is_closed(connection, self._run_id):
             return f"run {self._run_id} was closed: another run took the account over"
-        place = {"merchant_id": self._merchant_id, "account_id": self._account_id}
-        if not lock_stands(connection, **place):
+        of_account = {"merchant_id": self._merchant_id, "account_id": self._account_id}
+        if not lock_stands(connection, **of_account):
             return "the database dropped the lock on this account: start the night again"
         return ""
 
@@ -131,7 +131,7 @@ class StoredJournal:
             refuse_changed_rows(connection, prepared.rows)
             ids = [row.instruction.instruction_id for row in prepared.rows]
             self._endorsed.refuse_rows(connection, ids)
-            save_batch(connection, batch_id, prepared=prepared, place=self.place, at=at)
+            save_batch(connection, batch_id, prepared=prepared, of_account=self.place, at=at)
             events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
             ids = [event.entity_id for event in events]
             claimed = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}

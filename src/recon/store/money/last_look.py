@@ -85,9 +85,9 @@ def _beside(
         row.payment.transaction_id if name == "transaction_id" else getattr(row.instruction, name)
         for row in rows
     ]
-    place = account_values(first)
+    of_account = account_values(first)
     instructions = read_instructions(
-        connection, _ABOUT[name], place | {"wanted": sorted(set(about) - {""})}
+        connection, _ABOUT[name], of_account | {"wanted": sorted(set(about) - {""})}
     )
     return [
         (row, [instruction for instruction in instructions if getattr(instruction, name) == wanted])

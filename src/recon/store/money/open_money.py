@@ -58,9 +58,9 @@ def unsent(connection: Connection, run: Run) -> OpenMoney:
 def _in_states(
     connection: Connection, run: Run, *, states: Collection[InstructionState]
 ) -> Iterable[tuple[str, str, int, int]]:
-    place = account_values(run)
+    of_account = account_values(run)
     wanted = {"wanted": sorted(state.value for state in states)}
-    rows = connection.execute(_SUMS, place | wanted)
+    rows = connection.execute(_SUMS, of_account | wanted)
     return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in rows]
 
 

@@ -133,17 +133,17 @@ def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, str]:
     """Approved instruction -> the business date of the night that planned it."""
-    place = account_values(run)
-    return dict(connection.execute(_NIGHTS_PLANNED, place).tuples().all())
+    of_account = account_values(run)
+    return dict(connection.execute(_NIGHTS_PLANNED, of_account).tuples().all())
 
 
 def used_by_rule(
     connection: Connection, run: Run, *, nights: Iterable[str]
 ) -> dict[str, dict[str, int]]:
     """Business date -> currency -> minor units that a rule approved then and that left since."""
-    place = account_values(run)
+    of_account = account_values(run)
     used: dict[str, dict[str, int]] = {}
-    rows = connection.execute(_USED_BY_RULE, place | {"of_dates": sorted(set(nights))})
+    rows = connection.execute(_USED_BY_RULE, of_account | {"of_dates": sorted(set(nights))})
     for night, currency, amount in rows:
         used.setdefault(night, {})[currency] = int(amount)
     return used

@@ -112,10 +112,10 @@ def save(
     at: datetime,
 ) -> None:
     """Store final answers (key -> answer and reason) with the payments they showed."""
-    place = _of(run.run_id, phase)
+    of_phase = _of(run.run_id, phase)
     if answers:
         owner = account_values(run)
-        connection.execute(_FORGET, [place | owner | {"of_order": key} for key in answers])
+        connection.execute(_FORGET, [of_phase | owner | {"of_order": key} for key in answers])
         key_rows = [
             {
                 "of_order": key,
@@ -125,7 +125,7 @@ def save(
             }
             for key, (answer, reason) in answers.items()
         ]
-        connection.execute(_ANSWER, [place | key_row for key_row in key_rows])
+        connection.execute(_ANSWER, [of_phase | key_row for key_row in key_rows])
     rows = [
         {
             "run_id": run.run_id,
@@ -211,8 +211,8 @@ def only_payments(connection: Connection, run: Run, *, order_nos: Iterable[str])
 
 def observations_of(connection: Connection, run: Run) -> list[Mapping[Any, Any]]:
     """Every payment of the run's own account that its answers showed."""
-    place = {"of_run": run.run_id, "of_account": run.account_id}
-    return list(connection.execute(_OBSERVED, place).mappings())
+    of_run = {"of_run": run.run_id, "of_account": run.account_id}
+    return list(connection.execute(_OBSERVED, of_run).mappings())
 
 
 def save_of_sibling(
@@ -268,8 +268,8 @@ def seen_since(
     connection: Connection, run: Run, *, order_no: str, since: datetime
 ) -> list[Mapping[Any, Any]]:
     """All answers about an order since an instant over all runs, oldest first."""
-    place = account_values(run)
-    rows = connection.execute(_SEEN, place | {"of_order": order_no, "since": since})
+    of_account = account_values(run)
+    rows = connection.execute(_SEEN, of_account | {"of_order": order_no, "since": since})
     return list(rows.mappings())
 
 

@@ -85,7 +85,7 @@ class Arriving:
         # Files have a turn of their own, so that nobody's money waits for them; this is its end.
         join_turn(connection, Turn.JOURNAL)
         file_facts = {name: str(getattr(source, name)) for name in OF_A_FILE}
-        accounts = {place: rows.told for place, rows in self._accounts.items()}
+        accounts = {account: rows.told for account, rows in self._accounts.items()}
         event = Event(ENTITY, _entity(file_id), ARRIVED, {**file_facts, "accounts": accounts})
         append(connection, [event], at=at)
 
@@ -103,10 +103,10 @@ def all_changed_actions(connection: Connection) -> Iterator[str]:
         rows = connection.execute(_COUNTS, {"wanted": file_id}).mappings()
         counts = {_place(row): row["rows"] for row in rows}
         bound = json.loads(data)
-        for place, bound_rows in bound["accounts"].items():
-            if counts.get(place, 0) != bound_rows["rows"]:
-                has = f"its table has {counts.get(place, 0)} of {bound_rows['rows']} rows"
-                yield _sentence(bound["name"], file_id, place=place, problem=has)
+        for account, bound_rows in bound["accounts"].items():
+            if counts.get(account, 0) != bound_rows["rows"]:
+                has = f"its table has {counts.get(account, 0)} of {bound_rows['rows']} rows"
+                yield _sentence(bound["name"], file_id, where=account, problem=has)
 
 
 class _Rows:
@@ -126,17 +126,17 @@ class _Rows:
 
 
 def _changed(rows: Any) -> Iterator[str]:
-    for (file_id, place), group in groupby(rows, key=lambda row: (row["file_id"], _place(row))):
+    for (file_id, account), group in groupby(rows, key=lambda row: (row["file_id"], _place(row))):
         waiting = list(group)
         first = waiting[0]
-        if problem := _problem(waiting, place=place):
-            yield _sentence(first["file_name"], file_id, place=place, problem=problem)
+        if problem := _problem(waiting, account=account):
+            yield _sentence(first["file_name"], file_id, where=account, problem=problem)
 
 
-def _problem(waiting: Sequence[Mapping[str, Any]], *, place: str) -> str:
+def _problem(waiting: Sequence[Mapping[str, Any]], *, account: str) -> str:
     first = waiting[0]
     bound = json.loads(first["data"]) if first["data"] else {}
-    arrived = bound.get("accounts", {}).get(place)
+    arrived = bound.get("accounts", {}).get(account)
     if arrived is None:
         return "the history never heard of them"
     if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
@@ -149,9 +149,9 @@ def _problem(waiting: Sequence[Mapping[str, Any]], *, place: str) -> str:
     return "" if rows.told == arrived else "they do not say what arrived"
 
 
-def _sentence(name: str, file_id: int, *, place: str, problem: str) -> str:
+def _sentence(name: str, file_id: int, *, where: str, problem: str) -> str:
     return (
-        f"the instructions of file {name} (number {file_id}) for account {place} are not what the "
+        f"the instructions of file {name} (number {file_id}) for account {where} are not what the "
         f"history bound: {problem}: they were changed past the journal"
     )
 

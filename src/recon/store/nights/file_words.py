@@ -54,8 +54,8 @@ def newest_files(
 
     `whole_file` is the column of the reject that stands for a file that could not be read.
     """
-    place = (order_file.c.merchant_id == merchant_id, order_file.c.account_id == account_id)
-    newest = select(func.max(order_file.c.file_id)).where(*place).group_by(order_file.c.name)
+    of_account = (order_file.c.merchant_id == merchant_id, order_file.c.account_id == account_id)
+    newest = select(func.max(order_file.c.file_id)).where(*of_account).group_by(order_file.c.name)
     rows = connection.execute(
         select(order_file).where(order_file.c.file_id.in_(newest)).order_by(order_file.c.name)
     ).mappings()

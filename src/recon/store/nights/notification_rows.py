@@ -157,8 +157,8 @@ def order_nos_told(
     connection: Connection, *, merchant_id: str, account_id: str, since: datetime
 ) -> set[str]:
     """Orders that verified messages named since an instant; they join the night's questions."""
-    place = values_of(merchant_id, account_id)
-    return set(connection.execute(_TOLD, place | {"since": since}).scalars())
+    of_account = values_of(merchant_id, account_id)
+    return set(connection.execute(_TOLD, of_account | {"since": since}).scalars())
 
 
 _OF_ACCOUNT = in_account(notification)
@@ -265,8 +265,8 @@ def about(
     )
     newest = (notification.c.received_at.desc(), notification.c.notification_id.desc())
     query = select(notification).where(*_OF_ACCOUNT, wanted).order_by(*newest).limit(MESSAGES_MAX)
-    place = values_of(merchant_id, account_id)
-    rows = connection.execute(query, place).mappings().all()
+    of_account = values_of(merchant_id, account_id)
+    rows = connection.execute(query, of_account).mappings().all()
     return [_about(row) for row in reversed(rows)]
 
 
@@ -292,8 +292,8 @@ def signed_states(
 
     Where two say different things of it in one state, neither is evidence: people see them.
     """
-    place = values_of(merchant_id, account_id)
-    rows = connection.execute(_SIGNED, place | {"of_payment": transaction_id})
+    of_account = values_of(merchant_id, account_id)
+    rows = connection.execute(_SIGNED, of_account | {"of_payment": transaction_id})
     states = []
     for row in rows.mappings():
         fields = json.loads(row["fields"])

@@ -186,7 +186,8 @@ def _store(connection: Connection, rows: pa.Table, *, sorted_rows: _Sorted, file
     rows = with_constant(rows, name="file_id", value=file.file_id)
     if sorted_rows.replaced:
         marks = [
-            file.file_id if place in sorted_rows.replaced else None for place in sorted_rows.stored
+            file.file_id if row_index in sorted_rows.replaced else None
+            for row_index in sorted_rows.stored
         ]
         rows = rows.append_column("superseded_in", pa.array(marks, pa.int64()))
     insert_rows(connection, order_row, rows)

@@ -139,8 +139,8 @@ def current_orders(
 
 def ordered_since(connection: Connection, run: Run, *, since: datetime) -> set[str]:
     """Order numbers of the account's rows without a successor, ordered since an instant."""
-    place = account_values(run)
-    return set(connection.execute(_SINCE, place | {"since": since}).scalars())
+    of_account = account_values(run)
+    return set(connection.execute(_SINCE, of_account | {"since": since}).scalars())
 
 
 def came_after(
@@ -149,8 +149,8 @@ def came_after(
     """Order numbers of the account with rows of files behind one, ordered in [from, before)."""
     since, before = span
     values = {"since": since, "before": before, "last_file": last_file}
-    place = account_values(run)
-    return set(connection.execute(_CAME_AFTER, place | values).scalars())
+    of_account = account_values(run)
+    return set(connection.execute(_CAME_AFTER, of_account | values).scalars())
 
 
 def ordered_between(

@@ -102,8 +102,8 @@ def before_money(
 
 def _files(connection: Connection, run: Run) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
-    place = account_values(run) | {"of_date": run.business_date}
-    sums = connection.execute(_TOLD, place).one()
+    of_night = account_values(run) | {"of_date": run.business_date}
+    sums = connection.execute(_TOLD, of_night).one()
     read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in sums)
     yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
     yield _total("T2", "rows stored", run, left=accepted, right=sum(stored) + repeat)

@@ -42,9 +42,9 @@ class NewAnswer:
     covers_cause: bool
 
 
-def kept_answers(connection: Connection, place: Place) -> dict[str, KeptAnswer]:
+def kept_answers(connection: Connection, account: Place) -> dict[str, KeptAnswer]:
     """The newest answer to every break of an account, by break id."""
-    merchant_id, account_id = place
+    merchant_id, account_id = account
     rows = connection.execute(
         select(break_answer)
         .where(break_answer.c.merchant_id == merchant_id, break_answer.c.account_id == account_id)

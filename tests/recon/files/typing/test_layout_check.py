@@ -11,7 +11,7 @@ from recon.model.errors import ConfigurationError
 def problem(**layout: Any) -> str:
     """What is wrong with this layout for order files."""
     try:
-        refuse_wrong_layout(FileLayout(**layout), schemas=(ORDER_FILE,), place="layout: ")
+        refuse_wrong_layout(FileLayout(**layout), schemas=(ORDER_FILE,), where="layout: ")
     except ConfigurationError as error:
         return str(error)
     return ""

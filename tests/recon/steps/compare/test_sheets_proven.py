@@ -20,7 +20,7 @@ def test_each_count_and_each_currency_is_held_against_the_sheet(
     found: object, failing: object
 ) -> None:
     """What is less, other, too much or absent on the sheet fails, by section and currency."""
-    totals = t13(place=("m", "a"), expected=EXPECTED, totals=found)  # type: ignore[arg-type] # as read
+    totals = t13(account=("m", "a"), expected=EXPECTED, totals=found)  # type: ignore[arg-type] # as read
 
     told = [
         (one.name.removeprefix("sheet = database, "), one.currency, one.left, one.right)

@@ -111,7 +111,7 @@ def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str])
 
     with merchant.environment() as environment:
         files.read_again(
-            "copy.csv", place=PLACE, by="Ann", reason="more memory now", environment=environment
+            "copy.csv", account=PLACE, by="Ann", reason="more memory now", environment=environment
         )
     for _ in range(2):
         merchant.night(mode=Mode.DRY_RUN)

@@ -25,7 +25,7 @@ words = { status = { bezahlt = "paid", paid = "paid" } }
 def _say(merchant: Any, what: str, name: str, *, reason: str = "the layout was wrong") -> KnownFile:
     with merchant.environment() as environment:
         return getattr(files, what)(
-            name, place=PLACE, by="Ann", reason=reason, environment=environment
+            name, account=PLACE, by="Ann", reason=reason, environment=environment
         )  # type: ignore[no-any-return] - one of two functions
 
 
