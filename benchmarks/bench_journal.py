@@ -31,7 +31,6 @@ from recon.settlement.planning import RULE_APPROVER, Plan
 from recon.settlement.sender import Sender
 from recon.steps.ground.environment import Environment, environment_of, system_clock
 from recon.steps.money import spilled
-from recon.steps.money.settle import noting_marks
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
@@ -67,7 +66,7 @@ class NoJournal:
     def _nothing(self, *_: Any, **__: Any) -> None:
         """Keeps nothing."""
 
-    claim = release = doubt = keep_reply = record = _nothing
+    claim = note_outside = release = doubt = keep_reply = record = _nothing
 
 
 def main() -> None:
@@ -120,17 +119,15 @@ def one_round(base_url: str, *, journalled: bool) -> Taken:
         stack.enter_context(account_lock(environment.store, **PLACE))
         run = planned(cleared, environment=environment)
         journal: Any = NoJournal()
-        mark = str
         if journalled:
             stored = StoredJournal(environment.store, run_id=RUN_ID, **PLACE)
             journal = stack.enter_context(spilled.lasting(stored, run=run, environment=environment))
-            mark = noting_marks(run, environment=environment)
         sender = Sender(
             gateway=gateway,
             journal=journal,
             clock=system_clock,
             new_id=environment.new_id,
-            mark=mark,
+            crash_point=str,
         )
         began, worked = time.perf_counter(), time.process_time()
         sent = asyncio.run(sender.send_all(cleared))

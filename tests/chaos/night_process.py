@@ -93,7 +93,7 @@ def _night(order: dict[str, Any], *, say: Callable[[str], object] = str) -> int:
     with environment_of(
         order["variables"], clock=clock, randomness=random.Random(order["now"])
     ) as opened:
-        environment = replace(opened, mark=reach)
+        environment = replace(opened, crash_point=reach)
         _await_others(order.get("barrier"))
         request = _request(order, environment=environment)
         if order.get("money_only"):

@@ -253,7 +253,7 @@ class World:
                 clock=self.clock,
                 new_id=id_source(self.chance),
                 randomness=self.chance,
-                mark=self.reach,
+                crash_point=self.reach,
                 variables={},
                 uptime=self.uptime,
                 pause=self.pass_time,

@@ -150,6 +150,14 @@ class Journal(Protocol):
         """
         ...
 
+    def note_outside(self) -> None:
+        """Note the newest link of the history outside the database, before a byte leaves.
+
+        Raises:
+            ReconError: it cannot be noted, or what was noted is not in the database.
+        """
+        ...
+
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""
         ...
@@ -200,8 +208,8 @@ class Sender:
     """One pass over the cleared instructions of one account; lives for one settle step.
 
     At most one instruction of a transaction is sent in a pass; the second goes in a later run,
-    when the first is settled and visible. `mark` names the points at which a test may end the
-    process.
+    when the first is visible at the gateway. `crash_point` names the points at which a test may end
+    the process.
     """
 
     def __init__(
@@ -211,14 +219,14 @@ class Sender:
         journal: Journal,
         clock: Clock,
         new_id: Callable[[], str],
-        mark: Callable[[str], None],
+        crash_point: Callable[[str], None],
         elapsed: Callable[[], timedelta] = since_boot,
     ) -> None:
         self._gateway = gateway
         self._journal = journal
         self._clock = clock
         self._new_id = new_id
-        self._mark = mark
+        self._crash_point = crash_point
         self._elapsed = elapsed
         self._told_to_end: Callable[[], str] = str
         self._circuit = Circuit()
@@ -255,7 +263,7 @@ class Sender:
             if isinstance(prepared, Unsigned):
                 group = self._signable(group, prepared)
                 continue
-            self._mark("before claim")
+            self._crash_point("before claim")
             claimed_at = self._elapsed()
             if left_out := self._journal.claim(batch_id, prepared, at=self._clock()):
                 group = self._without(group, left_out)
@@ -286,7 +294,8 @@ class Sender:
 
     async def _send_once(self, batch_id: str, prepared: Prepared, *, claimed_at: timedelta) -> bool:
         """S, then what the answer asks for; False when the request surely did not leave."""
-        self._mark_claimed(batch_id)
+        self._note_outside(batch_id)
+        self._crash_point("after claim")
         held_up = self._elapsed() - claimed_at
         if held_up > CLAIM_TO_SEND_MAX:
             answer: Reply | SurelyNotSent | NoReply = SurelyNotSent(
@@ -296,7 +305,7 @@ class Sender:
             )
         else:
             answer = await self._answer_to(prepared)
-        self._mark("after send")
+        self._crash_point("after send")
         if isinstance(answer, SurelyNotSent):
             self._journal.release(batch_id, reason=answer.reason, at=self._clock())
             self._circuit.note(doubtful=False, left=False, reason=answer.reason)
@@ -328,10 +337,10 @@ class Sender:
         signal = self._told_to_end()
         return f"this process was told to end ({signal})" if signal else ""
 
-    def _mark_claimed(self, batch_id: str) -> None:
-        """What must be noted before a byte leaves; where it cannot be, the claim is undone."""
+    def _note_outside(self, batch_id: str) -> None:
+        """The claim is noted outside the database, or undone where that cannot be."""
         try:
-            self._mark("after claim")
+            self._journal.note_outside()
         except ReconError as error:
             self._journal.release(batch_id, reason=str(error), at=self._clock())
             raise
@@ -339,10 +348,10 @@ class Sender:
     def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> None:
         """T2a, T2b."""
         self._journal.keep_reply(batch_id, reply)
-        self._mark("after reply")
+        self._crash_point("after reply")
         result = self._gateway.judge(prepared, reply)
         self._journal.record(batch_id, result, at=self._clock())
-        self._mark("after record")
+        self._crash_point("after record")
         doubtful = any(row.outcome in {Outcome.UNKNOWN, Outcome.PENDING} for row in result.rows)
         trouble = result.message or f"HTTP {reply.status}"
         self._circuit.note(doubtful=doubtful, left=True, reason=trouble)

@@ -36,6 +36,8 @@ class Tape:
         self.stray: dict[str, str] = {}
         self.events: list[str] = []
         self.unsigned: list[Unsigned] = []
+        self.outside: Exception | None = None
+        self.noted: list[str] = []
 
     def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
         if self.unsigned:
@@ -67,6 +69,11 @@ class Tape:
             return gone
         self.events.append(f"claim {batch_id}")
         return self.stray
+
+    def note_outside(self) -> None:
+        if self.outside:
+            raise self.outside
+        self.noted.append(self.events[-1])
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         del reason, at
@@ -105,7 +112,7 @@ def _send(
     tape: Tape,
     *cleared: Cleared,
     seconds: Sequence[float] = (),
-    mark: Callable[[str], None] = str,
+    crash_point: Callable[[str], None] = str,
 ) -> Sent:
     numbers = count(1)
     readings = iter(seconds)
@@ -114,7 +121,7 @@ def _send(
         journal=tape,
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
-        mark=mark,
+        crash_point=crash_point,
         elapsed=lambda: timedelta(seconds=next(readings, 0)),
     )
     return asyncio.run(sender.send_all(cleared))
@@ -262,16 +269,23 @@ def test_a_process_that_slept_after_its_claim_does_not_send() -> None:
 
 def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
     """What must be noted before the first byte could not be: nothing leaves, no doubt is made."""
-
-    def mark(at: str) -> None:
-        if at == "after claim":
-            raise OutputError(at)
-
     tape = Tape()
+    tape.outside = OutputError("the disk is full")
     with pytest.raises(OutputError):
-        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), mark=mark)
+        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
 
     assert tape.events == ["claim b1", "release b1"]
+
+
+def test_every_claim_is_noted_outside_before_its_bytes_leave() -> None:
+    """The head of the history stands outside the database between the claim and the first byte."""
+    tape = Tape()
+    cleared = [_cleared(number, kind=InstructionKind.CAPTURE) for number in (1, 2)]
+    _send(tape, *cleared)
+    _send(tape, _cleared(3, kind=InstructionKind.REFUND))
+
+    claims = [event for event in tape.events if event.startswith("claim")]
+    assert tape.noted == claims
 
 
 def test_a_short_pause_after_the_claim_sends() -> None:
@@ -327,7 +341,7 @@ def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None
         journal=tape,
         clock=lambda: AT,
         new_id=lambda: "b1",
-        mark=str,
+        crash_point=str,
         elapsed=lambda: timedelta(seconds=next(left)),
     )
     told = iter(["", *["SIGTERM"] * len(readings)])

@@ -119,7 +119,7 @@ def test_a_change_between_the_gate_and_the_claim_ends_the_night(
     ):
         night.run(
             merchant.request,
-            environment=replace(environment, mark=mark),
+            environment=replace(environment, crash_point=mark),
             workbooks=merchant.workbooks(),
             progress=merchant.told.append,
         )

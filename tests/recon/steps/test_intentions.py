@@ -277,7 +277,7 @@ def _night(merchant: Any, *, at: str, do: Callable[[Environment], None]) -> str:
     with merchant.environment() as environment:
         night.run(
             merchant.request,
-            environment=replace(environment, mark=mark),
+            environment=replace(environment, crash_point=mark),
             workbooks=merchant.workbooks(),
             progress=told.append,
         )

@@ -53,7 +53,7 @@ def test_a_night_whose_copy_sends_meanwhile_releases_its_batch_and_ends(merchant
             meanwhile.join()
 
     with merchant.environment() as environment, pytest.raises(HistoryBrokenError) as ended:
-        night_with(merchant, replace(environment, mark=mark))
+        night_with(merchant, replace(environment, crash_point=mark))
 
     assert len(merchant.effects()) == len(paid)
     assert merchant.instruction_states() == {"approved": len(paid)}

@@ -13,10 +13,18 @@ from recon.settlement.planning import Action, Known, plan
 from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, RowResult, SurelyNotSent
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
+from recon.store.money.journal import StoredJournal
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+class LoneJournal(StoredJournal):
+    """A journal whose history nobody notes outside the database."""
+
+    def note_outside(self) -> None:
+        """There is no head file."""
 
 
 class ScriptedGateway:

@@ -40,7 +40,7 @@ class RemoteFile:
     name: str
     size_bytes: int
     changed_at: datetime
-    mark: str
+    etag: str
     """What changes when the content does."""
     regular: bool = True
 
@@ -78,7 +78,7 @@ def fetch(
     inbox: Path,
     patterns: Sequence[str],
     layouts: tuple[FileLayout, ...] = (),
-    mark: Callable[[str], None] = lambda _: None,
+    crash_point: Callable[[str], None] = lambda _: None,
     settle: Callable[[], None] | None = None,
 ) -> Fetched:
     """Bring what is new in a folder elsewhere into the inbox.
@@ -109,7 +109,9 @@ def fetch(
             why = f"{WAITS_FOR} {missing[0]}"
         for each in () if why else [*beside, name]:
             if not why and not _is_known(there[each], inbox=inbox):
-                why = _unfit(there[each]) or _bring(folder, there[each], inbox=inbox, mark=mark)
+                why = _unfit(there[each]) or _bring(
+                    folder, there[each], inbox=inbox, crash_point=crash_point
+                )
                 names += [] if why or each != name else [each]
         if why:
             left.append((scrubbed(name), why))
@@ -152,7 +154,7 @@ def _growing(
             if now is None:
                 gone[name] = "is gone again"
                 continue
-            if now.mark != there[name].mark:
+            if now.etag != there[name].etag:
                 moving.append(name)
             there[name] = now
     return gone | dict.fromkeys(moving, GROWS)
@@ -182,7 +184,7 @@ def _is_known(entry: RemoteFile, *, inbox: Path) -> bool:
 
 
 def _bring(
-    folder: RemoteFolder, entry: RemoteFile, *, inbox: Path, mark: Callable[[str], None]
+    folder: RemoteFolder, entry: RemoteFile, *, inbox: Path, crash_point: Callable[[str], None]
 ) -> str:
     """Put one file into the inbox, or say why not."""
     part = inbox / f"{PART_PREFIX}{entry.name}.part"
@@ -190,10 +192,10 @@ def _bring(
     try:
         size = _write(folder, entry, part=part)
         after = folder.again(entry.name)
-        if size != entry.size_bytes or after is None or after.mark != entry.mark:
+        if size != entry.size_bytes or after is None or after.etag != entry.etag:
             return CHANGED
         os.utime(part, (_seconds(entry), _seconds(entry)))
-        mark("fetched")
+        crash_point("fetched")
         part.replace(inbox / entry.name)
     finally:
         with suppress(OSError):

@@ -104,5 +104,5 @@ def _file(name: str, entry: Mapping[str, Any]) -> RemoteFile:
         name=name,
         size_bytes=int(entry["size"]),
         changed_at=changed,
-        mark=f"{entry['size']}/{entry.get('ETag', '')}/{changed.timestamp()}",
+        etag=f"{entry['size']}/{entry.get('ETag', '')}/{changed.timestamp()}",
     )

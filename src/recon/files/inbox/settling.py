@@ -11,7 +11,7 @@ from pathlib import Path
 LOOKS_MAX = 12
 """A file that changed between as many looks is left; each is a settle time after the one before."""
 
-_Mark = tuple[int, int, int]
+_Version = tuple[int, int, int]
 
 
 def unsettled(
@@ -31,18 +31,18 @@ def unsettled(
     for _ in range(LOOKS_MAX):
         if not waiting:
             break
-        before = {path: _mark(path) for path in waiting}
+        before = {path: _version_of(path) for path in waiting}
         pause(settle)
-        waiting = [path for path in waiting if _mark(path) != before[path]]
+        waiting = [path for path in waiting if _version_of(path) != before[path]]
     return tuple(waiting)
 
 
 def _is_older(path: Path, *, than: datetime) -> bool:
-    mark = _mark(path)
-    return mark is None or datetime.fromtimestamp(mark[2] / 1e9, tz=UTC) <= than
+    version = _version_of(path)
+    return version is None or datetime.fromtimestamp(version[2] / 1e9, tz=UTC) <= than
 
 
-def _mark(path: Path) -> _Mark | None:
+def _version_of(path: Path) -> _Version | None:
     """What changes when a file does; nothing when it is gone."""
     try:
         status = path.lstat()

@@ -182,6 +182,6 @@ def _file(name: str, attributes: paramiko.SFTPAttributes) -> RemoteFile:
         name=name,
         size_bytes=size,
         changed_at=datetime.fromtimestamp(changed, UTC),
-        mark=f"{size}/{changed}",
+        etag=f"{size}/{changed}",
         regular=stat.S_ISREG(attributes.st_mode or 0),
     )

@@ -23,7 +23,7 @@ from recon.steps.ground import machine
 from recon.steps.ground.environment import (
     Environment,
     account_of,
-    crash_mark,
+    crash_point_of,
     id_source,
     refuse_wrong_files,
 )
@@ -75,7 +75,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
             clock=clock,
             new_id=id_source(randomness),
             randomness=randomness,
-            mark=crash_mark(""),
+            crash_point=crash_point_of(""),
             variables=variables,
             uptime=partial(uptime_of, clock),
         )

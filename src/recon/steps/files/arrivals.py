@@ -151,7 +151,7 @@ def _fetch(
             inbox=account.inbox,
             patterns=source.files,
             layouts=account.layouts,
-            mark=environment.mark,
+            crash_point=environment.crash_point,
             settle=partial(environment.pause, settle) if settle else None,
         )
 

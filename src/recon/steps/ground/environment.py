@@ -1,4 +1,4 @@
-"""What a step stands on: settings, an open database, a clock, randomness and crash marks.
+"""What a step stands on: settings, an open database, a clock, randomness and crash points.
 
 Made once per process (or per Prefect task) from environment variables; everything that would make
 a night irreproducible is in here and can be replaced.
@@ -35,7 +35,7 @@ from recon.workers.dask_workers import workers_of
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SECOND = timedelta(seconds=1)
 CRASH_VARIABLE = "RECON_CRASH_AT"
-"""`<mark>:<count>` ends the process with SIGKILL at that pass of a mark; for tests of crashes."""
+"""`<point>:<count>` ends the process with SIGKILL at that pass of a point; for tests of crashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Environment:
     clock: Clock
     new_id: Callable[[], str]
     randomness: random.Random
-    mark: Callable[[str], None]
+    crash_point: Callable[[str], None]
     variables: Mapping[str, str]
     """The environment variables, for secrets that settings only name."""
     uptime: Callable[[], Uptime]
@@ -95,7 +95,7 @@ def environment_of(
             clock=clock,
             new_id=id_source(chance),
             randomness=chance,
-            mark=crash_mark(variables.get(CRASH_VARIABLE, "")),
+            crash_point=crash_point_of(variables.get(CRASH_VARIABLE, "")),
             variables=variables,
             uptime=machine_uptime if clock is system_clock else partial(uptime_of, clock),
             workers=workers,
@@ -157,14 +157,14 @@ def id_source(randomness: random.Random) -> Callable[[], str]:
     return new_id
 
 
-def crash_mark(wanted: str) -> Callable[[str], None]:
-    """A mark that ends the process at the named pass, or does nothing."""
+def crash_point_of(wanted: str) -> Callable[[str], None]:
+    """A crash point that ends the process at the named pass, or does nothing."""
     name, _, count = wanted.partition(":")
     passes: dict[str, int] = {}
 
-    def mark(at: str) -> None:
+    def pass_by(at: str) -> None:
         passes[at] = passes.get(at, 0) + 1
         if at == name and passes[at] == int(count or "1"):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return mark
+    return pass_by

@@ -5,7 +5,6 @@ people have accepted the restore; then everything that was open waits for people
 files of those days ask for again is approved by nobody but people.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
-HEAD_NOTED_AT = "after claim"
 ENTITY = "database"
 ACCEPTED = ACCEPTED_RESTORE
 _UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
@@ -103,18 +101,6 @@ def _file_of(run: Run, *, environment: Environment) -> HeadFile:
     return HeadFile(
         environment.settings.account(run.merchant_id, account_id=run.account_id).reports
     )
-
-
-def noting_marks(run: Run, *, environment: Environment) -> Callable[[str], None]:
-    """The sender's marks; the head is noted outside the database before a byte leaves."""
-    notes = Notes(run, environment=environment)
-
-    def mark(at: str) -> None:
-        if at == HEAD_NOTED_AT:
-            notes.note()
-        environment.mark(at)
-
-    return mark
 
 
 def accepted_at(connection: Any) -> datetime | None:

@@ -36,7 +36,7 @@ from recon.steps.money.approve import lapse
 from recon.steps.money.baselines import payment_reader, payments_by_order
 from recon.steps.money.contradictions import note_contradictions, note_refund_numbers
 from recon.steps.money.gate import gate_of
-from recon.steps.money.restore import note_head, noting_marks
+from recon.steps.money.restore import note_head
 from recon.steps.money.sending import (
     halted,
     no_longer_by_rule,
@@ -156,7 +156,7 @@ def send(
             journal=lasting,
             clock=environment.clock,
             new_id=environment.new_id,
-            mark=noting_marks(run, environment=environment),
+            crash_point=environment.crash_point,
         )
         sent = asyncio.run(sender.send_all(cleared, told_to_end=told_to_end))
     # Before anything more can be sent for a payment whose numbers do not fit, and for page one.

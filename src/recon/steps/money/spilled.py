@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recon.steps.ground.environment import Environment
+from recon.steps.money.restore import Notes
 from recon.store.money import spilled_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.money.lasting_journal import LastingJournal
@@ -39,7 +40,12 @@ def lasting(
     spill = spill_of(run, environment=environment)
     spill.reserve()
     try:
-        yield LastingJournal(journal, spill=spill, pause=environment.pause)
+        yield LastingJournal(
+            journal,
+            spill=spill,
+            pause=environment.pause,
+            note_outside=Notes(run, environment=environment).note,
+        )
     finally:
         spill.free()
         environment.store.flush()

@@ -22,13 +22,22 @@ BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelt
 
 
 class LastingJournal:
-    """Implements `settlement.sender.Journal`; `pause` lets time pass."""
+    """Implements `settlement.sender.Journal`.
+
+    `pause` lets time pass; `note_outside` notes the newest link of the history in the head file.
+    """
 
     def __init__(
-        self, journal: StoredJournal, *, spill: Spill, pause: Callable[[timedelta], None]
+        self,
+        journal: StoredJournal,
+        *,
+        spill: Spill,
+        pause: Callable[[timedelta], None],
+        note_outside: Callable[[], None],
     ) -> None:
         self._journal = journal
         self._spill = spill
+        self._note_outside = note_outside
         self._pause = pause
         self._prepared: dict[str, Prepared] = {}
         """Batches that were claimed here and are not closed yet."""
@@ -52,6 +61,10 @@ class LastingJournal:
         if left_out:
             del self._prepared[batch_id]
         return left_out
+
+    def note_outside(self) -> None:
+        """The newest link of the history stands in the head file, or nothing may leave."""
+        self._note_outside()
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave."""

@@ -327,7 +327,7 @@ def test_the_claim_looks_again(begun: Callable[[Any], Any]) -> None:
     ):
         night.run(
             merchant.request,
-            environment=replace(environment, mark=mark),
+            environment=replace(environment, crash_point=mark),
             workbooks=merchant.workbooks(),
             progress=merchant.told.append,
         )

@@ -166,7 +166,7 @@ def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
 
     request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
     with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
-        carry_out(request, environment=replace(environment, mark=told_to_end))
+        carry_out(request, environment=replace(environment, crash_point=told_to_end))
 
     assert merchant.instruction_states() == {"confirmed": 1}
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
@@ -347,7 +347,7 @@ def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
 
     request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
     with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
-        carry_out(request, environment=replace(environment, mark=killed))
+        carry_out(request, environment=replace(environment, crash_point=killed))
 
     assert merchant.instruction_states() == {"approved": 1}
     assert [one.startswith("It waits for the next night") for one in _status(merchant)] == [True]
@@ -363,7 +363,7 @@ def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
 
     request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
     with merchant.environment() as environment, pytest.raises(NightHeldError) as error:
-        carry_out(request, environment=replace(environment, mark=taken_over))
+        carry_out(request, environment=replace(environment, crash_point=taken_over))
 
     assert "nothing was stored or sent" not in str(error.value)
     assert len(merchant.effects()) == 1

@@ -37,7 +37,7 @@ def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
             fault(environment)
 
     with merchant.environment() as opened:
-        environment = replace(opened, mark=mark, pause=lambda _: None)
+        environment = replace(opened, crash_point=mark, pause=lambda _: None)
         with pytest.raises(StoreError):
             night.run(
                 merchant.request,

@@ -12,9 +12,8 @@ from recon.settlement.sender import Sender, SurelyNotSent
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.money.bound_rows import changed_instructions, events_of, refuse_changed_rows
-from recon.store.money.journal import StoredJournal
 from recon.store.nights.runs import Run
-from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures
+from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures
 
 
 def problems(store: Store) -> list[str]:
@@ -28,10 +27,10 @@ def sent(store: Store, run: Run, *script: object, orders: int = 2) -> None:
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     sender = Sender(
         gateway=ScriptedGateway(*script),
-        journal=StoredJournal(store, run_id=run.run_id, **place),
+        journal=LoneJournal(store, run_id=run.run_id, **place),
         clock=lambda: AT,
         new_id=iter(["b1", "b2", "b3"]).__next__,
-        mark=lambda _: None,
+        crash_point=lambda _: None,
         elapsed=timedelta,
     )
     asyncio.run(sender.send_all(cleared_captures(store, run, orders=orders)))

@@ -24,7 +24,7 @@ from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
-from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures, states_of
+from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures, states_of
 
 
 class Crash(BaseException):
@@ -37,10 +37,10 @@ def _send(
     *,
     cleared: Sequence[Cleared],
     gateway: ScriptedGateway,
-    mark: Callable[[str], None] = lambda _: None,
+    crash_point: Callable[[str], None] = lambda _: None,
     prefix: str = "b",
 ) -> Sent:
-    journal = StoredJournal(
+    journal = LoneJournal(
         store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
     )
     numbers = count(1)
@@ -49,7 +49,7 @@ def _send(
         journal=journal,
         clock=lambda: AT,
         new_id=lambda: f"{prefix}{next(numbers)}",
-        mark=mark,
+        crash_point=crash_point,
     )
     return asyncio.run(sender.send_all(cleared))
 
@@ -132,7 +132,11 @@ def test_a_crash_leaves_approved_or_in_flight_and_never_half(
     gateway = ScriptedGateway()
     with pytest.raises(Crash):
         _send(
-            store, run, cleared=cleared_captures(store, run, orders=2), gateway=gateway, mark=mark
+            store,
+            run,
+            cleared=cleared_captures(store, run, orders=2),
+            gateway=gateway,
+            crash_point=mark,
         )
     expected = {"before claim": "approved", "after record": "confirmed"}.get(point, "in_flight")
 
@@ -161,7 +165,7 @@ def test_nothing_unflushed_is_behind_a_byte_that_leaves(
         run,
         cleared=cleared,
         gateway=ScriptedGateway(),
-        mark=lambda at: at_send.append(commits[-1]) if at == "after claim" else None,
+        crash_point=lambda at: at_send.append(commits[-1]) if at == "after claim" else None,
     )
 
     assert at_send == [True, True, True]

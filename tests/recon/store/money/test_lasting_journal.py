@@ -66,11 +66,14 @@ def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, ord
     sender = Sender(
         gateway=gateway,
         journal=LastingJournal(
-            stored, spill=spill, pause=lambda much: time.sleep(much.total_seconds())
+            stored,
+            spill=spill,
+            pause=lambda much: time.sleep(much.total_seconds()),
+            note_outside=lambda: None,
         ),
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
-        mark=str,
+        crash_point=str,
     )
     return asyncio.run(sender.send_all(orders))
 
