@@ -39,6 +39,9 @@ THOUSANDTHS = 1_000
 _COLON = re.compile(r"(?<![:\\]):(?=[A-Za-z_])")
 _SQLITE = "sqlite"
 _POSTGRESQL = "postgresql"
+_WRITTEN_BY_PEOPLE = frozenset({"postgresql", "postgres"})
+"""How people write PostgreSQL's address; SQLAlchemy takes the first for another driver."""
+_OUR_DRIVER = "postgresql+psycopg"
 _SUMMABLE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,3}0*)?", re.ASCII)
 
 
@@ -94,11 +97,24 @@ def extract(
 
 
 def _url(address: str) -> URL:
+    """The address with a driver that is there, however people write it.
+
+    Raises:
+        ConfigurationError: no URL, or of a database whose driver is not installed; the address is
+            not quoted, because it may hold a password.
+    """
     try:
-        return make_url(address)
-    except (SQLAlchemyError, ValueError):  # a port that is no number is a ValueError
-        msg = "the ledger's address is not a database URL such as postgresql+psycopg://host/books"
+        url = make_url(address)
+        if url.drivername in _WRITTEN_BY_PEOPLE:
+            url = url.set(drivername=_OUR_DRIVER)
+        url.get_dialect().import_dbapi()
+    except ImportError as error:
+        msg = f"the ledger's database needs the Python package {error.name}, which is not installed"
         raise ConfigurationError(msg) from None
+    except (SQLAlchemyError, ValueError):  # a port that is no number is a ValueError
+        msg = "the ledger's address is not a database URL such as postgresql://host/books"
+        raise ConfigurationError(msg) from None
+    return url
 
 
 def _name_of(url: URL) -> str:

@@ -191,6 +191,25 @@ def test_an_address_is_never_shown_with_its_password() -> None:
 
 
 @pytest.mark.postgresql
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url: str, scheme: str) -> None:
+    """No way of writing the same address asks for a driver that is not there."""
+    address = books_url.replace("postgresql+psycopg", scheme, 1)
+
+    assert extract(address, query="select 'x' as a, 'y' as b", wanted=AB).rows_read == 1
+
+
+@pytest.mark.parametrize("address", ["mysql://books:s3cret@h/b", "oracle://books:s3cret@h/b"])
+def test_a_database_without_a_driver_is_named(address: str) -> None:
+    """Who keeps the books elsewhere hears which package is missing, and no password is quoted."""
+    with pytest.raises(
+        ConfigurationError, match=r"needs the Python package [A-Za-z_]+, which"
+    ) as no:
+        extract(address, query="select 1", wanted=AB)
+    assert "s3cret" not in str(no.value)
+
+
+@pytest.mark.postgresql
 def test_postgresql_is_read_in_one_snapshot(
     books_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
