@@ -114,8 +114,8 @@ pictures: demo ## the demo night's workbook as docs/images/sheet-*.png, one pict
 fuzz: $(READY) ## every reader of the gateway's replies against 24,000 bent ones (REPLY_FUZZ_CASES for more)
 	@REPLY_FUZZ_CASES=$${REPLY_FUZZ_CASES:-24000} $(BIN)/pytest tests/recon/gateway_client/test_reply_fuzz.py
 
-fuzz-files: $(READY) ## bent files of every kind and format against independent strict readers (FILE_FUZZ_CASES, 100,000 without it)
-	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 --timeout 7200 tests/recon/files/test_file_fuzz.py tests/recon/files/test_kind_fuzz.py
+fuzz-files: $(READY) ## bent files of every kind and format, in the reading process, against independent strict readers (FILE_FUZZ_CASES, 100,000 without it; FILE_FUZZ_FROM)
+	@FILE_FUZZ_CASES=$${FILE_FUZZ_CASES:-100000} $(BIN)/pytest -n 2 -rP --timeout 7200 tests/recon/files/test_file_fuzz.py tests/recon/files/test_kind_fuzz.py
 
 .PHONY: forged-rows
 forged-rows: $(READY) ## rows forged, changed or deleted past the code: each is found before money moves (FORGED_ROWS, 1,000 without it)

@@ -7,7 +7,8 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.kinds.spooled_file import spooled_file
+from recon.files.kinds.spooled_file import SpooledFile, spooled_file
+from recon.files.reader import order_file
 from recon.model.words import Reject, SourceFile
 
 
@@ -23,7 +24,17 @@ class OrderFile(NamedTuple):
 def read_order_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> OrderFile:
     """Read it to its end."""
     with spooled_file(path, rules=rules, layout=layout, keep=True) as read:
-        parts = list(read.parts())
+        return _whole(read)
+
+
+def read_order_file_apart(path: Path, *, rules: Rules) -> OrderFile:
+    """As `read_order_file`, in the reading process."""
+    with order_file(path, rules=rules, layout=STANDARD, keep=True) as read:
+        return _whole(read)
+
+
+def _whole(read: SpooledFile) -> OrderFile:
+    parts = list(read.parts())
     frames = [pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True)]
     orders, actions = frames or [pd.DataFrame({"order_no": []})] * 2
     return OrderFile(orders, actions, read.rejects, read.source_file)
