@@ -18,7 +18,7 @@ from recon.settlement import eligibility, resolution, sender
 from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import Resolution
 from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
-from recon.steps.money import contradictions, doubt, settle
+from recon.steps.money import baselines, contradictions, doubt, settle
 from recon.store.database import history
 from recon.store.money import batch_rows, journal
 from recon.store.money.journal import StoredJournal
@@ -318,6 +318,12 @@ def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StoredJournal, "halted", lambda _: "")
 
 
+def _first_row_is_taken(patch: pytest.MonkeyPatch) -> None:
+    """Of rows that show one transaction in two ways the first is believed."""
+    for module in (eligibility, baselines):
+        patch.setattr(module, "shown_twice", lambda _: {})
+
+
 def item_kind(name: str) -> Any:
     """The kind of that name."""
     return sender.InstructionKind(name)
@@ -355,4 +361,5 @@ MUTANTS: Mapping[str, Change] = {
     "numbers are not read": _numbers_are_not_read,
     "nobody is contradicted": _nobody_is_contradicted,
     "stopped for later nights only": _stopped_only_for_later_nights,
+    "the first of two rows is taken": _first_row_is_taken,
 }

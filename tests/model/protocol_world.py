@@ -360,7 +360,7 @@ class World:
 
     def quiet(self) -> None:
         """Nothing goes wrong any more, for as many days as evidence needs."""
-        self.gateway.lag, self.gateway.deaf = timedelta(0), False
+        self.gateway.lag, self.gateway.deaf, self.gateway.rows = timedelta(0), False, ""
         people.allow_sending(self)
         calm = 0
         for _ in range(QUIET_DAYS):

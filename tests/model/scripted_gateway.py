@@ -31,6 +31,10 @@ DELAYS = {"late": LATE, "next week": NEXT_WEEK}
 NUMBERS = ("own", "repeat", "skip")
 """Which number a refund is told under: its own; the last one, and it never happened (`repeat`); or
 its own, behind a refund that somebody made in the portal at that moment (`skip`)."""
+ROWS = ("twice", "at odds", "at odds, truth last")
+"""How a query shows payments: each in two equal rows; or with a second row that says otherwise."""
+OTHERWISE = {"1500": "2000", "2000": "3000", "3000": "2000", "4000": "3000", "4100": "3000"}
+"""What the untrue row of two says, where the true one says this."""
 BY_HAND = 100
 """Minor units that somebody refunds in the portal at once."""
 PAYMENT = 1_000
@@ -94,6 +98,10 @@ class PlayedGateway:
     lag: timedelta = timedelta(0)
     deaf: bool = False
     """The query fails."""
+    rows: str = ""
+    """One of ROWS; "" while each payment is shown once, as it is."""
+    at_odds: set[str] = field(default_factory=set)
+    """Payments that the last answer showed in two ways."""
     scripts: list[Script] = field(default_factory=list)
     requests: int = 0
     happened: list[Effect] = field(default_factory=list)
@@ -131,6 +139,11 @@ class PlayedGateway:
         self.reach("before effect")
         document = json.loads(prepared.request.body)  # type: ignore[attr-defined]
         rows = document[f"{prepared.kind}_orders"]
+        self.broken += [
+            f"I15: a {prepared.kind} left for {row['transaction_id']}, which was shown in two ways"
+            for row in rows
+            if row["transaction_id"] in self.at_odds
+        ]
         told = self._take(prepared, rows, script=script)
         self.reach("after effect")
         if script.answer == "not_sent":
@@ -155,8 +168,20 @@ class PlayedGateway:
         """The query, as far behind as `lag` says."""
         if self.deaf:
             return KeyAnswers(dict.fromkeys(keys, (Answer.FAILED, "no answer")), ())
-        shown = [self._row(key) for key in keys]
+        shown = [row for key in keys for row in self._rows(key)]
         return KeyAnswers(dict.fromkeys(keys, (Answer.FOUND, "")), tuple(shown))
+
+    def _rows(self, transaction_id: str) -> list[dict[str, Any]]:
+        """What the query shows of a payment: one row, or two that agree or do not."""
+        row = self._row(transaction_id)
+        self.at_odds.discard(transaction_id)
+        if not self.rows:
+            return [row]
+        if self.rows == "twice" or row["payment_status"] not in OTHERWISE:
+            return [row, dict(row)]
+        self.at_odds.add(transaction_id)
+        untrue = row | {"payment_status": OTHERWISE[row["payment_status"]]}
+        return [row, untrue] if self.rows == "at odds" else [untrue, row]
 
     def _take(self, prepared: Prepared, rows: Sequence[Any], *, script: Script) -> list[int]:
         """Let rows take effect; the number under which each refund is told, 0 for what is none."""

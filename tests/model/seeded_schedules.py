@@ -8,7 +8,7 @@ from datetime import timedelta
 import played_people as people
 from deliveries import AGAIN, FIRST
 from protocol_world import CAPTURED, World
-from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
+from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, ROWS, SCRIPTS, Script
 
 from recon.model.words import InstructionKind
 from recon.steps.people.verdicts import UNDECIDED
@@ -53,17 +53,22 @@ class Weather:
     beside: float = 0.3
     """That somebody acts while a night runs."""
     lie: float = 0.1
+    rows: float = 0.5
+    """That the query shows payments in two rows, equal ones or not, where it ever does."""
 
 
 STORM = Weather()
 LATE = Weather(LATE_SCRIPTS, YOUNG_WAITS, trouble=1.0, crash=0.1, clock=0.4, deaf=0.0)
 """Effects that come when somebody already looks, under a clock that somebody sets."""
 LATE_SHARE = 0.3
+ROWS_SHARE = 0.3
+"""Of worlds in which the query may show payments in two rows."""
 
 
 def play(world: World, seed: int) -> list[str]:
     """Some bad nights, then quiet ones; every violation that the checker found on the way."""
-    chance = random.Random(seed)
+    chance, rows = random.Random(seed), random.Random(f"query rows {seed}")
+    has_rows = rows.random() < ROWS_SHARE
     weather = LATE if chance.random() < LATE_SHARE else STORM
     world.fall_behind(chance.choice(LAGS))
     found: list[str] = []
@@ -71,6 +76,8 @@ def play(world: World, seed: int) -> list[str]:
         _instruct(world, chance)
         if chance.random() < weather.again:
             world.merchant.tell_again(chance.randrange(99), guise=chance.choice(AGAIN))
+        is_in_rows = has_rows and rows.random() < weather.rows
+        world.gateway.rows = rows.choice(ROWS) if is_in_rows else ""
         _bad_night(world, chance, weather=weather)
         found += world.problems()
         if chance.random() < weather.by_hand:
