@@ -21,6 +21,7 @@ from recon.gateway_client import (
     UnsignedError,
 )
 from recon.gateway_client.interface.wire_amounts import WireAmounts
+from recon.gateway_client.query.lanes import Lane
 from recon.gateway_client.query.pace import AccountPace, Notice
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import parse_minor_units
@@ -115,7 +116,7 @@ def pace_of(
     *,
     patience_max: int | None = None,
     notice: Notice | None = None,
-    first_after_seconds: float = 0.0,
+    lane: Lane | None = None,
 ) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
     patience = gateway.read_patience_seconds
@@ -124,7 +125,7 @@ def pace_of(
         in_flight=gateway.queries_in_flight,
         patience_seconds=patience if patience_max is None else min(patience, patience_max),
         notice=notice,
-        first_after_seconds=first_after_seconds,
+        lane=lane,
     )
 
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from recon.gateway_client.query.lanes import Lane
+
 DOUBLING_SECONDS = 2.0
 """So long without a refusal, and the pace is twice what it was."""
 
@@ -41,12 +43,12 @@ class AccountPace:
     """What is known of one account's pace; outlives the clients that share it, one after another.
 
     Args:
-        calls_per_second: At most.
+        calls_per_second: At most, all lanes together.
         in_flight: Calls at the same time, at most.
         patience_seconds: How long a silent gateway is asked again; 0: never.
         seconds: A clock that only goes forward.
         notice: Of those who read the same account elsewhere at the same time; None: nobody does.
-        first_after_seconds: How long the first call waits, so that sharers do not begin together.
+        lane: The slots in which this process may call, where others read the account beside it.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class AccountPace:
         patience_seconds: float = PATIENCE_SECONDS,
         seconds: Seconds = time.monotonic,
         notice: Notice | None = None,
-        first_after_seconds: float = 0.0,
+        lane: Lane | None = None,
     ) -> None:
         self.patience_seconds = patience_seconds
         self.seconds = seconds
@@ -69,7 +71,8 @@ class AccountPace:
         self._in_flight_max = in_flight
         self._share = 1.0
         self._slowed_at = seconds()
-        self._next_at = seconds() + first_after_seconds
+        self._next_at = seconds()
+        self._lane = lane
         self._notice = notice
         self._held_until = seconds()
 
@@ -97,10 +100,14 @@ class AccountPace:
 
     def wait_seconds(self) -> float:
         """How long the next call has to wait; 0 when it may start."""
+        if self._lane is not None:
+            return self._lane.wait_seconds(self.held_seconds, share=self._share_now())
         return max(self.held_seconds, self._next_at - self.seconds())
 
     def started(self) -> None:
         """Count a call that starts now."""
+        if self._lane is not None:
+            self._lane.started()
         now, interval = self.seconds(), 1 / self.calls_per_second
         late = 0.0 if interval >= SLEEP_COARSE_SECONDS else SLEEP_COARSE_SECONDS
         self._next_at = max(self._next_at, now - late) + interval

@@ -2,9 +2,10 @@
 
 Workers ask and give back; one writer stores. Beside the order numbers a shard carries no word of
 the configuration: a worker has its own, key and certificates included, and is refused when it is
-another than the night's. The account's pace is shared out, so that all together are no quicker
-than one, and a Retry-After that one of them is given holds all of them. Their clocks do not count
-for what is stored: the night's clock goes on where the shard was handed out.
+another than the night's. Each calls in a lane of its own of the account's pace, so that all
+together are no quicker than one, and a Retry-After that one of them is given holds all of them.
+Their clocks do not count for what is stored: the night's clock goes on where the shard was handed
+out.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 from recon.config.settings import GatewaySettings, Settings, load_settings
 from recon.gateway.queries import KeyAnswers, ask, pace_of
+from recon.gateway_client.query.lanes import Lane
 from recon.gateway_client.query.pace import AccountPace, Notice
 from recon.model.errors import ConfigurationError
 from recon.steps.ground.environment import Environment, system_clock
@@ -44,9 +46,9 @@ class Shard:
     seed: int
     """Of the waits between attempts."""
     sharers: int
-    """How many shards are asked at the same time, at most."""
+    """How many shards are asked at the same time."""
     number: int
-    """Of these, from 0: it begins so many calls later."""
+    """Of these, from 0: its lane."""
     notice: Notice | None
     """Where they tell each other of a Retry-After."""
     configuration: str
@@ -85,20 +87,23 @@ def asked_in_shards(
     configuration = configuration_of(environment.settings)
     name = f"recon hold {account[0]}/{account[1]}"
     notice = workers.notice(name, clock=system_clock) if parts else None
-    # A round at a time: a shard may only count on its share while the others have theirs.
-    for first in range(0, len(parts), workers.partitions):
+    # A round at a time: a shard may only call in its lane while the others have theirs. There are
+    # never more at once than calls may be in flight, of which each shard has one at least.
+    at_once = min(workers.partitions, environment.settings.gateway.queries_in_flight)
+    for first in range(0, len(parts), at_once):
+        some = parts[first : first + at_once]
         shards = [
             Shard(
                 keys=tuple(part),
                 account=account,
                 at=environment.clock(),
                 seed=environment.randomness.getrandbits(SEED_BITS),
-                sharers=workers.partitions,
+                sharers=len(some),
                 number=number,
                 notice=notice,
                 configuration=configuration,
             )
-            for number, part in enumerate(parts[first : first + workers.partitions])
+            for number, part in enumerate(some)
         ]
         for shard, answers in zip(shards, workers.each(ask_shard, shards), strict=True):
             yield Asked(shard.keys, shard.at, answers)
@@ -139,15 +144,12 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
         raise ConfigurationError(msg)
     began = time.monotonic()
     gateway = shared(settings.gateway, shard.sharers)
+    lane = Lane(shard.number, shard.sharers, gateway.calls_per_second)
     asking = ask(
         shard.keys,
         account=shard.account,
         settings=settings.model_copy(update={"gateway": gateway}),
-        pace=pace_of(
-            gateway,
-            notice=shard.notice,
-            first_after_seconds=shard.number / settings.gateway.calls_per_second,
-        ),
+        pace=pace_of(gateway, notice=shard.notice, lane=lane),
         clock=lambda: shard.at + timedelta(seconds=time.monotonic() - began),
         randomness=Random(shard.seed),
     )
@@ -155,12 +157,9 @@ def ask_with(shard: Shard, *, variables: Mapping[str, str]) -> KeyAnswers:
 
 
 def shared(gateway: GatewaySettings, sharers: int, /) -> GatewaySettings:
-    """One shard's part of the pace that the account has."""
-    pace = {
-        "calls_per_second": gateway.calls_per_second / sharers,
-        "queries_in_flight": max(1, gateway.queries_in_flight // sharers),
-    }
-    return gateway.model_copy(update=pace)
+    """One shard's part of the calls that the account may have in flight."""
+    in_flight = max(1, gateway.queries_in_flight // sharers)
+    return gateway.model_copy(update={"queries_in_flight": in_flight})
 
 
 def configuration_of(settings: Settings) -> str:

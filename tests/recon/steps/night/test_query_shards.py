@@ -83,14 +83,13 @@ def test_a_worker_that_is_configured_otherwise_is_refused(merchant: Any, name: s
         ask_with(shard, variables=merchant.variables)
 
 
-def test_the_pace_of_an_account_is_shared_out() -> None:
-    """All shards of a round together are no quicker than one process."""
+def test_the_calls_in_flight_of_an_account_are_shared_out() -> None:
+    """All shards of a round together have no more than one process; the pace is kept by lanes."""
     gateway = GatewaySettings(calls_per_second=10, queries_in_flight=6)
 
     part = shared(gateway, 4)
 
-    assert part.calls_per_second * 4 == 10
-    assert part.queries_in_flight == 1
+    assert (part.calls_per_second, part.queries_in_flight) == (10, 1)
     assert shared(gateway, 1) == gateway
 
 
@@ -138,9 +137,25 @@ def test_no_more_shards_are_out_than_share_the_pace(
     ]
     assert [one.keys for one in rest][-1] == ("A8",)
     shards = [shard for one in played.rounds for shard in one]
-    assert {shard.sharers for shard in shards} == {2}
+    assert [shard.sharers for shard in shards] == [2, 2, 2, 2, 1]
     assert [shard.number for shard in shards] == [0, 1, 0, 1, 0]
     assert {shard.notice for shard in shards} == {"notice of recon hold 100042/100042001"}
+
+
+def test_no_more_shards_are_out_than_calls_may_be_in_flight(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each shard has one call in flight at least, so one call in all means one shard at a time."""
+    monkeypatch.setattr(query_shards, "KEYS_PER_SHARD_MAX", 2)
+    path = Path(merchant.variables["RECON_CONFIG_DIR"]) / "gateway.toml"
+    path.write_text("queries_in_flight = 1\n")
+    played = InRounds()
+
+    with merchant.environment() as environment:
+        elsewhere = replace(environment, workers=played)
+        list(asked_in_shards(["A", "B", "C"], account=ACCOUNT, environment=elsewhere))
+
+    assert [[shard.sharers for shard in one] for one in played.rounds] == [[1], [1]]
 
 
 def stored(merchant: Any) -> set[tuple[Any, ...]]:
@@ -187,9 +202,11 @@ def test_workers_store_what_one_process_would(
 
 @dataclass
 class Watch:
-    """A gateway between the workers and the sandbox: asks the first caller to wait, notes all."""
+    """A gateway between the workers and the sandbox: asks one caller to wait, notes all."""
 
     port: int
+    refused: int
+    """The number of the call that gets 429, from 1; 0 for none."""
     wait_seconds: int = 2
     began: list[float] = field(default_factory=list)
     """When each call came."""
@@ -197,10 +214,10 @@ class Watch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, path: str, body: bytes, kind: str) -> tuple[int, dict[str, str], bytes]:
-        """What the sandbox says; 429 to the third call, when all workers are at work."""
+        """What the sandbox says, or 429."""
         with self.lock:
             self.began.append(time.monotonic())
-            if len(self.began) == THIRD:
+            if len(self.began) == self.refused:
                 self.refused_at = time.monotonic()
                 return 429, {"Retry-After": str(self.wait_seconds)}, b""
         behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -212,12 +229,13 @@ class Watch:
 
 
 THIRD = 3
+"""When all workers are at work."""
 
 
 @contextmanager
-def watched(port: int) -> Iterator[tuple[str, Watch]]:
+def watched(port: int, *, refused: int = THIRD) -> Iterator[tuple[str, Watch]]:
     """The address of that gateway, and what it saw."""
-    watch = Watch(port)
+    watch = Watch(port, refused)
 
     class Front(BaseHTTPRequestHandler):
         """One call."""
@@ -243,6 +261,42 @@ def watched(port: int) -> Iterator[tuple[str, Watch]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.process
+@pytest.mark.xdist_group("dask")
+def test_two_workers_are_no_quicker_than_the_pace_from_their_first_call_on(
+    merchant: Any, dask_cluster: ClusterSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three rounds of two shards with one call each: the account's pace holds over all of them."""
+    monkeypatch.setattr(query_shards, "KEYS_PER_SHARD_MAX", 1)
+    gateway = Path(merchant.variables["RECON_CONFIG_DIR"]) / "gateway.toml"
+    gateway.write_text("calls_per_second = 2\n")
+    keys = [payment.order_no for payment in merchant.payments("captured")[:6]]
+    port = urlsplit(merchant.variables["RECON_GATEWAY_BASE_URL"]).port
+    assert port is not None
+
+    with watched(port, refused=0) as (url, watch):
+        merchant.variables["RECON_GATEWAY_BASE_URL"] = url
+        variables = {**merchant.variables}
+
+        def with_variables(shard: Shard) -> Any:
+            return ask_with(shard, variables=variables)
+
+        monkeypatch.setattr(query_shards, "ask_shard", with_variables)
+        with (
+            merchant.environment() as environment,
+            workers_of(dask_cluster, variables={}) as elsewhere,
+        ):
+            played = replace(environment, workers=elsewhere)
+            asked = [*asked_in_shards(keys, account=ACCOUNT, environment=played)]
+
+    assert [len(one.found.answers) for one in asked] == [1] * 6
+    assert len(watch.began) == 6
+    assert watch.began[-1] - watch.began[0] >= 5 / 2 - ARRIVAL_SECONDS
+    assert all(
+        sum(at <= one < at + 1 - ARRIVAL_SECONDS for one in watch.began) <= 2 for at in watch.began
+    )
 
 
 @pytest.mark.process
@@ -287,5 +341,7 @@ def test_a_retry_after_that_one_worker_is_given_holds_all_of_them(
     assert watch.began[-1] - watch.began[0] >= watch.wait_seconds + 12 / 40
 
 
+ARRIVAL_SECONDS = 0.2
+"""By how much calls may arrive more unevenly than they were made."""
 IN_FLIGHT_MAX = 0.3
 """Seconds in which a call that had begun before the 429 was read may still come."""
