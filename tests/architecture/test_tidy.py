@@ -268,6 +268,37 @@ def open_files(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}:{node.lineno} makes a file or folder past privacy.own_files"
 
 
+def untyped_connections(path: str, tree: ast.Module) -> Iterator[str]:
+    """Who holds a connection of the database says so: `recon.store` exports the type."""
+    for name, annotation in annotations(tree):
+        if name == "connection" and ast.unparse(annotation) in {"Any", "object"}:
+            yield f"{path}:{annotation.lineno} takes a connection of no type"
+
+
+NAMES_THAT_NAME_NOTHING = frozenset({"told", "found", "one", "said", "mark", "place"})
+
+
+def vague_names(path: str, tree: ast.Module) -> Iterator[str]:
+    """A variable, a parameter and a function name the thing that they stand for.
+
+    Migrations are history and stay as they were; `place` is a word of a spill's folders.
+    """
+    if "/migrations/" in path:
+        return
+    if Path(path).stem in NAMES_THAT_NAME_NOTHING:
+        yield f"{path} has a name that names nothing"
+    for node in ast.walk(tree):
+        name = ""
+        if isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            name = node.name
+        if name in NAMES_THAT_NAME_NOTHING:
+            yield f"{path}:{node.lineno} {name} names nothing: say what it is"
+
+
 def _of_an_archive(function: ast.expr) -> bool:
     """A part of a zip archive is no file of the disk."""
     return isinstance(function, ast.Attribute) and "archive" in ast.unparse(function)
@@ -286,6 +317,8 @@ RULES: tuple[Rule, ...] = (
     leaky_comparisons,
     machine_calls,
     shadowing_files,
+    untyped_connections,
+    vague_names,
 )
 
 DOCSTRING = '"""Why this stands here."""\n'
@@ -325,6 +358,12 @@ BAD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (shadowing_files, "flows/recon.py", ""),
     (shadowing_files, "flows/calendar.py", ""),
     (shadowing_files, "tasks/prefect.py", ""),
+    (untyped_connections, "src/recon/steps/a.py", "def f(connection: Any) -> None: ...\n"),
+    (vague_names, "src/recon/told.py", ""),
+    (vague_names, "src/recon/a.py", "found = read(path)\n"),
+    (vague_names, "src/recon/a.py", "total = sum(one for one in amounts)\n"),
+    (vague_names, "src/recon/a.py", "def f(said: str) -> None: ...\n"),
+    (vague_names, "src/recon/a.py", "def told() -> str: ...\n"),
 )
 GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (open_files, "src/recon/a.py", "with open(path, 'w', opener=for_group) as file: ...\n"),
@@ -343,6 +382,8 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (machine_calls, "src/recon/a.py", "source = random.Random(seed)\n"),
     (machine_calls, "src/recon/cli/a.py", "at = datetime.now(UTC)\n"),
     (shadowing_files, "flows/nightly.py", ""),
+    (untyped_connections, "src/recon/steps/a.py", "def f(connection: Connection) -> None: ...\n"),
+    (vague_names, "src/recon/a.py", "reply.found = ()\n"),
 )
 
 

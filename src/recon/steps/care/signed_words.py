@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from recon.desk.endorsement import Kind
 from recon.model.words import InstructionState
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.money.bound_rows import PROBLEMS_MAX
 from recon.store.money.endorsement_rows import Endorsed, Noted, override
 from recon.store.nights import sign_off_rows
@@ -21,7 +21,7 @@ SENT = tuple(
 )
 
 
-def unendorsed(connection: Any, *, environment: Environment) -> list[str]:
+def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
     words = endorsed(environment)
     kinds = (
@@ -38,7 +38,7 @@ def unendorsed(connection: Any, *, environment: Environment) -> list[str]:
     return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
 
 
-def _overrides(connection: Any, words: Endorsed) -> Iterator[str]:
+def _overrides(connection: Connection, words: Endorsed) -> Iterator[str]:
     for what, subject in agreement_rows.complete(connection):
         noted = Noted(agreement_rows.ENTITY, subject, approval_rows.COMPLETE)
         meaning = override(what, subject=subject)
@@ -46,13 +46,13 @@ def _overrides(connection: Any, words: Endorsed) -> Iterator[str]:
             yield f"{meaning}: two people are said to have agreed, but {problem}"
 
 
-def _releases(connection: Any, words: Endorsed) -> Iterator[str]:
+def _releases(connection: Connection, words: Endorsed) -> Iterator[str]:
     for run_id in sorted(approval_rows.released(connection)):
         if problem := words.release_problem(connection, run_id):
             yield f"run {run_id} counts as released, but {problem}"
 
 
-def _decisions(connection: Any, words: Endorsed) -> Iterator[str]:
+def _decisions(connection: Connection, words: Endorsed) -> Iterator[str]:
     for instruction_id, verdict in approval_rows.agreed_verdicts(connection):
         problem = words.problem(
             connection,
@@ -65,13 +65,13 @@ def _decisions(connection: Any, words: Endorsed) -> Iterator[str]:
             yield f"instruction {instruction_id} counts as decided ({verdict}), but {problem}"
 
 
-def _write_offs(connection: Any, words: Endorsed) -> Iterator[str]:
+def _write_offs(connection: Connection, words: Endorsed) -> Iterator[str]:
     for break_id, money in resolution_rows.all_agreed_write_offs(connection):
         if problem := words.write_off_problem(connection, break_id, money=money):
             yield f"break {break_id} counts as written off, but {problem}"
 
 
-def _signatures(connection: Any, words: Endorsed) -> Iterator[str]:
+def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
     for run_id, signature in sign_off_rows.all_signatures(connection):
         says = {"role": signature.role, "workbook_sha256": signature.workbook_sha256}
         if not words.is_signed(connection, run_id, by=signature.by, says=says):

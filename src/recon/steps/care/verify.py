@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from recon.model.errors import SourceMissingError
 from recon.model.figures import NightFigures
@@ -17,6 +16,7 @@ from recon.steps.ground.environment import Environment, account_of
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import bound_rows, bound_words
 from recon.store.nights import bound_actions, bound_runs, results, runs
@@ -116,7 +116,7 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
             yield f"account {name}: links were cut off, or a backup was restored: {missing}"
 
 
-def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
+def _run_problems(connection: Connection, run: FinishedRun, *, reading: Reading) -> Iterator[str]:
     yield from _stored_totals(connection, run)
     if run.replaced or not run.workbook:
         return
@@ -129,7 +129,7 @@ def _run_problems(connection: Any, run: FinishedRun, *, reading: Reading) -> Ite
         yield from (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
 
 
-def _stored_totals(connection: Any, run: FinishedRun) -> Iterator[str]:
+def _stored_totals(connection: Connection, run: FinishedRun) -> Iterator[str]:
     """The stored T13 counts against the rows that are stored now."""
     counts = results.section_counts(connection, run.run_id)
     for total in results.load_totals(connection, run.run_id):

@@ -38,6 +38,7 @@ from recon.steps.ground.window import (
     without_opening_balance,
 )
 from recon.steps.money.settled import settled
+from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     answers,
@@ -81,7 +82,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
         )
 
 
-def _agreed_write_offs(connection: Any, run: Run, *, words: Endorsed) -> AgreedWriteOffs:
+def _agreed_write_offs(connection: Connection, run: Run, *, words: Endorsed) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.first_write_offs(connection, run)
     if entries is None and (extract := ledger_rows.load(connection, run.run_id)) is not None:
@@ -162,7 +163,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
     )
 
 
-def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
+def _quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
     """Order rows that could not be read and were not delivered since, as the run found them."""
     if inputs.last_reject_end is None:
         return ()
@@ -170,7 +171,7 @@ def _quarantined(connection: Any, run: Run, *, inputs: Inputs) -> tuple[Quaranti
     return quarantine_rows.outstanding(connection, run, **ends)
 
 
-def _books(connection: Any, run: Run) -> tuple[Extract, pd.DataFrame | None]:
+def _books(connection: Connection, run: Run) -> tuple[Extract, pd.DataFrame | None]:
     """The ledger as it was read, and its entries of this account.
 
     Books of which no row could be read are no books: every payment would lack its entry.
@@ -203,7 +204,7 @@ def _in_window(
 
 
 def _orders(
-    connection: Any, run: Run, *, since: datetime, asked: set[str], until: int
+    connection: Connection, run: Run, *, since: datetime, asked: set[str], until: int
 ) -> tuple[pd.DataFrame, list[str]]:
     """The orders of the window and the older ones that this night asked about; their numbers."""
     recent = order_rows.current_orders(connection, run, since=since, until=until)

@@ -16,6 +16,7 @@ from recon.model.figures import HandedOut
 from recon.model.words import Mode, Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.nights import journal_rows, results, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -120,7 +121,7 @@ def _named(
     return journals[journals["journal_id"].isin([*again])]
 
 
-def _set_aside(connection: Any, run: Run) -> set[str]:
+def _set_aside(connection: Connection, run: Run) -> set[str]:
     """Breaks that were written off since the night, or will be once a second person agrees."""
     account = (run.merchant_id, run.account_id)
     waiting = resolution_rows.waiting_write_offs(connection)
@@ -133,7 +134,7 @@ def _set_aside(connection: Any, run: Run) -> set[str]:
 
 
 def _note(
-    connection: Any, run: Run, *, rows: pd.DataFrame, again: Sequence[str], at: datetime
+    connection: Connection, run: Run, *, rows: pd.DataFrame, again: Sequence[str], at: datetime
 ) -> None:
     if again:
         journal_rows.note_again(connection, run, journal_ids=again, at=at)
@@ -216,6 +217,6 @@ def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
     }
 
 
-def _newest(connection: Any, run: Run) -> str:
+def _newest(connection: Connection, run: Run) -> str:
     nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
     return nights[max(nights)].run_id if nights else ""

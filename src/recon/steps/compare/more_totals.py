@@ -7,7 +7,6 @@ forward is what the night before stored, is asked here, of the file's own sums a
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from recon.matching.breaks.movements import COMES_IN
 from recon.matching.breaks.result import Reconciliation
@@ -15,6 +14,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import paired
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of, books_totals
+from recon.store import Connection
 
 CARRIED = "breaks open on the night before, as stored = carried forward"
 
@@ -36,7 +36,7 @@ def with_books(
 
 
 def carried_forward(
-    connection: Any, result: Reconciliation, *, before: str, account: tuple[str, str]
+    connection: Connection, result: Reconciliation, *, before: str, account: tuple[str, str]
 ) -> Iterator[ControlTotal]:
     """T7: what the night before stored as open is what this one carries forward.
 

@@ -6,7 +6,6 @@ from before the opening date whose orders nobody knows here. None of it is ever 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +23,7 @@ from recon.steps.compare.rebuild import kept_inputs, run_named
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.window import BEFORE_ALL
+from recon.store import Connection
 from recon.store.nights import answers, ledger_rows, order_rows
 from recon.store.nights.runs import Run
 
@@ -91,7 +91,7 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
     return folder / FILE
 
 
-def _orders(connection: Any, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
+def _orders(connection: Connection, run: Run, *, used: Sources, until: int) -> pd.DataFrame:
     every = order_rows.current_orders(connection, run, since=BEFORE_ALL, until=until)
     known = _ours(used.orders, run=run)["order_no"]
     old = every[~every["order_no"].isin(known)].reset_index(drop=True)
@@ -99,7 +99,7 @@ def _orders(connection: Any, run: Run, *, used: Sources, until: int) -> pd.DataF
     return _items("orders", old, identity="order_no", net=net, at="ordered_at")
 
 
-def _payments(connection: Any, run: Run, *, used: Sources, rules: Rules) -> pd.DataFrame:
+def _payments(connection: Connection, run: Run, *, used: Sources, rules: Rules) -> pd.DataFrame:
     every = answers.gateway_frame(connection, run)
     every = every[every["answer"].eq(Answer.FOUND.value)]
     known = _ours(used.gateway, run=run)["order_no"]
@@ -108,7 +108,7 @@ def _payments(connection: Any, run: Run, *, used: Sources, rules: Rules) -> pd.D
     return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
 
 
-def _entries(connection: Any, run: Run, *, used: Sources) -> pd.DataFrame:
+def _entries(connection: Connection, run: Run, *, used: Sources) -> pd.DataFrame:
     extract = ledger_rows.load(connection, run.run_id)
     if extract is None or used.ledger is None:
         return pd.DataFrame(columns=[*COLUMNS])

@@ -7,7 +7,6 @@ do not. Nothing of the database is changed.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -17,6 +16,7 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import input_digests, previous_of, sources_of
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.nights import input_rows, rules_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -78,7 +78,7 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
     return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
 
 
-def run_named(connection: Any, name: str) -> Run:
+def run_named(connection: Connection, name: str) -> Run:
     """A run by its id, or the newest finished one of a business date.
 
     Raises:

@@ -17,6 +17,7 @@ from recon.steps.compare.more_totals import carried_forward, with_books, with_to
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.files.incomplete import missing_sources, why_incomplete
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
 from recon.store.nights.bound_runs import RECONCILED
@@ -79,7 +80,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 
 
 def _keep(
-    connection: Any,
+    connection: Connection,
     run: Run,
     *,
     result: Reconciliation,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
@@ -22,6 +22,7 @@ from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import file_words, order_rows, settlement_rows
 from recon.store.nights.runs import Run
@@ -210,7 +211,7 @@ def _note_all(
             note(stored, problem="")
 
 
-def _missed(connection: Any, run: Run, *, kind: SourceKind) -> set[str]:
+def _missed(connection: Connection, run: Run, *, kind: SourceKind) -> set[str]:
     """What any night missed of the settlement files: until it is there, nobody knows those days."""
     if kind is not SourceKind.SETTLEMENT:
         return set()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import pandas as pd
 
@@ -13,6 +12,7 @@ from recon.proof.books_bridge import Books, arrived_books
 from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
 from recon.steps.files.short_files import short_files_told
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.nights import order_bridge
 from recon.store.nights.order_bridge import Account
 from recon.store.nights.runs import Run
@@ -21,7 +21,7 @@ Extract = tuple[pd.DataFrame, SourceFile] | None
 
 
 def order_steps(
-    connection: Any,
+    connection: Connection,
     run: Run,
     *,
     since: datetime,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.opening import sha256_of
@@ -29,6 +28,7 @@ from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
 from recon.steps.files.short_files import short_files_told
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import file_words, order_rows, runs
 from recon.store.nights.runs import Run
@@ -239,7 +239,7 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
     return problem
 
 
-def _is_known(connection: Any, run: Run, *, source: SourceFile) -> bool:
+def _is_known(connection: Connection, run: Run, *, source: SourceFile) -> bool:
     known = file_words.known_file(connection, run, name=source.name, sha256=source.sha256)
     return known is not None
 

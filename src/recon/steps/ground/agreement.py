@@ -4,14 +4,13 @@ The first word holds until the end of the next business day, as an approval does
 that moves real money each word needs a current one-time code.
 """
 
-from typing import Any
-
 from recon.desk.endorsement import Kind
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
+from recon.store import Connection
 from recon.store.money.endorsement_rows import override
 from recon.store.people import agreement_rows
 from recon.store.people.agreement_rows import FirstWord
@@ -25,7 +24,7 @@ SET_ASIDE = "set file aside"
 
 
 def agreed(
-    connection: Any,
+    connection: Connection,
     what: str,
     *,
     subject: str,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SET_UP
@@ -14,6 +13,7 @@ from recon.settlement.terms import terms_of
 from recon.steps.ground.desk_memory import has_spoken
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.store import Connection
 from recon.store.money import endorsement_saving
 from recon.store.money.endorsement_rows import Endorsed
 
@@ -32,7 +32,7 @@ class Said:
 
 
 def note_endorsed(
-    connection: Any, decision: Said, *, person: Person, environment: Environment
+    connection: Connection, decision: Said, *, person: Person, environment: Environment
 ) -> None:
     """Sign and store what one person agrees to now.
 
@@ -69,7 +69,9 @@ def note_endorsed(
     endorsement_saving.save(connection, endorse(word, key=key), word=word, at=person.word.at)
 
 
-def note_beginning(connection: Any, *, environment: Environment, always: bool = False) -> int:
+def note_beginning(
+    connection: Connection, *, environment: Environment, always: bool = False
+) -> int:
     """The desk's first endorsement of a database that is older than it: what needs none.
 
     Does nothing where the desk spoke before: by the database, or by its own memory, from which

@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import pyotp
 from pydantic import SecretStr
@@ -19,6 +18,7 @@ from recon.config.approvers import Approver, person_key
 from recon.config.keys import key_of_file
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import Environment, is_on_this_machine
+from recon.store import Connection
 from recon.store.people import approval_rows
 from recon.store.people.approval_rows import Word
 
@@ -201,7 +201,7 @@ def waits_until(wrong: Sequence[datetime]) -> datetime:
     return wrong[-1] + min(WAIT_FIRST * (1 << beyond), WAIT_MAX)
 
 
-def _told_before(connection: Any, short: str) -> str:
+def _told_before(connection: Connection, short: str) -> str:
     """What was tried in somebody's name since they last spoke, so that they hear of it."""
     tried = approval_rows.wrong_since_last_word(connection, short)
     return "; ".join(

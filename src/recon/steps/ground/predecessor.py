@@ -7,13 +7,13 @@ The first night of an account is its opening: the rules name the opening date, o
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
 
 from recon.config.rules import Rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import UsageError
 from recon.model.words import Mode, NightRequest
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.nights import (
     runs,
 )
@@ -29,7 +29,7 @@ BEFORE_OPENING = "before the opening"
 STILL_OPEN = "still open"
 
 
-def said_of_predecessor(connection: Any, request: NightRequest, *, rules: Rules) -> str:
+def said_of_predecessor(connection: Connection, request: NightRequest, *, rules: Rules) -> str:
     """What stands in place of the night before: OPENING, SKIPPED and a reason, or "" for nothing.
 
     A dry run changes nothing that a later night carries on from, and needs no word. What was said

@@ -8,7 +8,6 @@ and any change makes it another one. Approving sends nothing: the next night doe
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from recon.desk.endorsement import Kind
 from recon.model.business_date import Grace
@@ -26,6 +25,7 @@ from recon.settlement.terms import terms_of
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, key_of, refuse_unproven
+from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import TERMS, holds_of, refuse_changed
@@ -111,7 +111,7 @@ def approve(
 
 
 def _second(
-    connection: Any,
+    connection: Connection,
     wanted: ApprovalList,
     *,
     first: approval_rows.FirstApproval,
@@ -142,7 +142,7 @@ def _second(
 
 
 def _note_yes(
-    connection: Any,
+    connection: Connection,
     wanted: ApprovalList,
     who: tuple[Person, datetime],
     *,
@@ -203,7 +203,7 @@ def lapse(environment: Environment) -> int:
     return len(items)
 
 
-def _planned(connection: Any, only: Narrowing) -> list[Instruction]:
+def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
     items = instruction_rows.in_states(
         connection,
         states=(InstructionState.PLANNED,),
@@ -217,12 +217,12 @@ def _planned(connection: Any, only: Narrowing) -> list[Instruction]:
     ]
 
 
-def _named(connection: Any, item: Instruction) -> tuple[Instruction, ...]:
+def _named(connection: Connection, item: Instruction) -> tuple[Instruction, ...]:
     """What an instruction repeats."""
     return tuple(instruction_rows.of_ids(connection, item.repeats.split()))
 
 
-def _meant(connection: Any, digest: str, *, only: Narrowing) -> ApprovalList:
+def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalList:
     """The list that now waits, if it is the one that was looked at."""
     wanted = list_of(_planned(connection, only))
     if not wanted.items:
@@ -237,12 +237,12 @@ def _meant(connection: Any, digest: str, *, only: Narrowing) -> ApprovalList:
     return wanted
 
 
-def _of_ids(connection: Any, instruction_ids: Sequence[str]) -> ApprovalList:
+def _of_ids(connection: Connection, instruction_ids: Sequence[str]) -> ApprovalList:
     instructions = [instruction_rows.of_id(connection, wanted) for wanted in instruction_ids]
     return list_of(item for item in instructions if item is not None)
 
 
-def _waiting_one(connection: Any, wanted: str) -> Instruction:
+def _waiting_one(connection: Connection, wanted: str) -> Instruction:
     instruction = instruction_rows.of_id(connection, wanted)
     if instruction is None or instruction.state is not InstructionState.PLANNED:
         is_now = f"is {instruction.state}" if instruction else "does not exist"

@@ -11,6 +11,7 @@ from typing import Any
 from recon.config.rules import Rules
 from recon.settlement.eligibility import Payment, shown_twice
 from recon.steps.money.charged_back import charged_back
+from recon.store import Connection
 from recon.store.money import case_rows
 from recon.store.nights.runs import Run
 
@@ -20,7 +21,7 @@ PaymentOf = Callable[[Mapping[Any, Any]], Payment]
 """One row of an answer -> the payment, closed and charged back as far as we know."""
 
 
-def payment_reader(connection: Any, run: Run, *, rules: Rules) -> PaymentOf:
+def payment_reader(connection: Connection, run: Run, *, rules: Rules) -> PaymentOf:
     """Reads rows of answers with the account's cases and chargebacks, each looked up once."""
     closed = case_rows.closed_payments(connection, run)
     taken_back = charged_back(connection, run)

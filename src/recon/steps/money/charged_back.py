@@ -6,8 +6,8 @@ chargeback. Both tell of the same movements, so the larger of the two counts.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from recon.store import Connection
 from recon.store.nights import ledger_rows, settlement_rows
 from recon.store.nights.runs import Run
 
@@ -15,7 +15,7 @@ ChargedBack = Callable[[str, str, str, int], int]
 """Order, transaction, currency and amount of a payment -> minor units charged back of it."""
 
 
-def charged_back(connection: Any, run: Run) -> ChargedBack:
+def charged_back(connection: Connection, run: Run) -> ChargedBack:
     """What the account's settlement files and its books know, each read once."""
     settled = settlement_rows.charged_back(connection, run)
     return larger_of(settled, booked=ledger_rows.charged_back(connection, run))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
 from recon.model.words import Mode
 from recon.settlement.contradiction import Ended, against, shown_against
@@ -10,6 +9,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.refund_numbers import contradicted
 from recon.settlement.resolution import Seen, quarantine
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows
 from recon.store.nights import answers
 from recon.store.nights.runs import Run
@@ -35,7 +35,7 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
 
 
 def _shown(
-    connection: Any,
+    connection: Connection,
     run: Run,
     *,
     pairs: Sequence[tuple[Ended, str]],

@@ -31,6 +31,7 @@ from recon.settlement.resolution import (
 from recon.settlement.sender import Reply, Unsigned
 from recon.settlement.settled import by_settlement, our_references
 from recon.steps.ground.environment import Environment
+from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.evidence_rows import KnownRefund
@@ -130,7 +131,7 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     return ended
 
 
-def note_doubts(connection: Any, run: Run, *, environment: Environment) -> int:
+def note_doubts(connection: Connection, run: Run, *, environment: Environment) -> int:
     """Start the clock that nobody can set for every doubt of the account that has none.
 
     Returns how many doubts there are.
@@ -188,7 +189,7 @@ def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | N
     return known.refund_reference_id if reference == known.refund_reference_id else ""
 
 
-def _settled(connection: Any, item: Instruction, *, run: Run) -> Resolution | None:
+def _settled(connection: Connection, item: Instruction, *, run: Run) -> Resolution | None:
     """What the gateway's settlement files decide, also of what was handed to a person."""
     lines = settlement_rows.evidence_of(
         connection, run, transaction_id=item.transaction_id, references=our_references(item)
@@ -200,7 +201,7 @@ def _settled(connection: Any, item: Instruction, *, run: Run) -> Resolution | No
 
 
 def _resolution_of(
-    connection: Any,
+    connection: Connection,
     item: Instruction,
     *,
     run: Run,
@@ -235,7 +236,7 @@ def _resolution_of(
 
 
 def _seen(
-    connection: Any,
+    connection: Connection,
     item: Instruction,
     *,
     run: Run,
@@ -270,7 +271,7 @@ def _steadily_dated(answers: Sequence[_Answer], *, now: datetime) -> list[_Answe
     return kept[::-1]
 
 
-def _told(connection: Any, item: Instruction, *, run: Run) -> tuple[str, ...]:
+def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, ...]:
     """Messages about a refund's payment that may be about it; their signature covers a part."""
     if item.kind is not InstructionKind.REFUND:
         return ()
@@ -301,7 +302,7 @@ def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
     return account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
 
 
-def _signed(connection: Any, item: Instruction, *, environment: Environment) -> list[Seen]:
+def _signed(connection: Connection, item: Instruction, *, environment: Environment) -> list[Seen]:
     """States of exactly this payment in messages whose signature covers all of it."""
     states = notification_rows.signed_states(
         connection,

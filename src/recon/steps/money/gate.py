@@ -1,7 +1,5 @@
 """The gate before money, from what the store holds: totals, the history chain, unproven nights."""
 
-from typing import Any
-
 from recon.settlement import gate as gates
 from recon.settlement.gate import Gate
 from recon.steps.files.arrivals import WHOLE_FILE
@@ -9,6 +7,7 @@ from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.money.restore import resolve_pending, restored_since
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.verified_head import NOTHING, keep_verified, verified
 from recon.store.money import bound_rows, bound_words
@@ -41,7 +40,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     )
 
 
-def _unendorsed(connection: Any, words: Endorsed, *, environment: Environment) -> str:
+def _unendorsed(connection: Connection, words: Endorsed, *, environment: Environment) -> str:
     """An approval, or the end of a stop, for which the desk never signed."""
     return (
         words.start_problem(connection)
@@ -50,7 +49,7 @@ def _unendorsed(connection: Any, words: Endorsed, *, environment: Environment) -
     )
 
 
-def _history_problem(connection: Any, run: Run, *, environment: Environment) -> str:
+def _history_problem(connection: Connection, run: Run, *, environment: Environment) -> str:
     """The chain closes, and nothing was changed past it.
 
     Only what is new since the account's last night is walked; `recon verify` walks all of it.

@@ -7,7 +7,6 @@ files of those days ask for again is approved by nobody but people.
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError
@@ -16,6 +15,7 @@ from recon.privacy.own_files import make_folder
 from recon.steps.ground.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile
@@ -103,7 +103,7 @@ def _file_of(run: Run, *, environment: Environment) -> HeadFile:
     )
 
 
-def accepted_at(connection: Any) -> datetime | None:
+def accepted_at(connection: Connection) -> datetime | None:
     """When the newest restore was accepted; None when there never was one."""
     moments = [
         row["at"]
@@ -113,7 +113,7 @@ def accepted_at(connection: Any) -> datetime | None:
     return max(moments, default=None)
 
 
-def by_people_only(connection: Any, run: Run, *, calendar: BusinessCalendar) -> bool:
+def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalendar) -> bool:
     """Whether the run may find files that the restored database once knew and has forgotten.
 
     So it is for every business date up to the one that was open when people accepted, and for the
@@ -173,7 +173,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     return len(waiting)
 
 
-def _refuse_broken(connection: Any) -> None:
+def _refuse_broken(connection: Connection) -> None:
     """Nobody's word makes a history whole that does not close."""
     _, problem = history.verify(connection)
     if problem := problem or history.strayed_instruction(connection):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from recon.config.limits import CurrencyLimits
 from recon.model.business_date import midnight
@@ -16,6 +15,7 @@ from recon.steps.ground.agreement import REASON_CHARACTERS_MAX, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.steps.money.restore import by_people_only
+from recon.store import Connection
 from recon.store.money import sending_rows
 from recon.store.money.endorsement_rows import ALLOW_SENDING
 from recon.store.money.sending_rows import Stopped
@@ -89,7 +89,7 @@ def halted(gate: Gate, *, environment: Environment) -> Gate:
     return replace(gate, closed_because=reasons)
 
 
-def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> RuleAllowance:
+def rule_allowance(connection: Connection, run: Run, *, environment: Environment) -> RuleAllowance:
     """What planning may approve by rule, less what it approved earlier in this night."""
     return RuleAllowance(
         lambda currency: _bounds(run, currency=currency, environment=environment),
@@ -98,7 +98,7 @@ def rule_allowance(connection: Any, run: Run, *, environment: Environment) -> Ru
     )
 
 
-def rule_approves(connection: Any, run: Run, *, environment: Environment) -> bool:
+def rule_approves(connection: Connection, run: Run, *, environment: Environment) -> bool:
     """Whether a rule may approve at all tonight; else everything waits for people."""
     settings = environment.settings
     account = settings.account(run.merchant_id, account_id=run.account_id)
@@ -108,7 +108,7 @@ def rule_approves(connection: Any, run: Run, *, environment: Environment) -> boo
 
 
 def no_longer_by_rule(
-    connection: Any, run: Run, *, approved: Iterable[Instruction], environment: Environment
+    connection: Connection, run: Run, *, approved: Iterable[Instruction], environment: Environment
 ) -> dict[str, str]:
     """Instruction id -> why its rule, asked again, does not approve it any more.
 
@@ -138,7 +138,9 @@ def no_longer_by_rule(
     return reasons
 
 
-def sending_allowance(connection: Any, run: Run, *, environment: Environment) -> SendingAllowance:
+def sending_allowance(
+    connection: Connection, run: Run, *, environment: Environment
+) -> SendingAllowance:
     """What may still be sent tonight and on this calendar day."""
     calendar = environment.settings.rules.business_calendar
     today = calendar.local_date(environment.clock())

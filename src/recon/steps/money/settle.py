@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from recon.gateway.money import GatewayOfMoney
 from recon.model.errors import ConfigurationError
@@ -44,6 +43,7 @@ from recon.steps.money.sending import (
     rule_approves,
     sending_allowance,
 )
+from recon.store import Connection
 from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import answers, bound_actions, runs
@@ -206,7 +206,7 @@ def _plan(run: Run, *, environment: Environment) -> int:
     return len(made.new)
 
 
-def _known(connection: Any, run: Run) -> Known:
+def _known(connection: Connection, run: Run) -> Known:
     """The account's instructions; where none names a payment, the gateway's answer may."""
     unnamed = planning_rows.unnamed_orders(connection, run)
     shown = answers.only_payments(connection, run, order_nos=unnamed)
@@ -214,7 +214,7 @@ def _known(connection: Any, run: Run) -> Known:
 
 
 def _captures_to_repeat(
-    connection: Any, run: Run, *, environment: Environment
+    connection: Connection, run: Run, *, environment: Environment
 ) -> list[Instruction]:
     """Captures that surely did not happen, still asked for; none unless that is switched on."""
     if not environment.settings.gateway.capture_replan:
@@ -317,7 +317,7 @@ def _unless_problem(judged: Cleared | Refused, *, gateway: GatewayOfMoney) -> Cl
 
 
 def _baselines(
-    connection: Any, run: Run, *, order_nos: set[str], environment: Environment
+    connection: Connection, run: Run, *, order_nos: set[str], environment: Environment
 ) -> Mapping[str, Baseline]:
     """What the baseline query showed of each order."""
     shown = [
@@ -338,7 +338,7 @@ def _baselines(
     }
 
 
-def _note_waiting(connection: Any, run: Run, *, waiting: _Waiting, at: datetime) -> None:
+def _note_waiting(connection: Connection, run: Run, *, waiting: _Waiting, at: datetime) -> None:
     """Keep why each one waits, and what a dry run would have sent.
 
     A dry run only tells: what it finds to be for people waits for them when a live one finds it.

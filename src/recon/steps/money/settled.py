@@ -7,7 +7,6 @@ due later waits, however long, and is never a break.
 
 from collections.abc import Collection
 from datetime import date, timedelta
-from typing import Any
 
 import pandas as pd
 
@@ -15,6 +14,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.sources import SettledDays
 from recon.steps.files.arrivals import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
+from recon.store import Connection
 from recon.store.nights import settlement_rows
 from recon.store.nights.runs import Run
 
@@ -25,7 +25,7 @@ def settled_since(run: Run, *, rules: Rules) -> str:
 
 
 def settled(
-    connection: Any,
+    connection: Connection,
     run: Run,
     *,
     asked: Collection[str],

@@ -6,12 +6,12 @@ name it as evidence.
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import InstructionKind
 from recon.settlement.instruction import Instruction
+from recon.store import Connection
 from recon.store.nights import notification_rows
 from recon.store.nights.notification_rows import About
 
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def messages_told(
-    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, str]:
     """A sentence for each instruction of which the gateway told something.
 
@@ -46,7 +46,7 @@ def messages_told(
     return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
 
 
-def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
+def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
     """The message that a decision about an instruction names, in words.
 
     Args:
@@ -71,7 +71,7 @@ def named_message(connection: Any, item: Instruction, *, digest: str) -> str:
 
 
 def _messages(
-    connection: Any, *, account: tuple[str, str], items: Collection[Instruction]
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, list[About]]:
     """The messages that may be about each instruction, newest last."""
     if not items:

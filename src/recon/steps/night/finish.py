@@ -7,7 +7,6 @@ then the whole night is started again.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 from recon.model.errors import UsageError
 from recon.model.words import NightRequest, StepSummary
@@ -20,6 +19,7 @@ from recon.steps.night.whole_night import (
     take_lock,
     walk,
 )
+from recon.store import Connection
 from recon.store.money import sending_rows
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -74,7 +74,7 @@ def is_stopped(request: NightRequest, *, environment: Environment) -> bool:
     return run is not None and run.status != "finished"
 
 
-def _stopped(connection: Any, request: NightRequest) -> Run:
+def _stopped(connection: Connection, request: NightRequest) -> Run:
     run = runs.of_night(connection, request)
     if run is None or run.status == "finished":
         is_now = f"is finished (run {run.run_id})" if run else "never ran live"
@@ -89,7 +89,7 @@ def _stopped(connection: Any, request: NightRequest) -> Run:
     return run
 
 
-def _problem(connection: Any, run: Run) -> str:
+def _problem(connection: Connection, run: Run) -> str:
     """Why comparing what the run had read would not be the truth of its night; "" when it is."""
     if run.step not in ASKED:
         return f"it stopped after {run.step or 'its start'}, before the gateway was asked again"

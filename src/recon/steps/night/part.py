@@ -8,13 +8,13 @@ come, or stays as it was signed.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
 from recon.config.rules import Rules
 from recon.model.words import Mode, NightRequest, Part, StepSummary
 from recon.steps.ground.environment import Environment
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import hold, walk
+from recon.store import Connection
 from recon.store.nights import answers, runs
 from recon.store.nights.runs import Run
 
@@ -91,7 +91,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
     )
 
 
-def _shown(connection: Any, run: Run, *, rules: Rules) -> dict[str, str]:
+def _shown(connection: Connection, run: Run, *, rules: Rules) -> dict[str, str]:
     """What the gateway last showed of each order: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
     frame = answers.gateway_frame(connection, run)

@@ -11,7 +11,6 @@ Afterwards every order whose money was touched is asked again. A key without a u
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from recon.config.rules import Rules
 from recon.gateway.queries import KeyAnswers
@@ -30,6 +29,7 @@ from recon.steps.ground.window import (
 )
 from recon.steps.money.settled import settled_since
 from recon.steps.night.query_shards import KEYS_PER_SHARD_MAX, asked_in_shards
+from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (
     answers,
@@ -115,7 +115,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
     return keys - {""}
 
 
-def _left_open(connection: Any, run_id: str) -> Iterator[str]:
+def _left_open(connection: Connection, run_id: str) -> Iterator[str]:
     """Orders that the night before could not end, whatever their age."""
     stored = results.load(connection, run_id, with_matches=False)
     if stored is not None:
@@ -124,7 +124,7 @@ def _left_open(connection: Any, run_id: str) -> Iterator[str]:
     yield from answers.failed_keys(connection, run_id)
 
 
-def _came_late(connection: Any, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
+def _came_late(connection: Connection, run: Run, *, before: Run | None, rules: Rules) -> set[str]:
     """Old orders of files that no night has read; those of a first night are opening balance."""
     read = None if before is None else input_rows.load(connection, before.run_id)
     if read is None:

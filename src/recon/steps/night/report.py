@@ -33,6 +33,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.risk_told import risk_told
 from recon.steps.people.people import attention
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet
 from recon.store.nights import input_rows, results, runs, sign_off_rows
@@ -155,7 +156,7 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, Sources
     return inputs, sources_of(run, inputs=inputs, rules=rules, environment=environment)
 
 
-def _trend(connection: Any, run: Run) -> list[TrendPoint]:
+def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
     """Open breaks of every earlier night, the newest last."""
     trend = results.open_breaks_by_night(
         connection,

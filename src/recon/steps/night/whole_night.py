@@ -13,7 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Protocol
+from typing import Protocol
 
 from recon.model.errors import (
     FolderError,
@@ -35,6 +35,7 @@ from recon.steps.money.settle import settle
 from recon.steps.night.notices import telling
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
+from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answers, runs
 from recon.store.nights.runs import Run
@@ -168,7 +169,7 @@ def hold(
 
 
 def _permitted(
-    connection: Any, request: NightRequest, *, part: Part | None, environment: Environment
+    connection: Connection, request: NightRequest, *, part: Part | None, environment: Environment
 ) -> str:
     """What stands in place of the night before, once it is sure that the run may begin."""
     if part is None:
@@ -190,7 +191,7 @@ def closed_at_end(run_id: str, *, ended: str, environment: Environment) -> Itera
     _close(run_id, status=ended, problem="", environment=environment)
 
 
-def refuse_part(connection: Any, request: NightRequest, *, part: Part) -> None:
+def refuse_part(connection: Connection, request: NightRequest, *, part: Part) -> None:
     """Files and money of a night that is finished would be in no workbook of it.
 
     Raises:

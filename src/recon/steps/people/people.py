@@ -12,6 +12,7 @@ from recon.settlement.instruction import Instruction
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.money.told_messages import messages_told
+from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
 from recon.store.money import attention_rows, case_rows, instruction_rows, sending_rows
@@ -98,7 +99,9 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     return (*cases, *lines, *others)[:ATTENTION_MAX]
 
 
-def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Environment) -> _Beside:
+def _beside(
+    connection: Connection, run: Run, *, rows: Iterable[Any], environment: Environment
+) -> _Beside:
     captures = [row["order_no"] for row in rows if row["kind"] == InstructionKind.CAPTURE]
     dated = attention_rows.authorised_at(connection, run, order_nos=captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
@@ -119,7 +122,7 @@ def _beside(connection: Any, run: Run, *, rows: Iterable[Any], environment: Envi
     )
 
 
-def _cases(connection: Any, run: Run, *, beside: _Beside) -> Iterator[Attention]:
+def _cases(connection: Connection, run: Run, *, beside: _Beside) -> Iterator[Attention]:
     """Final instructions whose opposite the gateway shows; their payments are closed meanwhile."""
     for row in case_rows.open_cases(connection, run):
         wanted = row["instruction_id"]
@@ -143,7 +146,7 @@ def _cases(connection: Any, run: Run, *, beside: _Beside) -> Iterator[Attention]
         )
 
 
-def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
+def _held_nights(connection: Connection, run: Run) -> Iterator[Attention]:
     """NOT PROVEN nights that hold refunds until two people release them."""
     nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
     held = runs.not_proven(connection, merchant_id=run.merchant_id, account_id=run.account_id)
@@ -166,7 +169,7 @@ def _held_nights(connection: Any, run: Run) -> Iterator[Attention]:
         )
 
 
-def _write_offs(connection: Any, run: Run) -> Iterator[Attention]:
+def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
     """Write-offs of workbooks that no second person has agreed to."""
     for row in resolution_rows.waiting_write_offs(connection):
         if (row["merchant_id"], row["account_id"]) != (run.merchant_id, run.account_id):

@@ -31,6 +31,7 @@ from recon.privacy.shown_text import scrubbed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
 from recon.steps.people.verdicts import note_write_off
+from recon.store import Connection
 from recon.store.database.frames import rows_of
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
@@ -105,7 +106,7 @@ def local_day(now: datetime, *, environment: Environment) -> date:
     return now.astimezone(environment.settings.rules.business_calendar.zone).date()
 
 
-def _night_of(connection: Any, returned: Returned) -> _Night:
+def _night_of(connection: Connection, returned: Returned) -> _Night:
     """The run that wrote the workbook, if it still stands for its night."""
     run_id = returned.facts.get("run_id", "")
     known = {run.run_id: run for run in runs.finished(connection)}
@@ -137,7 +138,7 @@ def _night_of(connection: Any, returned: Returned) -> _Night:
     return _Night(run, breaks, kept, changed)
 
 
-def _breaks_of(connection: Any, run: Run) -> dict[str, Mapping[str, Any]]:
+def _breaks_of(connection: Connection, run: Run) -> dict[str, Mapping[str, Any]]:
     result = results.load(connection, run.run_id, with_matches=False)
     rows = [] if result is None else rows_of(result.breaks)
     return {str(row["break_id"]): row for row in rows}

@@ -6,12 +6,12 @@ why, and which bytes. Nothing is sent by it; what its batch left in flight is in
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from recon.model.errors import SpillError, UsageError
 from recon.steps.ground.agreement import SET_ASIDE, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.history import Event
 from recon.store.money import spilled_rows
@@ -71,7 +71,7 @@ def _digest_of(path: Path, *, environment: Environment) -> str:
         return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
 
 
-def _why_it_does_not_fit(connection: Any, path: Path) -> str:
+def _why_it_does_not_fit(connection: Connection, path: Path) -> str:
     """In words; "" when the next night could take it."""
     try:
         spilled_rows.refuse_unfit(connection, read(path))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
@@ -26,6 +25,7 @@ from recon.steps.ground.predecessor import (
     STILL_OPEN,
     standing_without_a_night,
 )
+from recon.store import Connection
 from recon.store.nights import results, runs, sign_off_rows
 from recon.store.nights.sign_off_rows import NightRun, Signature
 from recon.store.people import resolution_rows
@@ -140,7 +140,7 @@ def _nights_of(
     *,
     days: Sequence[date],
     newest: Mapping[tuple[str, str, str], NightRun],
-    connection: Any,
+    connection: Connection,
     environment: Environment,
 ) -> Iterator[Night]:
     """The days of one account, in their order."""
@@ -164,7 +164,7 @@ def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
         yield merchant_id, account_id
 
 
-def _night_of(connection: Any, run: NightRun, *, today: date) -> Night:
+def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
     names = sign_off_rows.signatures(connection, run.run_id)
     since = min((name.at for name in names.values()), default=None)
     void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
@@ -186,7 +186,7 @@ def _night_of(connection: Any, run: NightRun, *, today: date) -> Night:
     )
 
 
-def _earlier_signed(connection: Any, run: NightRun) -> str:
+def _earlier_signed(connection: Connection, run: NightRun) -> str:
     """Which signed run of the same night this finished one replaced, and who had signed it."""
     if run.status != "finished":
         return ""
@@ -197,13 +197,13 @@ def _earlier_signed(connection: Any, run: NightRun) -> str:
     return f"run {run.run_id} replaced run {earlier}, which {words} had signed"
 
 
-def later_run(connection: Any, run_id: str) -> str:
+def later_run(connection: Connection, run_id: str) -> str:
     """The run that replaced a live one; "" when none did, or there is no such run."""
     this, _ = _live_run(connection, run_id)
     return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
-def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
+def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
     """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
     this, live = _live_run(connection, run_id)
     if this is None:
@@ -220,7 +220,7 @@ def notes_on(run_id: str, *, connection: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _live_run(connection: Any, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
+def _live_run(connection: Connection, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
     """A live run, None when there is none of that id; and all of them."""
     live = sign_off_rows.live_runs(connection, first="0000", last="9999")
     return next((run for run in live if run.run_id == run_id), None), live
@@ -235,7 +235,7 @@ def _told(names: Mapping[str, Signature]) -> str:
     return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
 
 
-def _run_of(connection: Any, run_id: str) -> NightRun:
+def _run_of(connection: Connection, run_id: str) -> NightRun:
     run, _ = _live_run(connection, run_id)
     if run is None or run.status != "finished":
         msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
@@ -248,7 +248,7 @@ def _run_of(connection: Any, run_id: str) -> NightRun:
 
 
 def _refuse_person(
-    connection: Any, signed: NightRun, *, role: str, person: Person, environment: Environment
+    connection: Connection, signed: NightRun, *, role: str, person: Person, environment: Environment
 ) -> None:
     names = sign_off_rows.signatures(connection, signed.run_id)
     if role in names:
@@ -273,7 +273,7 @@ def _refuse_person(
         raise UsageError(msg)
 
 
-def _refuse_night(connection: Any, signed: NightRun) -> None:
+def _refuse_night(connection: Connection, signed: NightRun) -> None:
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
@@ -294,7 +294,7 @@ def _refuse_night(connection: Any, signed: NightRun) -> None:
         raise UsageError(msg)
 
 
-def _without_owner(connection: Any, signed: NightRun) -> list[str]:
+def _without_owner(connection: Connection, signed: NightRun) -> list[str]:
     """Grave breaks that nobody looks after."""
     result = results.load(connection, signed.run_id, with_matches=False)
     if result is None:

@@ -18,6 +18,7 @@ from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, refuse_unproven
 from recon.steps.money.told_messages import named_message
+from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, evidence_rows, instruction_rows
 from recon.store.money.journal import move
@@ -93,7 +94,7 @@ def resolve(
     return instruction, True
 
 
-def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]:
+def _undecided(connection: Connection, instruction_id: str) -> tuple[Instruction, bool]:
     """The instruction that somebody has to decide, and whether it is final and has a case."""
     instruction = instruction_rows.of_id(connection, instruction_id)
     has_case = instruction is not None and case_rows.has_open_case(connection, instruction_id)
@@ -105,7 +106,7 @@ def _undecided(connection: Any, instruction_id: str) -> tuple[Instruction, bool]
 
 
 def _first_word(
-    connection: Any, word: Said, *, person: Person, environment: Environment
+    connection: Connection, word: Said, *, person: Person, environment: Environment
 ) -> dict[str, Any] | None:
     """Who spoke first, if anybody did; this word is endorsed beside it."""
     first = approval_rows.open_verdict(connection, word.subject)
@@ -115,7 +116,7 @@ def _first_word(
     return first
 
 
-def _seen(connection: Any, instruction: Instruction, *, message: str, evidence: str) -> str:
+def _seen(connection: Connection, instruction: Instruction, *, message: str, evidence: str) -> str:
     """The message that somebody goes by, where they name one, and what they saw."""
     named = message and named_message(connection, instruction, digest=message)
     return "; ".join(filter(None, (named, evidence.strip())))
@@ -140,7 +141,9 @@ def _start_clock(instruction_id: str, *, environment: Environment) -> None:
             )
 
 
-def _refuse_early(connection: Any, instruction: Instruction, *, environment: Environment) -> None:
+def _refuse_early(
+    connection: Connection, instruction: Instruction, *, environment: Environment
+) -> None:
     """That nothing happened is nobody's to say while it may still happen."""
     if instruction.in_doubt_since is None:
         return
@@ -231,7 +234,7 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
 
 
 def note_write_off(
-    connection: Any,
+    connection: Connection,
     break_id: str,
     *,
     money: tuple[str, int] | None,
@@ -251,7 +254,9 @@ def note_write_off(
     )
 
 
-def _refuse_beyond_limit(connection: Any, answer: Mapping[str, Any], *, person: Person) -> None:
+def _refuse_beyond_limit(
+    connection: Connection, answer: Mapping[str, Any], *, person: Person
+) -> None:
     """Many small write-offs in one workbook are one large one."""
     if resolution_rows.write_off_of(connection, answer["answer_id"]) is None:
         msg = (
