@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.schemas import MINOR_UNITS, SCHEMAS, empty
+from recon.archive.fields import MINOR_UNITS
+from recon.archive.schemas import SCHEMAS, empty
 
 FOLDERS = {"inputs", "compared", "results", "proof"}
 
