@@ -159,7 +159,9 @@ _COMPARED = (
         word(
             "name",
             "what is said: given (a source that was covered), payment_status (a code's state), "
-            "amount_means, tolerance, clearing, settled_batch, settled_days, previous",
+            "amount_means, tolerance, clearing, settled_batch, settled_days, previous, arrived (a "
+            "source whose rows came step by step), books_of and carried_of (merchant as key, "
+            "account as word: whose money of the books and whose open breaks are proven)",
         ),
         text("key", "of what it is said: a source, a code, a currency, a batch"),
         text("word", "the answer as a word"),

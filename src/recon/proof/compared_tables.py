@@ -23,6 +23,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
+from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.model.words import Quarantined, SourceKind
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
 from recon.proof.night_tables import (
@@ -38,11 +39,19 @@ from recon.proof.night_tables import (
 
 Cells = dict[str, Any]
 _STORED = ("accepted", "new", "repeat", "superseding")
+_OF_PLACE = ("books_of", "carried_of")
+"""Totals of one place: the money of the books, and what the night before left open."""
 _OPTIONAL = ("ledger", "instructions", "settlement", "universe")
 
 
 def compared_tables(
-    sources: Sources, *, rules: Rules, previous: Previous | None, books: Books
+    sources: Sources,
+    *,
+    rules: Rules,
+    previous: Previous | None,
+    books: Books,
+    place: tuple[str, str] = ("", ""),
+    is_carried: bool = False,
 ) -> Tables:
     """The small tables: terms, steps, agreed, known, quarantined and opening.
 
@@ -51,10 +60,14 @@ def compared_tables(
         rules: by which.
         previous: what the night before left open.
         books: every step of the ledger's money (see books_bridge.books_of).
+        place: merchant and account of the night; blank where plain files may hold several.
+        is_carried: whether the night before is stored, and so held against what is carried forward.
     """
+    terms = [*_terms(sources, rules=rules, previous=previous)]
+    terms += [_term(name, place[0], word=place[1]) for name in _OF_PLACE[: 1 + is_carried]]
     breaks = SCHEMAS["opening"].columns.empty_table()
     return {
-        "terms": table_of_rows(_terms(sources, rules=rules, previous=previous), name="terms"),
+        "terms": table_of_rows(terms, name="terms"),
         "steps": table_of_rows(_steps(sources, books=books), name="steps"),
         "agreed": table_of_rows(_agreed(sources.agreed_write_offs), name="agreed"),
         "known": table_of_rows(_known(sources, previous=previous), name="known"),
@@ -121,6 +134,7 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     given |= {"books": bool(sources.books), "agreed": agreed is not None}
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
+    yield from (_term("arrived", str(kind)) for kind in sources.arrived)
     yield from _terms_of_rules(rules)
     if days is not None:
         for name in ("first", "last", "waits_for"):
@@ -148,7 +162,7 @@ def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> 
 
 
 def _steps(sources: Sources, *, books: Books) -> Iterator[Cells]:
-    for source, counts in sources.merged_rows.items():
+    for source, counts in with_each_instruction_once(sources).merged_rows.items():
         for step in _STORED:
             yield _step("stored", source, step, number=getattr(counts, step))
     for kind, steps in sources.arrived.items():

@@ -1,0 +1,156 @@
+"""The control totals once more, in SQL over the files of a night's folder, by DuckDB.
+
+Another engine in another language: it shares the files with the first one, and nothing else. It
+reads the folder it is given and nothing beside it, within bounds of memory and time.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING
+
+from recon.model.words import ControlTotal
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY_MB = 512
+"""What DuckDB may hold; beyond it, it writes beside the folder of temporary files."""
+SPILL_GB = 8
+"""What it may write there."""
+THREADS = 1
+SECONDS_MAX = 900
+"""A night of a million orders takes a few."""
+COLUMNS = ("id", "name", "merchant_id", "account_id", "currency", "measure", '"left"', '"right"')
+ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
+_SQL = Path(__file__).parent / "sql"
+_FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
+
+
+def sql_files() -> dict[str, str]:
+    """Name -> text of what ships inside a night's folder: the totals one by one, and all of them."""
+    names = [ROWS, *_names(), HELD_AGAINST]
+    texts = {name: _text(name) for name in names}
+    return {**texts, VERIFY: _verify(texts)}
+
+
+def moved_files(text: str, *, moved: Mapping[str, str]) -> str:
+    """A statement with the files that stand elsewhere in the folder (path -> path)."""
+    return _FILE.sub(lambda hit: f"'{moved.get(hit[1], hit[1])}'", text)
+
+
+def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple[ControlTotal, ...]:
+    """Every control total that the files of a folder tell, as SQL comes to it.
+
+    Args:
+        folder: The night's folder, on this machine.
+        moved: Files that stand elsewhere in it: path -> path, both from the folder.
+
+    Raises:
+        duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
+    """
+    texts = {
+        name: _located(moved_files(_text(name), moved=moved or {}), folder=folder)
+        for name in (ROWS, *_names())
+    }
+    with reading(folder) as connection:
+        connection.execute(texts.pop(ROWS))
+        return tuple(
+            ControlTotal(*row)
+            for text in texts.values()
+            for row in connection.execute(_ordered(text)).fetchall()
+        )
+
+
+@contextmanager
+def reading(
+    *folders: Path, seconds_max: float = SECONDS_MAX
+) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
+
+    Args:
+        folders: What it may read.
+        seconds_max: After so long it is interrupted.
+    """
+    # It takes a tenth of a second to load, which most commands need not pay.
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="recon-sql-") as spill:
+        bounds: dict[str, str | bool | int | float | list[str]] = {
+            "threads": THREADS,
+            "memory_limit": f"{MEMORY_MB}MB",
+            "temp_directory": spill,
+            "max_temp_directory_size": f"{SPILL_GB}GB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+        }
+        connection = duckdb.connect(":memory:", config=bounds)
+        timer = Timer(seconds_max, connection.interrupt)
+        timer.daemon = True
+        try:
+            allowed = ", ".join(quoted(f"{folder.resolve()}/") for folder in folders)
+            connection.execute(f"SET allowed_directories = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            timer.start()
+            yield connection
+        finally:
+            timer.cancel()
+            connection.close()
+
+
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _text(name: str) -> str:
+    return (_SQL / name).read_text(encoding="utf-8")
+
+
+def _names() -> list[str]:
+    return sorted(path.name for path in _SQL.glob("T*.sql"))
+
+
+def _located(text: str, *, folder: Path) -> str:
+    """The files by their place on this machine: a process has one working folder for all."""
+    return _FILE.sub(lambda hit: quoted(f"{folder.resolve()}/{hit[1]}"), text)
+
+
+def _ordered(text: str) -> str:
+    """A total with its columns in their order and its figures as whole numbers."""
+    figures = '"left"::BIGINT, "right"::BIGINT'
+    return f"SELECT {', '.join(COLUMNS[:-2])}, {figures} FROM (\n{_bare(text)}\n) ORDER BY ALL"
+
+
+def _bare(text: str) -> str:
+    return text.strip().removesuffix(";")
+
+
+def _verify(texts: Mapping[str, str]) -> str:
+    """All of it as one script for an auditor, who needs the folder and the program `duckdb`."""
+    totals = "\nUNION ALL\n".join(_ordered_by_hand(texts[name]) for name in _names())
+    return "\n".join(
+        (
+            _HEAD,
+            texts[ROWS],
+            "CREATE OR REPLACE TEMP TABLE by_sql AS",
+            f"{totals};",
+            texts[HELD_AGAINST],
+        )
+    )
+
+
+def _ordered_by_hand(text: str) -> str:
+    return f"SELECT {', '.join(COLUMNS)} FROM (\n{_bare(text)}\n)"
+
+
+_HEAD = """-- Proves the night whose folder this is, with nothing but DuckDB:
+--     cd <the night's folder> && duckdb < proof/verify.sql
+-- The first table lists every figure that does not agree (it must be empty); the second one says
+-- how many figures were compared, and the verdict of the proof.
+"""

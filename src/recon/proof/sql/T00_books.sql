@@ -1,0 +1,15 @@
+-- The money in the ledger file comes, step by step, to the money of the books that is compared.
+WITH place AS (
+    SELECT key AS merchant_id, word AS account_id FROM 'compared/terms.parquet' WHERE name = 'books_of'
+),
+sides AS (
+    SELECT currency, number AS came_to, 0 AS is_compared FROM 'compared/steps.parquet' WHERE way = 'books'
+    UNION ALL
+    SELECT currency, 0, net FROM placed WHERE source = 'ledger'
+)
+SELECT
+    'T0' AS id, 'ledger in money: file = compared, step by step' AS name,
+    merchant_id, account_id, currency, 'amount' AS measure,
+    sum(came_to) AS "left", sum(is_compared) AS "right"
+FROM sides CROSS JOIN place
+GROUP BY ALL;

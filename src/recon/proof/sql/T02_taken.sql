@@ -1,0 +1,41 @@
+-- Every row given is an item of a set, a repeat or older than another row, or outside the sets.
+WITH rows_given AS (
+    SELECT 'orders' AS source, merchant_id, account_id, count(*) AS number FROM 'inputs/orders.parquet' GROUP BY ALL
+    UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM 'inputs/answers.parquet' GROUP BY ALL
+    UNION ALL SELECT 'ledger', merchant_id, account_id, count(*) FROM 'inputs/ledger.parquet' GROUP BY ALL
+),
+outside AS (
+    SELECT 'gateway' AS source, merchant_id, account_id, count(*) AS number
+    FROM 'inputs/answers.parquet' WHERE answer <> 'found' GROUP BY ALL
+),
+counted AS (
+    SELECT 'orders' AS source, merchant_id, account_id, count(*) AS number FROM counted_orders GROUP BY ALL
+    UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM counted_answers GROUP BY ALL
+    UNION ALL SELECT 'ledger', merchant_id, account_id, count(*) FROM counted_entries GROUP BY ALL
+),
+-- As the result tells them: the items of the judged sets, and the sets that agree in every leg.
+told AS (
+    SELECT source, merchant_id, account_id, sum(items) AS number FROM judged
+    WHERE source IN ('orders', 'gateway', 'ledger') GROUP BY ALL
+    UNION ALL
+    SELECT leg.source, merchant_id, account_id, count(*) FROM exact
+    CROSS JOIN (SELECT unnest(['orders', 'gateway', 'ledger']) AS source) leg
+    WHERE leg.source <> 'ledger' OR 'ledger' IN (FROM given)
+    GROUP BY ALL
+),
+sides AS (
+    SELECT source, merchant_id, account_id, number AS every, 0 AS parts FROM rows_given
+    UNION ALL SELECT source, merchant_id, account_id, 0, number FROM outside
+    UNION ALL SELECT source, merchant_id, account_id, 0, number FROM told
+    -- Repeats and older rows: what is given less what counts.
+    UNION ALL SELECT source, merchant_id, account_id, 0, number FROM rows_given
+    UNION ALL SELECT source, merchant_id, account_id, 0, -number FROM counted
+    UNION ALL SELECT source, merchant_id, account_id, 0, -number FROM outside
+)
+SELECT
+    'T2' AS id, source || ' taken: accepted = new + repeat + superseding' AS name,
+    merchant_id, account_id, '' AS currency, 'count' AS measure,
+    sum(every) AS "left", sum(parts) AS "right"
+FROM sides
+WHERE source <> 'ledger' OR 'ledger' IN (FROM given)
+GROUP BY ALL;

@@ -1,0 +1,36 @@
+-- Each key has one final answer: of a night each key that was asked; of plain files, whose gateway
+-- file is complete, each key that a row names has its set.
+WITH asked AS (
+    SELECT DISTINCT merchant_id, account_id, order_no FROM 'inputs/universe.parquet'
+),
+answered AS (
+    SELECT DISTINCT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+),
+named AS (
+    SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
+    UNION SELECT merchant_id, account_id, order_no FROM 'inputs/answers.parquet'
+    UNION SELECT merchant_id, account_id, order_no FROM counted_entries
+        WHERE (is_compared OR in_conflict) AND NOT is_payout
+    UNION SELECT merchant_id, account_id, order_no FROM counted_instructions WHERE kind <> 'payout'
+    UNION SELECT merchant_id, account_id, order_no FROM counted_lines
+),
+in_sets AS (
+    SELECT merchant_id, account_id, order_no FROM judged WHERE set_kind = 'order' AND source <> 'payouts'
+    UNION SELECT merchant_id, account_id, order_no FROM exact
+),
+sides AS (
+    SELECT 'keys asked' AS what, merchant_id, account_id, 1 AS is_key, 0 AS has_answer FROM asked
+    UNION ALL
+    SELECT 'keys asked', merchant_id, account_id, 0, 1 FROM asked SEMI JOIN answered USING (merchant_id, account_id, order_no)
+    UNION ALL
+    SELECT 'keys', merchant_id, account_id, 1, 0 FROM named WHERE order_no <> ''
+    UNION ALL
+    SELECT 'keys', merchant_id, account_id, 0, 1 FROM in_sets WHERE order_no <> ''
+)
+SELECT
+    'T3' AS id, what || ' = found + not found + failed' AS name,
+    merchant_id, account_id, '' AS currency, 'count' AS measure,
+    sum(is_key) AS "left", sum(has_answer) AS "right"
+FROM sides
+WHERE (what = 'keys asked') = ('universe' IN (FROM given))
+GROUP BY ALL;

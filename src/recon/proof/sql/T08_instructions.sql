@@ -1,0 +1,29 @@
+-- Every instruction is confirmed, rejected, in doubt, waiting or withdrawn; and of each confirmed one
+-- somebody looked for the effect: its set has a verdict.
+WITH judged_moves AS (
+    SELECT DISTINCT merchant_id, account_id, entry_id FROM judged
+    WHERE source = 'instructions' AND state IN ('MATCHED', 'PENDING', 'BREAK', 'UNVERIFIED')
+),
+moves AS (
+    SELECT i.*,
+        i.state IN ('confirmed', 'resolved_applied') AS is_confirmed,
+        i.state IN ('confirmed', 'resolved_applied', 'rejected', 'resolved_not_applied', 'in_flight',
+            'in_doubt', 'needs_human', 'planned', 'approved', 'withdrawn') AS is_known,
+        j.entry_id IS NOT NULL AS is_judged
+    FROM counted_instructions i
+    LEFT JOIN judged_moves j
+        ON (j.merchant_id, j.account_id, j.entry_id) = (i.merchant_id, i.account_id, i.instruction_id)
+),
+sides AS (
+    SELECT 'instructed = confirmed + rejected + in doubt + waiting + withdrawn' AS name,
+        merchant_id, account_id, currency, amount, is_known AS is_told FROM moves
+    UNION ALL
+    SELECT 'confirmed = those whose effect was looked for', merchant_id, account_id, currency, amount, is_judged
+    FROM moves WHERE is_confirmed AND kind <> 'review' AND amount > 0
+)
+SELECT 'T8' AS id, name, merchant_id, account_id, currency, 'count' AS measure,
+    count(*) AS "left", count_if(is_told) AS "right"
+FROM sides GROUP BY ALL
+UNION ALL
+SELECT 'T8', name, merchant_id, account_id, currency, 'amount', sum(amount), coalesce(sum(amount) FILTER (is_told), 0)
+FROM sides GROUP BY ALL;

@@ -1,0 +1,57 @@
+-- What the books wrote off is what two people agreed to: all of it, and set by set.
+WITH RECURSIVE entries AS (
+    SELECT c.merchant_id, c.account_id, c.currency, j.set_id, j.set_key, c.entry_id,
+        CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS amount,
+        CASE WHEN b.amount = CASE WHEN c.is_back THEN -c.moved ELSE c.moved END THEN b.amount ELSE 0 END AS before
+    FROM counted_entries c
+    LEFT JOIN judged j
+        ON j.source = 'ledger'
+        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
+          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
+    LEFT JOIN 'compared/agreed.parquet' b ON b.kind = 'entry' AND (b.id, b.currency) = (c.entry_id, c.currency)
+    WHERE c.base = 'write_off' AND NOT c.in_conflict
+),
+sets AS (
+    SELECT merchant_id, account_id, currency, set_id, set_key,
+        count(*) AS number, sum(amount) AS amount, sum(before) AS before
+    FROM entries WHERE set_id IS NOT NULL GROUP BY ALL
+),
+closed AS (SELECT id FROM 'compared/known.parquet' WHERE kind = 'closed'),
+agreed AS (SELECT id, currency, amount FROM 'compared/agreed.parquet' WHERE kind = 'break'),
+-- The breaks that one key had, one after the other: each has an id of its own.
+chain AS (
+    SELECT merchant_id, account_id, set_key, 1 AS n,
+        substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16) AS id
+    FROM (SELECT DISTINCT merchant_id, account_id, set_key FROM sets)
+    UNION ALL
+    SELECT merchant_id, account_id, set_key, n + 1,
+        substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, (n + 1)::VARCHAR)), 1, 16)
+    FROM chain WHERE id IN (SELECT id FROM closed) OR id IN (SELECT id FROM agreed)
+),
+by_people AS (
+    SELECT c.merchant_id, c.account_id, c.set_key, a.currency, sum(a.amount) AS amount
+    FROM chain c JOIN agreed a USING (id) GROUP BY ALL
+),
+held AS (
+    SELECT s.*, least(s.amount, greatest(s.before + coalesce(p.amount, 0), 0)) AS allowed
+    FROM sets s LEFT JOIN by_people p USING (merchant_id, account_id, set_key, currency)
+),
+sides AS (
+    SELECT merchant_id, account_id, currency, 1 AS number, 0 AS fitting, amount, 0 AS allowed FROM entries
+    UNION ALL
+    SELECT merchant_id, account_id, currency, 0, CASE WHEN amount = allowed THEN number ELSE 0 END, 0, allowed FROM held
+),
+totals AS (
+    SELECT 'write-offs in the books = those that two people agreed to' AS name,
+        merchant_id, account_id, currency, 'count' AS measure, sum(number) AS "left", sum(fitting) AS "right"
+    FROM sides GROUP BY ALL
+    UNION ALL
+    SELECT 'write-offs in the books = those that two people agreed to',
+        merchant_id, account_id, currency, 'amount', sum(amount), sum(allowed)
+    FROM sides GROUP BY ALL
+    UNION ALL
+    SELECT 'write-off of ' || set_key || ' = agreed', merchant_id, account_id, currency, 'amount', amount, allowed
+    FROM held WHERE amount <> allowed
+)
+SELECT 'T10' AS id, * FROM totals
+WHERE 'agreed' IN (FROM given) AND 'ledger' IN (FROM given);

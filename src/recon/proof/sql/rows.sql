@@ -1,0 +1,354 @@
+-- What all control totals read: every row of the inputs that counts, its net, and the place that
+-- the result gives it. Run first; each total is then one SELECT.
+--
+-- A row that says the same as another one counts once; a newer row replaces an older one; what is
+-- told in two ways at once counts in both, an entry of the books then as nothing.
+-- `judged` are rows that the night judged one by one (results/items). A set that agrees in every
+-- leg has one row of the matches, with the rule `exact`.
+
+CREATE OR REPLACE TEMP TABLE given AS
+SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
+
+CREATE OR REPLACE TEMP TABLE judged AS
+SELECT * FROM 'results/items.parquet';
+
+-- Sets whose verdict stands in the result under the id that the judged rows name.
+CREATE OR REPLACE TEMP TABLE shown AS
+SELECT DISTINCT set_id
+FROM judged
+WHERE state IN ('PENDING', 'UNVERIFIED')
+   OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
+   OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet');
+
+CREATE OR REPLACE TEMP TABLE exact AS
+SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
+FROM 'results/matches.parquet'
+WHERE rule = 'exact' AND match_id NOT IN (SELECT set_id FROM judged);
+
+-- Orders -----------------------------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE counted_orders AS
+WITH several AS (
+    SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
+    GROUP BY ALL HAVING count(*) > 1
+),
+told AS (
+    SELECT DISTINCT COLUMNS(* EXCLUDE (source, line))
+    FROM 'inputs/orders.parquet' SEMI JOIN several USING (merchant_id, account_id, order_no)
+),
+newest AS (
+    SELECT *, coalesce(updated_at, '-infinity') = max(coalesce(updated_at, '-infinity')) OVER (
+        PARTITION BY merchant_id, account_id, order_no) AS is_newest
+    FROM told
+),
+kept AS (
+    SELECT * EXCLUDE (source, line)
+    FROM 'inputs/orders.parquet' ANTI JOIN several USING (merchant_id, account_id, order_no)
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (is_newest) FROM newest
+    QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
+        PARTITION BY merchant_id, account_id, order_no)
+)
+SELECT
+    merchant_id, account_id, order_no, transaction_id, '' AS reference_no, '' AS entry_id,
+    currency, status,
+    CASE
+        WHEN status = 'paid' THEN coalesce(expected_captured_amount, amount)
+        WHEN status IN ('partially_refunded', 'refunded') THEN
+            coalesce(expected_captured_amount, amount)
+            - CASE WHEN status = 'refunded'
+                   THEN coalesce(refund_amount, expected_captured_amount, amount)
+                   ELSE coalesce(refund_amount, 0) END
+        ELSE 0
+    END AS net
+FROM kept;
+
+-- Answers of the gateway -------------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE counted_answers AS
+WITH found AS (
+    SELECT a.* EXCLUDE (source, line), coalesce(j.set_id, a.order_no) AS set_of
+    FROM 'inputs/answers.parquet' a
+    LEFT JOIN judged j
+        ON j.source = 'gateway'
+        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.currency)
+          = (a.merchant_id, a.account_id, a.order_no, a.transaction_id, a.reference_no, a.currency)
+    WHERE a.answer = 'found'
+),
+several AS (
+    SELECT merchant_id, account_id, set_of, transaction_id FROM found
+    GROUP BY ALL HAVING count(*) > 1
+),
+told AS (
+    SELECT DISTINCT * FROM found
+    SEMI JOIN several USING (merchant_id, account_id, set_of, transaction_id)
+),
+newest AS (
+    SELECT *, coalesce(queried_at, '-infinity') = max(coalesce(queried_at, '-infinity')) OVER (
+        PARTITION BY merchant_id, account_id, set_of, transaction_id) AS is_newest
+    FROM told
+),
+kept AS (
+    SELECT * FROM found ANTI JOIN several USING (merchant_id, account_id, set_of, transaction_id)
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (is_newest) FROM newest
+    QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
+        PARTITION BY merchant_id, account_id, set_of, transaction_id)
+),
+means AS (
+    SELECT word = 'authorised' AS authorised FROM 'compared/terms.parquet' WHERE name = 'amount_means'
+),
+gross AS (
+    SELECT
+        k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, '' AS entry_id,
+        k.currency, coalesce(t.word, 'unmapped') AS payment,
+        k.captured_amount IS NOT NULL OR NOT m.authorised AS captured_known,
+        CASE WHEN m.authorised THEN coalesce(k.authorised_amount, k.amount)
+             ELSE k.authorised_amount END AS authorised,
+        CASE WHEN payment IN ('paid', 'partially_refunded', 'refunded', 'chargeback')
+             THEN coalesce(k.captured_amount, k.amount, 0) ELSE 0 END AS captured,
+        CASE WHEN payment = 'refunded' AND k.refunded_amount IS NULL THEN captured
+             WHEN payment IN ('paid', 'partially_refunded', 'refunded', 'chargeback')
+             THEN coalesce(k.refunded_amount, 0) ELSE 0 END AS refunded
+    FROM kept k
+    CROSS JOIN means m
+    LEFT JOIN 'compared/terms.parquet' t ON t.name = 'payment_status' AND t.key = k.payment_status
+)
+SELECT *, CASE WHEN payment IN ('paid', 'partially_refunded', 'refunded')
+               THEN captured - refunded ELSE 0 END AS net
+FROM gross;
+
+-- Instructions -----------------------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE counted_instructions AS
+WITH told AS (
+    SELECT DISTINCT COLUMNS(* EXCLUDE (source, line)) FROM 'inputs/instructions.parquet'
+),
+newest AS (
+    SELECT *,
+        coalesce(outcome_at, sent_at, approved_at, '-infinity') AS since,
+        since = max(since) OVER (PARTITION BY merchant_id, account_id, instruction_id) AS is_newest
+    FROM told
+)
+SELECT * EXCLUDE (since, is_newest) FROM newest
+QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
+    PARTITION BY merchant_id, account_id, instruction_id);
+
+-- The books --------------------------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE counted_entries AS
+WITH entries AS (
+    SELECT *, replace(entry_type, '_reversal', '') AS base, ends_with(entry_type, '_reversal') AS is_back
+    FROM 'inputs/ledger.parquet'
+),
+settled_accounts AS (
+    SELECT DISTINCT merchant_id, account_id FROM 'inputs/settlement.parquet'
+    WHERE entry_type = 'payout' AND own_reference = ''
+),
+payout_names AS (
+    SELECT DISTINCT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
+    FROM counted_instructions
+    WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied')
+),
+named AS (
+    SELECT DISTINCT e.merchant_id, e.account_id, e.entry_id
+    FROM entries e JOIN payout_names p USING (merchant_id, account_id)
+    WHERE e.base = 'payout' AND p.name <> '' AND p.name IN (e.reference_no, e.transaction_id, e.order_no)
+),
+paid AS (
+    SELECT merchant_id, account_id, entry_id FROM entries SEMI JOIN settled_accounts USING (merchant_id, account_id)
+    WHERE base = 'payout'
+    UNION
+    SELECT e.merchant_id, e.account_id, e.entry_id FROM entries e JOIN named n USING (merchant_id, account_id)
+    WHERE e.base = 'payout' AND n.entry_id IN (e.entry_id, e.reverses_entry_id)
+),
+several AS (
+    SELECT merchant_id, account_id, entry_id FROM entries GROUP BY ALL HAVING count(*) > 1
+),
+told AS (
+    SELECT DISTINCT COLUMNS(* EXCLUDE (source, line))
+    FROM entries SEMI JOIN several USING (merchant_id, account_id, entry_id)
+),
+kept AS (
+    SELECT * EXCLUDE (source, line), false AS in_conflict
+    FROM entries ANTI JOIN several USING (merchant_id, account_id, entry_id)
+    UNION ALL BY NAME
+    SELECT *, 1 < count(*) OVER (PARTITION BY merchant_id, account_id, entry_id) AS in_conflict FROM told
+)
+SELECT
+    k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, k.entry_id,
+    CASE WHEN k.transaction_amount IS NOT NULL AND k.transaction_currency <> ''
+         THEN k.transaction_currency ELSE k.currency END AS currency,
+    k.base, k.is_back, k.in_conflict,
+    p.entry_id IS NOT NULL AS is_payout,
+    p.entry_id IS NOT NULL
+        OR k.base NOT IN ('fee', 'reserve', 'payout') AND (k.base <> 'adjustment' OR k.order_no <> '')
+        AS is_compared,
+    coalesce(k.transaction_amount, k.amount) AS moved,
+    CASE WHEN is_compared AND NOT k.in_conflict
+         THEN moved * CASE WHEN k.is_back THEN -1 ELSE 1 END
+            * CASE k.base WHEN 'capture' THEN 1 WHEN 'adjustment' THEN 1 WHEN 'refund' THEN -1
+                          WHEN 'chargeback' THEN -1 WHEN 'payout' THEN -1 ELSE 0 END
+         ELSE 0 END AS net
+FROM kept k LEFT JOIN paid p USING (merchant_id, account_id, entry_id);
+
+-- Pay-outs, and lines of settlement files that tell of a payment ---------------------------------
+CREATE OR REPLACE TEMP TABLE counted_payouts AS
+SELECT
+    merchant_id, account_id, order_no, transaction_id, '' AS reference_no, instruction_id AS entry_id, currency,
+    CASE WHEN state IN ('confirmed', 'resolved_applied') THEN -amount ELSE 0 END AS net
+FROM counted_instructions
+WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied')
+UNION ALL
+SELECT
+    merchant_id, account_id, order_no, transaction_id, reference_no, batch_id AS entry_id, currency, -net AS net
+FROM 'inputs/settlement.parquet'
+WHERE entry_type = 'payout' AND own_reference = '';
+
+CREATE OR REPLACE TEMP TABLE counted_lines AS
+SELECT merchant_id, account_id, order_no, transaction_id, reference_no, '' AS entry_id, currency, gross AS net
+FROM 'inputs/settlement.parquet'
+WHERE entry_type <> 'payout'
+  AND (replace(entry_type, '_reversal', '') NOT IN ('fee', 'reserve', 'adjustment')
+       OR order_no <> '' OR transaction_id <> '');
+
+-- All of them with their place -------------------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE placed AS
+WITH counted AS (
+    SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_orders
+    UNION ALL
+    SELECT 'gateway', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_answers
+    UNION ALL
+    SELECT 'ledger', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_entries
+    UNION ALL
+    SELECT 'payouts', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_payouts
+    UNION ALL
+    SELECT 'settlement', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_lines
+)
+SELECT
+    c.source, c.merchant_id, c.account_id, c.currency,
+    CASE WHEN j.set_id IS NOT NULL THEN j.state WHEN e.order_no IS NOT NULL THEN 'MATCHED' END AS state,
+    e.order_no IS NOT NULL AND j.set_id IS NULL AS is_exact,
+    coalesce(s.set_id IS NOT NULL, false) OR is_exact AS is_shown,
+    count(*) AS items, sum(c.net) AS net
+FROM counted c
+LEFT JOIN judged j
+    ON (j.source, j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
+     = (c.source, c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
+LEFT JOIN exact e
+    ON (e.merchant_id, e.account_id, e.order_no) = (c.merchant_id, c.account_id, c.order_no)
+    AND c.source <> 'payouts' AND (c.source <> 'ledger' OR e.entry_id = c.entry_id)
+LEFT JOIN shown s ON s.set_id = j.set_id
+GROUP BY ALL;
+
+-- What the rows of each judged set come to ---------------------------------------------------------
+CREATE OR REPLACE TEMP TABLE set_facts AS
+WITH facts AS (
+    SELECT j.set_id, 'tells' AS fact, 1 AS number
+    FROM counted_orders c JOIN judged j
+        ON j.source = 'orders' AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.currency)
+         = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.currency)
+    WHERE c.status IN ('partially_refunded', 'refunded')
+    UNION ALL
+    SELECT j.set_id, f.fact, f.number
+    FROM counted_answers c JOIN judged j
+        ON j.source = 'gateway'
+        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.currency)
+          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.currency),
+    (VALUES
+        ('captured', c.captured), ('refunded', c.refunded),
+        ('charged', CASE WHEN c.payment = 'chargeback' THEN c.captured - c.refunded ELSE 0 END),
+        ('guessed', CASE WHEN c.captured_known THEN 0 ELSE 1 END),
+        ('charges', CASE WHEN c.payment = 'chargeback' THEN 1 ELSE 0 END),
+        ('money', CASE WHEN c.payment IN ('paid', 'partially_refunded', 'refunded') THEN 1 ELSE 0 END),
+        ('unmapped', CASE WHEN c.payment = 'unmapped' THEN 1 ELSE 0 END),
+        ('authorised', CASE WHEN c.payment = 'authorised' THEN 1 ELSE 0 END),
+        ('beyond', CASE WHEN c.refunded > c.captured
+            OR c.captured_known AND c.captured > 0 AND c.captured > c.authorised THEN 1 ELSE 0 END)
+    ) AS f(fact, number)
+    UNION ALL
+    SELECT j.set_id, f.fact, f.number
+    FROM counted_instructions i JOIN judged j
+        ON j.source = 'instructions'
+        AND (j.merchant_id, j.account_id, j.entry_id) = (i.merchant_id, i.account_id, i.instruction_id),
+    (VALUES
+        ('captures', CASE WHEN i.kind = 'capture' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
+        ('refunds', CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
+        ('cancels', CASE WHEN i.kind = 'cancel' AND i.state IN ('confirmed', 'resolved_applied') THEN 1 ELSE 0 END),
+        ('refunds_maybe', CASE WHEN i.kind = 'refund' AND i.state IN
+            ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human') THEN i.amount ELSE 0 END)
+    ) AS f(fact, number)
+    UNION ALL
+    SELECT j.set_id, 'written', CASE WHEN c.is_back THEN -c.moved ELSE c.moved END
+    FROM counted_entries c JOIN judged j
+        ON j.source = 'ledger'
+        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
+          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
+    WHERE c.base = 'write_off' AND NOT c.in_conflict
+)
+SELECT set_id,
+    coalesce(sum(number) FILTER (fact = 'tells'), 0) AS tells,
+    coalesce(sum(number) FILTER (fact = 'captured'), 0) AS captured,
+    coalesce(sum(number) FILTER (fact = 'refunded'), 0) AS refunded,
+    coalesce(sum(number) FILTER (fact = 'charged'), 0) AS charged,
+    coalesce(sum(number) FILTER (fact = 'guessed'), 0) AS guessed,
+    coalesce(sum(number) FILTER (fact = 'charges'), 0) AS charges,
+    coalesce(sum(number) FILTER (fact = 'money'), 0) AS money,
+    coalesce(sum(number) FILTER (fact = 'unmapped'), 0) AS unmapped,
+    coalesce(sum(number) FILTER (fact = 'authorised'), 0) AS authorised,
+    coalesce(sum(number) FILTER (fact = 'beyond'), 0) AS beyond,
+    coalesce(sum(number) FILTER (fact = 'captures'), 0) AS captures,
+    coalesce(sum(number) FILTER (fact = 'refunds'), 0) AS refunds,
+    coalesce(sum(number) FILTER (fact = 'cancels'), 0) AS cancels,
+    coalesce(sum(number) FILTER (fact = 'refunds_maybe'), 0) AS refunds_maybe,
+    coalesce(sum(number) FILTER (fact = 'written'), 0) AS written
+FROM facts
+GROUP BY set_id;
+
+-- What is left of the effects of a match when its flags took off what they explain -----------------
+CREATE OR REPLACE TEMP TABLE left_over AS
+WITH bounds AS (
+    SELECT key AS currency,
+        max(number) FILTER (word = 'absolute_minor_units') AS absolute,
+        max(number) FILTER (word = 'basis_points') AS points
+    FROM 'compared/terms.parquet' WHERE name = 'tolerance' GROUP BY key
+),
+carrying AS (
+    SELECT m.merchant_id, m.account_id, m.currency, m.flags,
+        coalesce(m.effect_orders, 0) AS effect_orders, coalesce(m.effect_ledger, 0) AS effect_ledger,
+        coalesce(m.order_amount, 0) AS order_amount, coalesce(m.gateway_amount, 0) AS gateway_amount,
+        'ledger' IN (FROM given) AS covered,
+        coalesce(f.tells, 0) AS tells, coalesce(f.captured, 0) AS captured, coalesce(f.refunded, 0) AS refunded,
+        coalesce(f.charged, 0) AS charged, coalesce(f.guessed, 0) AS guessed,
+        coalesce(f.captures, 0) AS captures, coalesce(f.refunds, 0) AS refunds,
+        coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written
+    FROM 'results/matches.parquet' m LEFT JOIN set_facts f ON f.set_id = m.match_id
+    WHERE m.rule <> 'not_compared' AND m.match_id NOT IN (SELECT match_id FROM exact)
+      AND (coalesce(m.effect_orders, 0) <> 0 OR coalesce(m.effect_ledger, 0) <> 0 OR m.flags <> '')
+),
+explained AS (
+    SELECT *,
+        contains(flags, 'instructed') AND (
+            captures > 0 AND (captures = captured OR guessed > 0 AND captures <= captured)
+            OR refunds > 0 AND refunds = refunded
+            OR cancels > 0 AND captured = 0) AS as_instructed,
+        CASE WHEN contains(flags, 'reply_only') THEN greatest(refunds - refunded, 0) ELSE 0 END AS hidden,
+        CASE WHEN as_instructed AND captures > 0 AND guessed > 0 THEN captured - captures ELSE 0 END AS uncaptured,
+        CASE WHEN contains(flags, 'written_off') THEN written ELSE 0 END AS off
+    FROM carrying
+),
+first_orders AS (
+    SELECT *,
+        CASE WHEN as_instructed THEN 0 ELSE effect_orders - CASE WHEN tells > 0 THEN hidden ELSE 0 END END AS without_hidden,
+        without_hidden + CASE WHEN contains(flags, 'chargeback_booked') AND without_hidden < 0 THEN charged ELSE 0 END AS of_orders,
+        CASE WHEN covered THEN effect_ledger - hidden - uncaptured ELSE 0 END AS of_ledger
+    FROM explained
+),
+after_write_off AS (
+    SELECT * EXCLUDE (of_orders, of_ledger),
+        CASE WHEN off > 0 AND abs(of_orders) = off THEN 0 ELSE of_orders END AS of_orders,
+        CASE WHEN off > 0 AND abs(of_ledger) = off THEN 0 ELSE of_ledger END AS of_ledger
+    FROM first_orders
+)
+SELECT a.merchant_id, a.account_id, a.currency, a.of_orders, a.of_ledger,
+    contains(a.flags, 'rounding') AS rounded,
+    rounded
+        AND abs(of_orders) <= coalesce(least(b.absolute, abs(order_amount) * b.points // 10000), 0)
+        AND abs(of_ledger) <= coalesce(least(b.absolute, abs(gateway_amount) * b.points // 10000), 0) AS within
+FROM after_write_off a LEFT JOIN bounds b USING (currency);
