@@ -6,7 +6,7 @@ reads the folder it is given and nothing beside it, within bounds of memory and 
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -24,14 +24,16 @@ SPILL_GB = 8
 THREADS = 1
 SECONDS_MAX = 900
 """A night of a million orders takes a few."""
-COLUMNS = ("id", "name", "merchant_id", "account_id", "currency", "measure", '"left"', '"right"')
+NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
+SIDES = ("left", "right")
+"""Columns of every statement; the sides are whole numbers: rows, or minor units."""
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
 
 
 def sql_files() -> dict[str, str]:
-    """Name -> text of what ships inside a night's folder: the totals one by one, and all of them."""
+    """Name -> text of what ships inside a night's folder: each total by itself, and all."""
     names = [ROWS, *_names(), HELD_AGAINST]
     texts = {name: _text(name) for name in names}
     return {**texts, VERIFY: _verify(texts)}
@@ -123,8 +125,9 @@ def _located(text: str, *, folder: Path) -> str:
 
 def _ordered(text: str) -> str:
     """A total with its columns in their order and its figures as whole numbers."""
-    figures = '"left"::BIGINT, "right"::BIGINT'
-    return f"SELECT {', '.join(COLUMNS[:-2])}, {figures} FROM (\n{_bare(text)}\n) ORDER BY ALL"
+    columns = ", ".join((*NAMES, *(f'coalesce("{side}", 0)::BIGINT AS "{side}"' for side in SIDES)))
+    # Our own statements, put together of constants.
+    return f"SELECT {columns} FROM (\n{_bare(text)}\n)"  # noqa: S608  # no word of anybody else is in it
 
 
 def _bare(text: str) -> str:
@@ -133,7 +136,7 @@ def _bare(text: str) -> str:
 
 def _verify(texts: Mapping[str, str]) -> str:
     """All of it as one script for an auditor, who needs the folder and the program `duckdb`."""
-    totals = "\nUNION ALL\n".join(_ordered_by_hand(texts[name]) for name in _names())
+    totals = "\nUNION ALL\n".join(_ordered(texts[name]) for name in _names())
     return "\n".join(
         (
             _HEAD,
@@ -143,10 +146,6 @@ def _verify(texts: Mapping[str, str]) -> str:
             texts[HELD_AGAINST],
         )
     )
-
-
-def _ordered_by_hand(text: str) -> str:
-    return f"SELECT {', '.join(COLUMNS)} FROM (\n{_bare(text)}\n)"
 
 
 _HEAD = """-- Proves the night whose folder this is, with nothing but DuckDB:

@@ -12,7 +12,7 @@ moves AS (
         j.entry_id IS NOT NULL AS is_judged
     FROM counted_instructions i
     LEFT JOIN judged_moves j
-        ON (j.merchant_id, j.account_id, j.entry_id) = (i.merchant_id, i.account_id, i.instruction_id)
+        ON j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id
 ),
 sides AS (
     SELECT 'instructed = confirmed + rejected + in doubt + waiting + withdrawn' AS name,

@@ -6,9 +6,8 @@ WITH RECURSIVE entries AS (
     FROM counted_entries c
     LEFT JOIN judged j
         ON j.source = 'ledger'
-        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
-          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
-    LEFT JOIN 'compared/agreed.parquet' b ON b.kind = 'entry' AND (b.id, b.currency) = (c.entry_id, c.currency)
+        AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
+    LEFT JOIN 'compared/agreed.parquet' b ON b.kind = 'entry' AND b.id = c.entry_id AND b.currency = c.currency
     WHERE c.base = 'write_off' AND NOT c.in_conflict
 ),
 sets AS (

@@ -69,8 +69,7 @@ WITH found AS (
     FROM 'inputs/answers.parquet' a
     LEFT JOIN judged j
         ON j.source = 'gateway'
-        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.currency)
-          = (a.merchant_id, a.account_id, a.order_no, a.transaction_id, a.reference_no, a.currency)
+        AND j.merchant_id = a.merchant_id AND j.account_id = a.account_id AND j.order_no = a.order_no AND j.transaction_id = a.transaction_id AND j.reference_no = a.reference_no AND j.currency = a.currency
     WHERE a.answer = 'found'
 ),
 several AS (
@@ -223,17 +222,19 @@ WITH counted AS (
 )
 SELECT
     c.source, c.merchant_id, c.account_id, c.currency,
-    CASE WHEN j.set_id IS NOT NULL THEN j.state WHEN e.order_no IS NOT NULL THEN 'MATCHED' END AS state,
-    e.order_no IS NOT NULL AND j.set_id IS NULL AS is_exact,
-    coalesce(s.set_id IS NOT NULL, false) OR is_exact AS is_shown,
+    -- An entry of the books is one of an exact set when it is the very entry that the match names.
+    j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source <> 'payouts'
+        AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
+    CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
+    is_exact OR s.set_id IS NOT NULL AS is_shown,
     count(*) AS items, sum(c.net) AS net
 FROM counted c
 LEFT JOIN judged j
-    ON (j.source, j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
-     = (c.source, c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
+    ON j.source = c.source AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id
+    AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id
+    AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
 LEFT JOIN exact e
-    ON (e.merchant_id, e.account_id, e.order_no) = (c.merchant_id, c.account_id, c.order_no)
-    AND c.source <> 'payouts' AND (c.source <> 'ledger' OR e.entry_id = c.entry_id)
+    ON e.merchant_id = c.merchant_id AND e.account_id = c.account_id AND e.order_no = c.order_no
 LEFT JOIN shown s ON s.set_id = j.set_id
 GROUP BY ALL;
 
@@ -242,15 +243,13 @@ CREATE OR REPLACE TEMP TABLE set_facts AS
 WITH facts AS (
     SELECT j.set_id, 'tells' AS fact, 1 AS number
     FROM counted_orders c JOIN judged j
-        ON j.source = 'orders' AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.currency)
-         = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.currency)
+        ON j.source = 'orders' AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.currency = c.currency
     WHERE c.status IN ('partially_refunded', 'refunded')
     UNION ALL
     SELECT j.set_id, f.fact, f.number
     FROM counted_answers c JOIN judged j
         ON j.source = 'gateway'
-        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.currency)
-          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.currency),
+        AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.currency = c.currency,
     (VALUES
         ('captured', c.captured), ('refunded', c.refunded),
         ('charged', CASE WHEN c.payment = 'chargeback' THEN c.captured - c.refunded ELSE 0 END),
@@ -266,7 +265,7 @@ WITH facts AS (
     SELECT j.set_id, f.fact, f.number
     FROM counted_instructions i JOIN judged j
         ON j.source = 'instructions'
-        AND (j.merchant_id, j.account_id, j.entry_id) = (i.merchant_id, i.account_id, i.instruction_id),
+        AND j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id,
     (VALUES
         ('captures', CASE WHEN i.kind = 'capture' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
         ('refunds', CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied') THEN i.amount ELSE 0 END),
@@ -278,8 +277,7 @@ WITH facts AS (
     SELECT j.set_id, 'written', CASE WHEN c.is_back THEN -c.moved ELSE c.moved END
     FROM counted_entries c JOIN judged j
         ON j.source = 'ledger'
-        AND (j.merchant_id, j.account_id, j.order_no, j.transaction_id, j.reference_no, j.entry_id, j.currency)
-          = (c.merchant_id, c.account_id, c.order_no, c.transaction_id, c.reference_no, c.entry_id, c.currency)
+        AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
     WHERE c.base = 'write_off' AND NOT c.in_conflict
 )
 SELECT set_id,

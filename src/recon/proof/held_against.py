@@ -1,0 +1,79 @@
+"""The night's figures held against those that SQL gives: both sides of each total must agree.
+
+A figure that one engine does not tell counts as 0 there, so a total that one of them forgot shows,
+unless it was of nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from recon.model.words import ControlTotal
+
+SECOND_ENGINE = "T14"
+NAME = "figures of this night's totals = those that SQL gives"
+NOT_SAID_IN_SQL = {
+    "T13": "its left side is read back from the workbook, which is no table",
+    "T15": "statements of a bank are proven when they arrive; their lines are in no night's folder",
+    "T16": "as T15",
+}
+"""Total -> why no statement of SQL over the folder can say it."""
+SHOWN_MAX = 50
+"""Figures that differ which are named one by one."""
+
+Key = tuple[str, str, str, str, str, str]
+
+
+def second_proof(
+    totals: Iterable[ControlTotal], *, by_sql: Iterable[ControlTotal], place: tuple[str, str]
+) -> tuple[ControlTotal, ...]:
+    """T14: how many figures there are and how many agree; then each that does not, by its name.
+
+    Args:
+        totals: as the night computed them.
+        by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
+        place: merchant and account of the night.
+    """
+    wanted = {key_of(one): one for one in totals if one.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}}
+    given = {key_of(one): one for one in by_sql}
+    every = sorted({*wanted, *given})
+    unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
+    figures = ControlTotal(
+        SECOND_ENGINE, NAME, *place, "", "count", len(every), len(every) - len(unlike)
+    )
+    named = [one for key in unlike for one in _named(key, wanted=wanted, given=given)]
+    return (figures, *named[:SHOWN_MAX])
+
+
+def not_run(why: str, *, place: tuple[str, str]) -> ControlTotal:
+    """T14 of a night whose SQL did not come to its end: it proves nothing."""
+    return ControlTotal(SECOND_ENGINE, f"{NAME}: {why}", *place, "", "count", 1, 0)
+
+
+def key_of(total: ControlTotal) -> Key:
+    """What a figure is of."""
+    place = total.merchant_id, total.account_id, total.currency
+    return total.id, total.name, *place, total.measure
+
+
+def _agrees(key: Key, *, wanted: dict[Key, ControlTotal], given: dict[Key, ControlTotal]) -> bool:
+    if key[0] == SECOND_ENGINE:
+        return given[key].passed
+    return _sides(wanted.get(key)) == _sides(given.get(key))
+
+
+def _named(
+    key: Key, *, wanted: dict[Key, ControlTotal], given: dict[Key, ControlTotal]
+) -> Iterator[ControlTotal]:
+    """The sides that differ, each as a total of its own under the name of the total."""
+    if key[0] == SECOND_ENGINE:
+        yield given[key]
+        return
+    number, name, *_ = key
+    pairs = zip(("left", "right"), _sides(wanted.get(key)), _sides(given.get(key)), strict=True)
+    for side, ours, theirs in pairs:
+        if ours != theirs:
+            title = f"{name}: {side} = {side} by SQL"
+            yield ControlTotal(number, title, key[2], key[3], key[4], key[5], ours, theirs)
+
+
+def _sides(total: ControlTotal | None) -> tuple[int, int]:
+    return (0, 0) if total is None else (total.left, total.right)

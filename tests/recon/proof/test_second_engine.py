@@ -1,0 +1,324 @@
+"""SQL over a night's files comes to its figures, and each engine finds the other's errors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
+from recon.model.words import ControlTotal, SourceKind
+from recon.proof import second_engine
+from recon.proof.bridge import KNOWN_BEFORE
+from recon.proof.control_totals import Proof
+from recon.proof.engine import prove
+from recon.proof.held_against import key_of, second_proof
+from recon.proof.second_engine import reading, sql_files, sql_totals
+from recon.sandbox.planted.files import planted
+from tests.recon.matching.conftest import AS_OF
+from tests.recon.proof.night_folders import PLACE, Night, night_of, written
+from tests.recon.proof.test_control_totals import file_with, many, settled
+
+pytestmark = pytest.mark.xdist_group("second engine")
+"""They share what takes longer to make than to look at."""
+
+TOTALS = sorted(name for name in sql_files() if name.startswith("T"))
+
+
+@pytest.fixture(scope="module")
+def whole(make_case: Callable[[], Any]) -> Proof:
+    """A second night with all that any total is stated over: files, store, journals, payouts."""
+    case = many(make_case())
+    earlier = case.order(order_no="W").payment(order_no="W", amount=9800, transaction_id="TW")
+    first = earlier.entry(order_no="W", amount=9800).run()
+    settled(case.entry("write_off", order_no="W", amount=200)).after(first)
+    rows = len(case.sources().orders)
+    told = replace(
+        case.sources(),
+        merged_rows={"orders": LoadCounts(accepted=3, new=1, repeat=1, superseding=1)},
+        arrived={SourceKind.ORDERS: {KNOWN_BEFORE: rows - 1}},
+        agreed_write_offs=AgreedWriteOffs(
+            dict.fromkeys(first.breaks["break_id"], ("EUR", 200)), {}
+        ),
+    )
+    return file_with(prove(told, rules=case.rules, as_of=case.as_of, previous=case.previous))
+
+
+@pytest.fixture(scope="module")
+def night(whole: Proof) -> Night:
+    """It, as it would be sealed."""
+    return night_of(whole, as_of=AS_OF, is_carried=True)
+
+
+@pytest.fixture(scope="module")
+def folder(night: Night, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder."""
+    return written(tmp_path_factory.mktemp("night"), tables=night.tables)
+
+
+@pytest.fixture(scope="module")
+def by_sql(folder: Path) -> tuple[ControlTotal, ...]:
+    """What SQL says of it."""
+    return sql_totals(folder)
+
+
+def unlike(totals: Any, by_sql: Any) -> set[tuple[str, str]]:
+    """Number and name of the totals that are held not to agree."""
+    figures, *named = second_proof(totals, by_sql=by_sql, place=PLACE)
+    assert figures.passed == (not named)
+    return {(one.id, one.name.split(": left = ")[0].split(": right = ")[0]) for one in named}
+
+
+def test_sql_comes_to_the_figures_of_the_night(
+    night: Night, by_sql: tuple[ControlTotal, ...]
+) -> None:
+    """Every figure of every total is the same by SQL, and there is one of each of its files."""
+    assert unlike(night.totals, by_sql) == set()
+    figures = second_proof(night.totals, by_sql=by_sql, place=PLACE)[0]
+    assert figures.left > len(night.totals) - 10
+    stated = {(one.id, one.name) for one in night.totals}
+    assert stated <= {(one.id, one.name) for one in by_sql}
+
+
+def test_sql_comes_to_the_figures_of_a_night_that_asked(whole: Proof, tmp_path: Path) -> None:
+    """With the list of keys that were asked, each has its answer by SQL, too."""
+    keys = whole.sources.gateway[["merchant_id", "account_id", "order_no"]]
+    asked = night_of(replace(whole, sources=replace(whole.sources, universe=keys)), as_of=AS_OF)
+    by_sql = sql_totals(written(tmp_path, tables=asked.tables))
+    assert unlike(asked.totals, by_sql) == set()
+    assert "keys asked = found + not found + failed" in {one.name for one in by_sql}
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_sql_comes_to_the_figures_of_every_code(tmp_path: Path, *, is_settled: bool) -> None:
+    """Over orders of which many carry a break, every code in turn, no figure differs."""
+    plan = planted(size=400, broken=200, settled=is_settled)
+    proof = prove(plan.sources, rules=plan.rules, as_of=plan.as_of, previous=None)
+    night = night_of(proof, as_of=plan.as_of)
+    by_sql = sql_totals(written(tmp_path, tables=night.tables))
+    assert unlike(night.totals, by_sql) == set()
+
+
+def test_each_total_that_is_wrong_in_the_night_is_found_by_sql(
+    night: Night, by_sql: tuple[ControlTotal, ...]
+) -> None:
+    """Where both sides of a total are off by the same, it holds by itself and SQL names it."""
+    for total in night.totals:
+        off = replace(total, left=total.left + 1, right=total.right + 1)
+        others = [one for one in night.totals if one is not total]
+        assert unlike([*others, off], by_sql) == {(total.id, total.name)}
+
+
+def test_each_total_that_the_night_forgot_is_found_by_sql(
+    night: Night, by_sql: tuple[ControlTotal, ...]
+) -> None:
+    """A figure that is not nothing and that the night does not tell is named."""
+    for total in night.totals:
+        if (total.left, total.right) != (0, 0):
+            others = [one for one in night.totals if key_of(one) != key_of(total)]
+            assert (total.id, total.name) in unlike(others, by_sql)
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_each_statement_that_is_wrong_is_found(
+    night: Night, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Where a statement gives one side more than there is, the night's figures say so."""
+    read = second_engine._text  # the one place where statements come from
+
+    def text(each: str) -> str:
+        if each == "rows.sql":
+            return read(each)
+        kept = "" if each == name else " WHERE false"
+        more = '* REPLACE ("left" + 1 AS "left")' if each == name else "*"
+        return f"SELECT {more} FROM (\n{read(each)[:-2]}\n){kept}"  # noqa: S608  # our own
+
+    monkeypatch.setattr(second_engine, "_text", text)
+    wrong = sql_totals(folder)
+    assert wrong, "the statement says nothing of this night"
+    own = {(one.id, one.name) for one in wrong}
+    named = unlike([one for one in night.totals if (one.id, one.name) in own], wrong)
+    assert named == own
+
+
+def first_off(column: str) -> Callable[[pa.Table], pa.Table]:
+    """The first row says one cent or one row more."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at = table.column_names.index(column)
+        cells = table.column(column).to_pylist()
+        row = next(number for number, cell in enumerate(cells) if cell is not None)
+        cells[row] += 1
+        return table.set_column(at, table.field(at), pa.array(cells, table.field(at).type))
+
+    return change
+
+
+def without(column: str, word: str) -> Callable[[pa.Table], pa.Table]:
+    """The rows with this word are gone."""
+    return lambda table: table.filter(pc.not_equal(table.column(column).cast(pa.string()), word))
+
+
+def without_first(table: pa.Table) -> pa.Table:
+    """The first row is gone."""
+    return table.slice(1)
+
+
+def emptied(table: pa.Table) -> pa.Table:
+    """No row is left."""
+    return table.slice(0, 0)
+
+
+def doubled(table: pa.Table) -> pa.Table:
+    """The first row stands twice."""
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+def all_says(column: str, word: str) -> Callable[[pa.Table], pa.Table]:
+    """Every row says another word."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at = table.column_names.index(column)
+        words = pa.array([word] * table.num_rows).cast(table.field(at).type)
+        return table.set_column(at, table.field(at), words)
+
+    return change
+
+
+CHANGED: list[tuple[str, Callable[[pa.Table], pa.Table], set[str]]] = [
+    ("files", first_off("rows_read"), {"T0", "T1"}),
+    ("rejects", lambda table: pa.concat_tables([table, a_reject(table)]), {"T0"}),
+    ("steps", first_off("number"), {"T2"}),
+    ("steps", without("way", "books"), {"T0"}),
+    ("orders", first_off("amount"), {"T4", "T5A", "T14"}),
+    ("orders", without_first, {"T2", "T4", "T6"}),
+    ("answers", first_off("amount"), {"T4", "T5A", "T14"}),
+    ("answers", without_first, {"T2", "T4", "T6"}),
+    ("answers", all_says("payment_status", "2000"), {"T4", "T5A", "T14"}),
+    ("ledger", first_off("amount"), {"T0", "T4", "T5B"}),
+    ("ledger", without_first, {"T2", "T4", "T6"}),
+    ("instructions", first_off("amount"), {"T8"}),
+    ("instructions", all_says("state", "lost"), {"T8"}),
+    ("settlement", first_off("gross"), {"T14"}),
+    ("settlement", without("entry_type", "payout"), {"T11", "T4"}),
+    ("terms", without("name", "payment_status"), {"T4", "T5A"}),
+    ("terms", without("name", "tolerance"), {"T5A"}),
+    ("terms", without("name", "given"), {"T5B", "T5C", "T10"}),
+    ("agreed", emptied, {"T10"}),
+    ("opening", without_first, {"T7"}),
+    ("opening", first_off("exposure"), {"T7"}),
+    ("movements", without_first, {"T7"}),
+    ("breaks", without_first, {"T4", "T7"}),
+    ("breaks", first_off("exposure"), {"T7"}),
+    ("breaks", without("code", "OVER_REFUND"), {"T9"}),
+    ("matches", without_first, {"T4"}),
+    ("matches", without("rule", "exact"), {"T2", "T3", "T4", "T6"}),
+    ("matches", doubled, {"T4"}),
+    ("matches", all_says("flags", ""), {"T5A"}),
+    ("pending", first_off("order_amount"), {"T4"}),
+    ("pending", first_off("effect_orders"), {"T5A"}),
+    ("effects", first_off("amount"), {"T5B", "T5C", "T12"}),
+    ("effects", without("leg", "ledger"), {"T5B", "T12"}),
+    ("journals", first_off("debit"), {"T12"}),
+    ("items", without_first, {"T2", "T4", "T6"}),
+    ("items", without("source", "instructions"), {"T8"}),
+    ("items", without("source", "payouts"), {"T4", "T6"}),
+    ("sides", first_off("count"), {"T14"}),
+]
+"""File, what is done to it, and the totals that must notice at least."""
+
+
+def a_reject(table: pa.Table) -> pa.Table:
+    """One more row that could not be read."""
+    row = dict.fromkeys(table.column_names, "") | {"kind": "orders", "line": 9}
+    columns = [pa.array([row[field.name]]).cast(field.type) for field in table.schema]
+    return pa.table(columns, schema=table.schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "numbers"),
+    [pytest.param(*each, id=f"{each[0]}-{number}") for number, each in enumerate(CHANGED)],
+)
+def test_a_file_that_was_changed_is_found(
+    night: Night,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[pa.Table], pa.Table],
+    numbers: set[str],
+) -> None:
+    """A row more, a row less or another cent in a file disagrees with the night's figures."""
+    assert night.tables[name].num_rows or name == "rejects"
+    tables = {**night.tables, name: change(night.tables[name])}
+    found = unlike(night.totals, sql_totals(written(tmp_path, tables=tables)))
+    assert numbers <= {number for number, _ in found}, found
+
+
+def test_every_statement_was_seen_to_change(night: Night, tmp_path: Path) -> None:
+    """What the changed files must be noticed by is every number that SQL tells."""
+    numbers = {one.id for one in sql_totals(written(tmp_path, tables=night.tables))}
+    assert numbers == set().union(*(each[2] for each in CHANGED))
+
+
+def test_an_auditor_needs_the_folder_and_duckdb_alone(
+    night: Night, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """verify.sql, run inside the folder by DuckDB itself, says PROVEN of the sound night alone."""
+    assert verdict_of_script(folder, monkeypatch=monkeypatch) == ([], "PROVEN")
+    changed = {**night.tables, "orders": first_off("amount")(night.tables["orders"])}
+    lines, verdict = verdict_of_script(written(tmp_path, tables=changed), monkeypatch=monkeypatch)
+    assert verdict == "NOT PROVEN"
+    assert {"T4", "T5A", "T14"} <= {line[0] for line in lines}
+
+
+def verdict_of_script(
+    folder: Path, *, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[tuple[Any, ...]], str]:
+    """What a stranger reads who runs the script of the folder."""
+    script = sql_files()["verify.sql"]
+    monkeypatch.chdir(folder)
+    with duckdb.connect(":memory:") as stranger:
+        told: list[list[tuple[Any, ...]]] = []
+        for statement in stranger.extract_statements(script):
+            found = stranger.execute(statement)
+            if statement.type == duckdb.StatementType.SELECT:
+                told.append(found.fetchall())
+    (lines, verdicts) = told
+    return lines, verdicts[0][-1]
+
+
+ESCAPES: Mapping[str, str] = {
+    "a file beside the folder": "SELECT * FROM read_csv('/etc/passwd')",
+    "the network": "SELECT * FROM 'https://localhost/x.parquet'",
+    "an extension": "INSTALL httpfs",
+    "another database": "ATTACH '/tmp/elsewhere.db'",
+    "a setting": "SET memory_limit = '90GB'",
+}
+
+
+@pytest.mark.parametrize("what", ESCAPES)
+def test_the_second_engine_reaches_nothing_but_the_folder(folder: Path, what: str) -> None:
+    """No statement reads beside the folder, loads code, leaves the machine or lifts a bound."""
+    with reading(folder) as connection, pytest.raises(duckdb.Error):
+        connection.execute(ESCAPES[what])
+
+
+def test_a_statement_that_takes_too_long_ends(folder: Path) -> None:
+    """After its time the second engine is interrupted."""
+    endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
+    with reading(folder, seconds_max=0.2) as connection, pytest.raises(duckdb.Error):
+        connection.execute(endless)
+
+
+def test_a_file_that_stands_elsewhere_is_read_there(
+    night: Night, folder: Path, tmp_path: Path
+) -> None:
+    """A file that was compared in another version is read where the mapping says."""
+    here = written(tmp_path, tables={**night.tables, "orders": night.tables["orders"].slice(1)})
+    elsewhere = "compared/orders.parquet"
+    (here / elsewhere).write_bytes((folder / "inputs/orders.parquet").read_bytes())
+    by_sql = sql_totals(here, moved={"inputs/orders.parquet": elsewhere})
+    assert unlike(night.totals, by_sql) == set()
