@@ -50,7 +50,7 @@ def compared_tables(
     rules: Rules,
     previous: Previous | None,
     books: Books,
-    place: tuple[str, str] = ("", ""),
+    account: tuple[str, str] = ("", ""),
     is_carried: bool = False,
 ) -> Tables:
     """The small tables: terms, steps, agreed, known, quarantined and opening.
@@ -60,11 +60,11 @@ def compared_tables(
         rules: by which.
         previous: what the night before left open.
         books: every step of the ledger's money (see books_bridge.books_of).
-        place: merchant and account of the night; blank where plain files may hold several.
+        account: merchant and account of the night; blank where plain files may hold several.
         is_carried: whether the night before is stored, and so held against what is carried forward.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
-    terms += [_term(name, place[0], word=place[1]) for name in _OF_PLACE[: 1 + is_carried]]
+    terms += [_term(name, account[0], word=account[1]) for name in _OF_PLACE[: 1 + is_carried]]
     breaks = SCHEMAS["opening"].columns.empty_table()
     return {
         "terms": table_of_rows(terms, name="terms"),

@@ -23,29 +23,29 @@ Key = tuple[str, str, str, str, str, str]
 
 
 def second_proof(
-    totals: Iterable[ControlTotal], *, by_sql: Iterable[ControlTotal], place: tuple[str, str]
+    totals: Iterable[ControlTotal], *, by_sql: Iterable[ControlTotal], account: tuple[str, str]
 ) -> tuple[ControlTotal, ...]:
     """T14: how many figures there are and how many agree; then each that does not, by its name.
 
     Args:
         totals: as the night computed them.
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
-        place: merchant and account of the night.
+        account: merchant and account of the night.
     """
     wanted = {key_of(one): one for one in totals if one.id not in {SECOND_ENGINE, *NOT_SAID_IN_SQL}}
     given = {key_of(one): one for one in by_sql}
     every = sorted({*wanted, *given})
     unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
     figures = ControlTotal(
-        SECOND_ENGINE, NAME, *place, "", "count", len(every), len(every) - len(unlike)
+        SECOND_ENGINE, NAME, *account, "", "count", len(every), len(every) - len(unlike)
     )
     named = [one for key in unlike for one in _named(key, wanted=wanted, given=given)]
     return (figures, *named[:SHOWN_MAX])
 
 
-def not_run(why: str, *, place: tuple[str, str]) -> ControlTotal:
+def not_run(why: str, *, account: tuple[str, str]) -> ControlTotal:
     """T14 of a night whose SQL did not come to its end: it proves nothing."""
-    return ControlTotal(SECOND_ENGINE, f"{NAME}: {why}", *place, "", "count", 1, 0)
+    return ControlTotal(SECOND_ENGINE, f"{NAME}: {why}", *account, "", "count", 1, 0)
 
 
 def key_of(total: ControlTotal) -> Key:

@@ -33,7 +33,7 @@ def night_of(proof: Proof, *, as_of: object, is_carried: bool = False) -> Night:
     sources, books = proof.sources, books_of(proof.sources)
     totals = (
         *result.control_totals,
-        *books_totals(books, sides=result.sides, place=PLACE),
+        *books_totals(books, sides=result.sides, account=PLACE),
         *(_carried(proof.previous) if is_carried and proof.previous else ()),
     )
     small = compared_tables(
@@ -41,7 +41,7 @@ def night_of(proof: Proof, *, as_of: object, is_carried: bool = False) -> Night:
         rules=proof.rules,
         previous=proof.previous,
         books=books,
-        place=PLACE,
+        account=PLACE,
         is_carried=is_carried,
     )
     tables = {**input_tables(sources), **small, **result_tables(result)}

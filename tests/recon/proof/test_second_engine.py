@@ -68,7 +68,7 @@ def by_sql(folder: Path) -> tuple[ControlTotal, ...]:
 
 def unlike(totals: Any, by_sql: Any) -> set[tuple[str, str]]:
     """Number and name of the totals that are held not to agree."""
-    figures, *named = second_proof(totals, by_sql=by_sql, place=PLACE)
+    figures, *named = second_proof(totals, by_sql=by_sql, account=PLACE)
     assert figures.passed == (not named)
     return {(one.id, one.name.split(": left = ")[0].split(": right = ")[0]) for one in named}
 
@@ -78,7 +78,7 @@ def test_sql_comes_to_the_figures_of_the_night(
 ) -> None:
     """Every figure of every total is the same by SQL, and there is one of each of its files."""
     assert unlike(night.totals, by_sql) == set()
-    figures = second_proof(night.totals, by_sql=by_sql, place=PLACE)[0]
+    figures = second_proof(night.totals, by_sql=by_sql, account=PLACE)[0]
     assert figures.left > len(night.totals) - 10
     stated = {(one.id, one.name) for one in night.totals}
     assert stated <= {(one.id, one.name) for one in by_sql}

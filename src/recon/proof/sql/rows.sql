@@ -210,15 +210,18 @@ WHERE entry_type <> 'payout'
 -- All of them with their place -------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE placed AS
 WITH counted AS (
-    SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_orders
+    SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
+        status = 'paid' AS is_plain FROM counted_orders
     UNION ALL
-    SELECT 'gateway', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_answers
+    SELECT 'gateway', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
+        payment = 'paid' AND refunded = 0 FROM counted_answers
     UNION ALL
-    SELECT 'ledger', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_entries
+    SELECT 'ledger', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net,
+        base = 'capture' AND NOT is_back FROM counted_entries
     UNION ALL
-    SELECT 'payouts', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_payouts
+    SELECT 'payouts', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net, false FROM counted_payouts
     UNION ALL
-    SELECT 'settlement', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net FROM counted_lines
+    SELECT 'settlement', merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency, net, true FROM counted_lines
 )
 SELECT
     c.source, c.merchant_id, c.account_id, c.currency,
@@ -227,6 +230,8 @@ SELECT
         AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
     CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
     is_exact OR s.set_id IS NOT NULL AS is_shown,
+    -- A row of an exact set says what the match says: one plain step, one amount, one currency.
+    is_exact AND c.is_plain AND c.net > 0 AND c.net = e.amount AND c.currency = e.currency AS is_so,
     count(*) AS items, sum(c.net) AS net
 FROM counted c
 LEFT JOIN judged j
