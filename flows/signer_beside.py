@@ -11,7 +11,7 @@ from recon.config.settings import load_file_settings
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.desk.key_files import public_text
 from recon.privacy.own_files import OWNER, for_owner, make_folder
-from recon.signer.server import SOCKET_PATH_BYTES_MAX
+from recon.privacy.own_sockets import PATH_BYTES_MAX
 
 COUNT_A_DAY = 100_000
 """Of each kind: the gateway is the sandbox of this machine."""
@@ -45,7 +45,7 @@ def key_set_apart(folder: Path, *, env: Path, variables: Mapping[str, str]) -> d
 def _socket(folder: Path) -> Path:
     """In the folder, unless its path is longer than the name of a socket may be."""
     path = folder / "socket"
-    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
+    if len(os.fsencode(path)) <= PATH_BYTES_MAX:
         return path
     return Path(tempfile.mkdtemp(prefix="recon-signer-")) / "socket"
 

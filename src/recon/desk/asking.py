@@ -1,16 +1,21 @@
 """Saying something at the desk from another process: one request over its Unix socket."""
 
+import json
 from collections.abc import Mapping
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from recon.model import errors
 from recon.model.errors import ReconError, UsageError
+from recon.privacy.own_sockets import SocketConnection
 
 SECONDS_MAX = 120.0
 """How long the desk may take; it waits for its turn at the database."""
+REPLY_BYTES_MAX = 16 * 1024 * 1024
+_HEADERS = {"Content-Type": "application/json", "Connection": "close"}
 
 
 def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,34 +25,31 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
         ReconError: what the desk refused, in its words and of its kind.
         UsageError: no desk listens, or it did not reply in time.
     """
-    if not path.is_socket():
-        raise UsageError(_nobody(path))
-    try:
-        with httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(path)), timeout=SECONDS_MAX
-        ) as client:
-            reply = client.post(f"http://desk/{act}", json=dict(body))
-            message: dict[str, Any] = reply.json()
-    except httpx.ConnectError as error:
-        raise UsageError(_nobody(path)) from error
-    except (httpx.HTTPError, ValueError) as error:
-        msg = (
-            f"the desk at {path} did not reply: look at `recon status` before you say it again, "
-            "for it may have been noted"
-        )
-        raise UsageError(msg) from error
-    if reply.status_code != httpx.codes.OK:
-        raise _error_of(message)
-    return message
+    with closing(SocketConnection(path, name="desk", seconds_max=SECONDS_MAX)) as connection:
+        try:
+            connection.connect()
+        except OSError as error:
+            msg = f"no desk listens at {path}: start `recon desk serve`; nothing was changed"
+            raise UsageError(msg) from error
+        try:
+            connection.request("POST", f"/{act}", json.dumps(dict(body)), headers=_HEADERS)
+            reply = connection.getresponse()
+            answer: dict[str, Any] = json.loads(reply.read(REPLY_BYTES_MAX))
+        except (HTTPException, OSError, ValueError):
+            # Not chained: a protocol error may quote what was sent, and so a code.
+            msg = (
+                f"the desk at {path} did not reply: look at `recon status` before you say it "
+                "again, for it may have been noted"
+            )
+            raise UsageError(msg) from None
+    if reply.status != HTTPStatus.OK:
+        raise _error_of(answer)
+    return answer
 
 
-def _nobody(path: Path) -> str:
-    return f"no desk listens at {path}: start `recon desk serve`; nothing was changed"
-
-
-def _error_of(reply: Mapping[str, Any]) -> ReconError:
+def _error_of(answer: Mapping[str, Any]) -> ReconError:
     """The desk's error of the same kind, so that the command ends as if it had met it itself."""
-    kind = getattr(errors, str(reply.get("kind", "")), UsageError)
+    kind = getattr(errors, str(answer.get("kind", "")), UsageError)
     is_ours = isinstance(kind, type) and issubclass(kind, ReconError)
-    why = str(reply.get("error", "the desk refused"))
+    why = str(answer.get("error", "the desk refused"))
     return kind(why) if is_ours else UsageError(why)

@@ -3,8 +3,6 @@
 Speaks plain HTTP; in production a proxy in front of it does TLS. Nothing of a request is logged.
 """
 
-import asyncio
-
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,22 +11,20 @@ from starlette.routing import Route
 
 from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.notifications.receiver import Receiver
+from recon.privacy.own_servers import Bodies
 
 PATH = "/notifications/{merchant_id}/{account_id}"
-READ_SECONDS_MAX = 10.0
-"""How long a sender may take for its body."""
-
 TOO_LARGE = 413
 TOO_SLOW = 408
 
 
 def create_app(receiver: Receiver) -> Starlette:
     """The application around a receiver."""
+    bodies = Bodies(FORM_BYTES_MAX)
 
     async def receive(request: Request) -> PlainTextResponse:
         try:
-            async with asyncio.timeout(READ_SECONDS_MAX):
-                body = await _bounded(request)
+            body = await bodies.read(request)
         except TimeoutError:
             return PlainTextResponse("the body took too long", TOO_SLOW)
         if body is None:
@@ -45,13 +41,3 @@ def create_app(receiver: Receiver) -> Starlette:
             Route("/health", health, methods=["GET"]),
         ]
     )
-
-
-async def _bounded(request: Request) -> bytes | None:
-    """The body; None as soon as it is too large."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > FORM_BYTES_MAX:
-            return None
-    return bytes(body)

@@ -18,12 +18,12 @@ from recon.gateway_client.wire.signer_socket import (
     SIGN_PATH,
 )
 from recon.model.errors import UsageError
+from recon.privacy.own_servers import Bodies
 from recon.signer.asked_log import AskedLog, shown
 from recon.signer.judging import Judge
 from recon.signer.request import Asked, asked_of
 from recon.signer.turnstile import Turnstile
 
-READ_SECONDS_MAX = 10.0
 MALFORMED, REFUSED, TOO_SLOW, TOO_LARGE, TOO_OFTEN = 400, 403, 408, 413, 429
 
 
@@ -44,6 +44,7 @@ class SignerApp:
         self._turnstile = turnstile
         self._clock = clock
         self._about = dict(about)
+        self._bodies = Bodies(REQUEST_BYTES_MAX)
         # One after another: the book has one writer, and a limit is counted once.
         self._one_by_one = asyncio.Lock()
 
@@ -85,8 +86,7 @@ class SignerApp:
 
     async def _asked(self, request: Request) -> Asked | JSONResponse:
         try:
-            async with asyncio.timeout(READ_SECONDS_MAX):
-                body = await _bounded(request)
+            body = await self._bodies.read(request)
         except TimeoutError:
             return self._not_heard("the body took too long", status=TOO_SLOW)
         if body is None:
@@ -104,13 +104,3 @@ class SignerApp:
     def _not_heard(self, why: str, *, status: int) -> JSONResponse:
         self._log.note("not heard", at=self._clock(), why=why)
         return JSONResponse({"told": why}, status)
-
-
-async def _bounded(request: Request) -> bytes | None:
-    """The body; None as soon as it is too large."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > REQUEST_BYTES_MAX:
-            return None
-    return bytes(body)

@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -30,7 +32,21 @@ def test_only_owner_and_group_may_connect(echo: Path) -> None:
     assert stat.S_IMODE(echo.stat().st_mode) == 0o660
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b"1", b"null"])
+DEEP = {"a deep list": b"[" * 100_000, "deep objects": b'{"a":' * 100_000}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b"1",
+        b"null",
+        *(pytest.param(DEEP[name], id=name) for name in DEEP),
+    ],
+)
 def test_what_is_no_object_is_refused(echo: Path, content: bytes) -> None:
     """In words, and the desk goes on."""
     reply = post(echo, "approve", content)
@@ -65,3 +81,47 @@ def test_a_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is no socket"):
         listening(path)
     assert path.read_text() == "mine"
+
+
+def connected(stack: ExitStack, path: Path, *, words: bytes = b"") -> socket.socket:
+    """An open connection that has said this much."""
+    made = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    made.settimeout(30)
+    made.connect(str(path))
+    made.sendall(words)
+    return made
+
+
+def end_of(connection: socket.socket) -> bytes:
+    """What the desk says last; nothing when it hung up."""
+    try:
+        return connection.recv(1_000)
+    except ConnectionResetError:
+        return b""
+
+
+def test_connections_that_say_nothing_keep_nobody_away(echo: Path) -> None:
+    """A hundred that are silent, or stop inside a line: others are heard, and they end."""
+    with ExitStack() as stack:
+        half = b"POST /approve HTTP/1.1\r\nHost: x\r\nA: "
+        silent = [connected(stack, echo, words=half * (number % 2)) for number in range(100)]
+        assert post(echo, "approve", b"{}").status_code == 200
+        began = time.monotonic()
+        assert [end_of(one) for one in silent] == [b""] * 100
+        assert time.monotonic() - began < 15
+
+
+def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo: Path) -> None:
+    """They are bounded in size, time, and in how many are in memory at once."""
+    head = b"POST /approve HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    with ExitStack() as stack:
+        large = [
+            connected(stack, echo, words=head % (60 * 1024 * 1024) + b" " * 2_000_000)
+            for _ in range(2)
+        ]
+        slow = connected(stack, echo, words=head % 10 + b"{")
+        assert post(echo, "approve", b"{}").status_code == 200
+        assert b"took too long" in end_of(slow)
+        assert [b"400" in end_of(one) for one in large] == [True, True]
+    assert post(echo, "approve", b"{" + b" " * 65 * 1024 * 1024).status_code == 400
+    assert post(echo, "approve", b"{}").status_code == 200

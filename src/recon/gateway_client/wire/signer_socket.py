@@ -6,18 +6,18 @@ row again. It waits for a signer that is being started again, not for one that r
 """
 
 import json
-import socket
 import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from recon.gateway_client.wire.errors import UnsignedError
 from recon.gateway_client.wire.signer import Wanted
 from recon.gateway_client.wire.text import scrubbed
+from recon.privacy.own_sockets import SocketConnection
 
 SIGN_PATH = "/sign"
 MATCHES_PATH = "/matches"
@@ -32,28 +32,6 @@ REPLY_BYTES_MAX = 1024 * 1024
 REPEATED_STATUSES = frozenset({429, 500, 502, 503, 504})
 OK_STATUS = 200
 _HEADERS = {"Content-Type": "application/json", "Connection": "close"}
-
-
-class _Connection(HTTPConnection):
-    """HTTP over a Unix socket; the library's own for them leaves a socket open when nobody answers.
-
-    The name of the host is said and never looked up: the path decides who answers.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("signer", timeout=CALL_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect to the path."""
-        connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connecting.settimeout(CALL_SECONDS)
-            connecting.connect(str(self._path))
-        except BaseException:
-            connecting.close()
-            raise
-        self.sock = connecting
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +103,7 @@ class SignerSocket:
             time.sleep(PAUSE_SECONDS)
 
     def _call(self, path: str, *, body: bytes | None) -> tuple[int, dict[str, Any]]:
-        with closing(_Connection(self.path)) as connection:
+        with closing(_connection(self.path)) as connection:
             connection.request("GET" if body is None else "POST", path, body, headers=_HEADERS)
             reply = connection.getresponse()
             content = reply.read(REPLY_BYTES_MAX)
@@ -136,6 +114,10 @@ class SignerSocket:
         waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""
         msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
         raise UnsignedError(msg)
+
+
+def _connection(path: Path) -> SocketConnection:
+    return SocketConnection(path, name="signer", seconds_max=CALL_SECONDS)
 
 
 def message_of(wanted: Wanted) -> dict[str, Any]:

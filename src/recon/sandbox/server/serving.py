@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from recon.model.errors import ConfigurationError
+from recon.privacy.own_servers import server_config
 from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.options import LOOPBACK, SandboxOptions
 from recon.sandbox.server.app import create_app
@@ -146,17 +147,8 @@ def _run(server: _Server, listener: socket.socket) -> None:
 
 
 def _server(app: Starlette, *, ready: Callable[[], None]) -> _Server:
-    config = uvicorn.Config(
-        app,
-        http=faulty_protocol(app.state.transports),
-        ws="none",
-        lifespan="off",
-        log_level="error",
-        access_log=False,
-        proxy_headers=False,  # a client cannot say which address it comes from
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-        server_header=False,
-    )
+    http = faulty_protocol(app.state.transports)
+    config = server_config(app, connections_max=None, http=http, drain_seconds=DRAIN_SECONDS)
     server = _Server(config, ready=ready)
     app.state.outage = Outage(server)
     return server

@@ -1,6 +1,5 @@
 """What `recon doctor` says of the desk: whether words of people count, and what is open."""
 
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from recon.config.keys import given
 from recon.config.settings import Settings
 from recon.desk.held_keys import PRIVATE, SANDBOX_KEYS, SET_UP, SOCKET, held_keys
 from recon.model.errors import ConfigurationError
+from recon.privacy.own_sockets import is_heard
 from recon.steps.ground.environment import is_on_this_machine
 
 
@@ -36,7 +36,7 @@ def desk_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
 
 def _apart(settings: Settings, *, variables: Mapping[str, str], name: str) -> str:
     path = Path(variables[SOCKET])
-    if not _listens(path):
+    if not is_heard(path):
         msg = f"no desk listens at {path}: start `recon desk serve`; until then nobody is heard"
         raise ConfigurationError(msg)
     people = settings.approvers.items()
@@ -52,12 +52,3 @@ def _apart(settings: Settings, *, variables: Mapping[str, str], name: str) -> st
         )
         raise ConfigurationError(msg)
     return f"key {name}; people are heard at {path}"
-
-
-def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True

@@ -8,6 +8,7 @@ from recon.model.words import InstructionState
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.money.accepted_restores import unendorsed_restores
 from recon.store import Connection
 from recon.store.money.bound_rows import PROBLEMS_MAX
 from recon.store.money.endorsement_rows import Endorsed, Noted, override
@@ -30,6 +31,7 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
         words.row_problems(connection, states=SENT),
         iter(filter(None, [words.start_problem(connection)])),
         _overrides(connection, words),
+        unendorsed_restores(connection, words),
         _releases(connection, words),
         _decisions(connection, words),
         _write_offs(connection, words),

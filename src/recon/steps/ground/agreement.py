@@ -4,6 +4,8 @@ The first word holds until the end of the next business day, as an approval does
 that moves real money each word needs a current one-time code.
 """
 
+from collections.abc import Mapping
+
 from recon.desk.endorsement import Kind
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
@@ -23,7 +25,7 @@ ACCEPT_RESTORE = "accept restore"
 SET_ASIDE = "set file aside"
 
 
-def agreed(
+def agreed(  # noqa: PLR0913 - what is agreed to, by name
     connection: Connection,
     what: str,
     *,
@@ -31,8 +33,11 @@ def agreed(
     reason: str,
     person: Person,
     environment: Environment,
+    says: Mapping[str, str] | None = None,
 ) -> str:
     """One person's word for an override; both names when it is the second, "" when the first.
+
+    `says` is what the desk signs beside the reason.
 
     Raises:
         UsageError: no reason, an identity that no code proves, the first person again, or a
@@ -62,7 +67,7 @@ def agreed(
         _refuse_as_second(person, first=first, environment=environment)
         agreement_rows.save_second(connection, first, reason=why, word=person.word)
     meaning = override(what, subject=subject)
-    word = Said(Kind.OVERRIDE, meaning, says={"reason": why}, valid_until=until)
+    word = Said(Kind.OVERRIDE, meaning, says={"reason": why, **(says or {})}, valid_until=until)
     note_endorsed(connection, word, person=person, environment=environment)
     if first is None:
         return ""

@@ -15,6 +15,7 @@ from recon.privacy.own_files import make_folder
 from recon.steps.ground.agreement import ACCEPT_RESTORE, agreed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.steps.money.accepted_restores import ACCEPTED, ENTITY, noted, unagreed, what_is_lost
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.engine import Store
@@ -26,17 +27,15 @@ from recon.store.money.journal import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
-ENTITY = "database"
-ACCEPTED = ACCEPTED_RESTORE
 _UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 TOLD = "the database was restored: it may have been sent after the backup was made"
 
 
 def restored_since(run: Run, *, environment: Environment) -> str:
     """Why the database is older than it once was, in words; "" when it is not."""
-    account = (run.merchant_id, run.account_id)
-    reports = _file_of(run, environment=environment).path.parent
-    return link_missing(environment.store, reports=reports, account=account)
+    account, file = (run.merchant_id, run.account_id), _file_of(run, environment=environment)
+    missing_link = link_missing(environment.store, reports=file.path.parent, account=account)
+    return missing_link or unagreed(file, account=account, environment=environment)
 
 
 def resolve_pending(run: Run, *, environment: Environment) -> None:
@@ -141,13 +140,15 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     now = environment.clock()
     with environment.store.writing() as connection:
         _refuse_broken(connection)
+        accepts = what_is_lost(connection, environment=environment)
         both = agreed(
             connection,
             ACCEPT_RESTORE,
-            subject=ENTITY,
+            subject=accepts.subject,
             reason=reason,
             person=person,
             environment=environment,
+            says={"head": noted(history.head(connection)), **accepts.said},
         )
         if not both:
             return None
@@ -164,6 +165,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         waiting_ids = [item.instruction_id for item in waiting]
         evidence_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
         details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
+        details |= {"lost": accepts.lost, "after": accepts.after}
         head = history.append(
             connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, details)], at=now
         )

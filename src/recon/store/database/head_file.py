@@ -106,6 +106,19 @@ class HeadFile:
         unresolved = bool(notes) and notes[-1].pending
         return Standing(tuple(note for note in binding if not note.pending), end, unresolved)
 
+    def accepted(self) -> tuple[NotedHead, NotedHead | None] | None:
+        """The note with which people last accepted a restore, and the one that it ended.
+
+        Raises:
+            OutputError: the file is there but cannot be read, or a line of it is no note.
+        """
+        notes = [one for one in map(self._read, self._lines(0)[0]) if not one.pending]
+        places = [place for place, one in enumerate(notes) if one.of == ACCEPTED_RESTORE]
+        if not places:
+            return None
+        newest = places[-1]
+        return notes[newest], notes[newest - 1] if newest else None
+
     def newest(self) -> NotedHead | None:
         """The newest note; None when there never was one.
 

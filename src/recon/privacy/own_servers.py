@@ -1,0 +1,127 @@
+"""How every server of ours is configured, and the bounds on whoever connects to it.
+
+A connection that says nothing, or a body that comes slowly or is large, keeps nobody else away.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+HEAD_SECONDS_MAX = 5
+"""How long a caller may take to say what it wants; a connection that says nothing is closed."""
+BODY_SECONDS_MAX = 10.0
+KEEP_ALIVE_SECONDS = 5
+DRAIN_SECONDS = 5
+CONNECTIONS_MAX = 512
+"""Open at once; a request on one more gets 503."""
+SMALL_BYTES_MAX = 1024 * 1024
+"""A body that is larger waits for its turn: `LARGE_AT_ONCE` are in memory."""
+LARGE_AT_ONCE = 2
+
+
+class Impatient(H11Protocol):
+    """HTTP whose connections are closed when no request has begun in time.
+
+    The library waits for ever for the first line, and each such connection counts as one in work.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the library has it
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._late is not None:
+            self._late.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on while no whole head has come, also for the next request of a connection."""
+        super().data_received(data)
+        if self._waits:
+            self._wait()
+        elif self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _wait(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(HEAD_SECONDS_MAX, self._give_up)
+
+    def _give_up(self) -> None:
+        self._late = None
+        if self._waits:
+            self.transport.abort()
+
+    @property
+    def _waits(self) -> bool:
+        """No request is in work: none has come, or the last one is answered."""
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first, whatever it says
+        return cycle is None or cycle.response_complete
+
+
+def server_config(
+    app: Starlette,
+    *,
+    connections_max: int | None = CONNECTIONS_MAX,
+    http: type[asyncio.Protocol] = Impatient,
+    drain_seconds: int = DRAIN_SECONDS,
+) -> uvicorn.Config:
+    """A server without logs, sockets of the web or headers that say what it is.
+
+    Args:
+        app: What answers.
+        connections_max: Open at once; a request on one more gets 503. None: no bound.
+        http: How connections are heard.
+        drain_seconds: How long open requests may go on at the end.
+    """
+    return uvicorn.Config(
+        app,
+        ws="none",
+        lifespan="off",
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,  # a client cannot say which address it comes from
+        server_header=False,
+        http=http,
+        limit_concurrency=connections_max,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=drain_seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """Reads bodies within bounds of size, time and of what is in memory at once.
+
+    Raises TimeoutError where one is not whole in time.
+    """
+
+    bytes_max: int
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE))
+
+    async def read(self, request: Request) -> bytes | None:
+        """The body; None as soon as it is too large."""
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            return await self._bounded(request)
+
+    async def _bounded(self, request: Request) -> bytes | None:
+        body, waited = bytearray(), False
+        try:
+            async for part in request.stream():
+                if len(body) + len(part) > self.bytes_max:
+                    return None
+                if not waited and len(body) + len(part) > SMALL_BYTES_MAX:
+                    waited = await self._turns.acquire()
+                body += part
+            return bytes(body)
+        finally:
+            if waited:
+                self._turns.release()
