@@ -104,16 +104,19 @@ def test_its_own_statuses_are_to_be_mapped(office: Office, state: str, code: str
 
 
 def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office: Office) -> None:
-    """A refunded payment stays 3000: no code may then say that refunds can be seen."""
+    """A refunded payment stays 3000: the profile declares it, and the line says what follows."""
     named = office.payment("R-1", "EUR")
 
     hidden = office.found(refunded=(named,))["refunds"]
     lines = hidden.sentence.splitlines()
-    office.write("rules.toml", "\n".join(lines[lines.index("[payment_status]") :]))
+    office.write("rules.toml", "\n".join(lines[lines.index("[gateway]") :]))
 
     assert not hidden.ok
     assert "R-1 as 3000" in hidden.sentence
-    assert office.found(refunded=(named,))["refunds"].ok
+    declared = office.found(refunded=(named,))["refunds"]
+    assert declared.ok
+    assert "waits for two people" in declared.sentence
+    assert office.found()["refunds"] == declared
 
 
 def test_a_gateway_that_answers_anybody_is_a_fault(

@@ -75,6 +75,8 @@ class GatewayRules(_Table):
 
     timezone: ZoneText = "UTC"
     amount_means: Literal["authorised", "captured"] = "captured"
+    shows_refunds: bool = True
+    """Whether the query ever shows that money went back; false: its codes for that do not count."""
 
 
 class Tolerance(_Table):
@@ -255,6 +257,12 @@ class Rules(_Table):
         """The gateway state of a code; unmapped codes are a finding, never a guess."""
         mapped = self.payment_status.get(payment_status)
         return GatewayState.UNMAPPED if mapped is None else GatewayState(mapped)
+
+    def shows(self, state: GatewayState) -> bool:
+        """Whether the query can show a payment in this state."""
+        is_refund = state in {GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED}
+        is_hidden = is_refund and not self.gateway.shows_refunds
+        return not is_hidden and state.value in self.payment_status.values()
 
     def answer_of(self, query_result: str) -> Answer:
         """How a query_result code counts."""

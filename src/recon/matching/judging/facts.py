@@ -14,6 +14,7 @@ from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.payouts import paid_out
 from recon.matching.sides.settlement_side import in_time
+from recon.model.words import GatewayState
 
 
 def unseen_moves(sets: Arrays) -> dict[str, Bools]:
@@ -67,9 +68,9 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
 
 
 def _can_show(in_full: Bools, *, rules: Rules) -> Bools:
-    """Whether some code of the status map means the state that the refund would lead to."""
-    states = set(rules.payment_status.values())
-    return np.where(in_full, "refunded" in states, "partially_refunded" in states)
+    """Whether the query shows the state that the refund would lead to."""
+    part, full = GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED
+    return np.where(in_full, rules.shows(full), rules.shows(part))
 
 
 def _explained(sets: Arrays, *, money: Bools) -> Bools:

@@ -22,6 +22,12 @@ ORDERS_MAX = 50
 """That a person may name at once; half of what one query may ask."""
 UNLISTED = {"recon_doctor": "probe"}
 """A field that no table of the document has."""
+HIDDEN_MEANS = (
+    "a refund of ours is proven by its signed reply and the ledger, never by the query, one in "
+    "doubt waits for two people, and one made in the gateway's own pages is seen in the ledger and "
+    "the settlement files alone"
+)
+"""What follows where the query shows no refunds."""
 SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
 
 
@@ -124,7 +130,8 @@ async def _named_orders(account: GatewayAccount, *, asked: Any, named: Named) ->
         sentence = (
             "not looked at; name orders with --order, one of each currency, and with --refunded"
         )
-        return [Check("amounts", ok=True, sentence=sentence)]
+        declared = [] if account.settings.rules.gateway.shows_refunds else [_declared_hidden([])]
+        return [Check("amounts", ok=True, sentence=sentence), *declared]
     problems = [
         f"{order} {problem}"
         for order in orders
@@ -190,23 +197,39 @@ def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterato
 
 
 def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
-    """Whether the query shows that money went back."""
+    """Whether the query shows that money went back, and what follows where it does not."""
     rules = account.settings.rules
-    hidden = [row for row in rows if rules.state_of(row["payment_status"]) not in SHOW_REFUNDS]
+    shown = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
+    hidden = [row for row in rows if row not in shown]
+    if not rules.gateway.shows_refunds:
+        yield _declared_hidden(shown)
+        return
     if not hidden:
         if rows:
             yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
         return
-    listing = ", ".join(
-        f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in hidden
-    )
-    codes = sorted(code for code in rules.payment_status if rules.state_of(code) in SHOW_REFUNDS)
-    lines = "\n".join(f'{code} = "paid"' for code in codes)
-    sentence = f"orders that you know to be refunded are shown otherwise: {listing} (A-06)"
-    if lines:
+    sentence = f"orders that you know to be refunded are shown otherwise: {_listed(hidden)} (A-06)"
+    can_be_seen = any(rules.shows(state) for state in SHOW_REFUNDS)
+    if can_be_seen:
         sentence += (
-            "; a refund that it confirmed would become a break, because a code of rules.toml says "
-            "that refunds can be seen. Only when the gateway confirms that it has no such code, "
-            f"put into rules.toml:\n[payment_status]\n{lines}"
+            "; a refund that it confirmed would become a break, because rules.toml says that "
+            "refunds can be seen. Only when the gateway confirms that its query never shows them: "
+            f"then {HIDDEN_MEANS}; put into rules.toml:\n[gateway]\nshows_refunds = false"
         )
-    yield Check("refunds", ok=not codes, sentence=sentence)
+    yield Check("refunds", ok=not can_be_seen, sentence=sentence)
+
+
+def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
+    """What follows from the declaration, or the payments that refute it."""
+    if not shown:
+        told = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
+        return Check("refunds", ok=True, sentence=told)
+    told = (
+        f"rules.toml declares that refunds are never shown, yet the gateway shows {_listed(shown)}:"
+        " take shows_refunds = false away, or a confirmed refund that never came is believed"
+    )
+    return Check("refunds", ok=False, sentence=told)
+
+
+def _listed(rows: list[Mapping[str, str]]) -> str:
+    return ", ".join(f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in rows)

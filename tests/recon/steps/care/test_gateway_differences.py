@@ -101,6 +101,18 @@ def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) ->
     assert back not in hidden.sentence
 
 
+def test_a_refund_that_is_shown_refutes_that_none_ever_is(merchant: Any) -> None:
+    """What rules.toml declares is held against an order that the gateway does show as refunded."""
+    rules = merchant.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text().replace("[gateway]", "[gateway]\nshows_refunds = false"))
+    back = refunded_order(merchant)
+
+    refuted = found(merchant, refunded=(back,))["refunds"]
+
+    assert not refuted.ok
+    assert f"yet the gateway shows {back} as 4" in refuted.sentence
+
+
 def test_how_it_refuses_and_what_it_ignores_is_seen(merchant: Any) -> None:
     """A wrong signature is refused with a listed code; a field of nobody's is ignored."""
     checks = found(merchant)
