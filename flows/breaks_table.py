@@ -19,8 +19,8 @@ GRAVEST_FIRST = {severity.value: -rank for rank, severity in enumerate(Severity)
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
     """The first hundred open breaks of a run, and how many there are in all."""
     with environment.store.reading() as connection:
-        result = results.load(connection, run_id, with_matches=False)
-    return ([], 0) if result is None else (rows_of_breaks(result.breaks), len(result.breaks))
+        breaks = results.open_breaks(connection, run_id)
+    return ([], 0) if breaks is None else (rows_of_breaks(breaks), len(breaks))
 
 
 def rows_of_breaks(breaks: pd.DataFrame) -> list[dict[str, str]]:

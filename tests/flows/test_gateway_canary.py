@@ -24,7 +24,6 @@ from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
-from recon.store.database.migrate import upgrade
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_card_contract import card_payment
 from tests.flows.leaking_gateway import (
@@ -65,12 +64,10 @@ PAYEE = {
 
 
 @pytest.fixture
-def merchant(tmp_path: Path) -> Iterator[Merchant]:
+def merchant(tmp_path: Path, sqlite_url: str) -> Iterator[Merchant]:
     """A merchant whose gateway quotes secrets in every reply, and whose files hold some."""
     for name in ("config", "inbox", "reports", "tmp"):
         (tmp_path / name).mkdir()
-    database_url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(database_url)
     ledger = tmp_path / "ledger.csv"
     ledger.write_text(
         "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
@@ -80,7 +77,7 @@ def merchant(tmp_path: Path) -> Iterator[Merchant]:
         variables = {
             "RECON_SIGN_KEY": SIGN_KEY,
             "RECON_SEAL_KEY": Fernet.generate_key().decode(),
-            "RECON_DATABASE_URL": database_url,
+            "RECON_DATABASE_URL": sqlite_url,
             "RECON_CONFIG_DIR": str(tmp_path / "config"),
         }
         yield Merchant(tmp_path, sandbox, variables)

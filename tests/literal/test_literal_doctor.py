@@ -10,7 +10,6 @@ from recon.config.settings import load_settings
 from recon.steps.care.doctor import Check
 from recon.steps.care.gateway_differences import Named
 from recon.steps.care.gateway_doctor import gateway_checks
-from recon.store.database.migrate import upgrade
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
 
 AT = "20261120100000"
@@ -19,17 +18,16 @@ AT = "20261120100000"
 class Office:
     """Somebody before the first night, with this gateway's address and key."""
 
-    def __init__(self, folder: Path, *, url: str, gateway: Gateway) -> None:
+    def __init__(self, folder: Path, *, url: str, database_url: str, gateway: Gateway) -> None:
         self.config = folder / "config"
         self.config.mkdir()
         self.gateway = gateway
         self.variables = {
             "RECON_GATEWAY_BASE_URL": url,
             "RECON_SIGN_KEY": KEY,
-            "RECON_DATABASE_URL": f"sqlite:///{folder / 'recon.sqlite'}",
+            "RECON_DATABASE_URL": database_url,
             "RECON_CONFIG_DIR": str(self.config),
         }
-        upgrade(self.variables["RECON_DATABASE_URL"])
         self.write("gateway.toml", "calls_per_second = 1000\n")
 
     def write(self, name: str, text: str) -> None:
@@ -53,10 +51,10 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def office(tmp_path: Path, sqlite_url: str) -> Iterator[Office]:
     """One that has read the document and configured nothing of its own."""
     with literal_gateway() as (url, gateway):
-        yield Office(tmp_path, url=url, gateway=gateway)
+        yield Office(tmp_path, url=url, database_url=sqlite_url, gateway=gateway)
 
 
 def test_every_line_that_needs_no_order_tells_this_gateway_from_the_sandbox(

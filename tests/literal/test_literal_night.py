@@ -12,7 +12,6 @@ from recon.cli.workbooks import workbooks
 from recon.model.words import Mode, NightRequest, StepSummary, Verdict
 from recon.steps.ground.environment import environment_of
 from recon.steps.night import whole_night as night
-from recon.store.database.migrate import upgrade
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 
 HEADER = (
@@ -73,7 +72,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
+def shop(tmp_path: Path, sqlite_url: str) -> Iterator[Shop]:
     """A merchant whose rules know this gateway's codes."""
     for name in ("config", "inbox", "reports"):
         (tmp_path / name).mkdir()
@@ -91,10 +90,8 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         f'inbox = "{tmp_path / "inbox"}"\nreports = "{tmp_path / "reports"}"\n'
         f'ledger = {{ path = "{tmp_path / "books.csv"}" }}\n'
     )
-    database = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(database)
     with literal_gateway() as (url, gateway):
-        yield Shop(tmp_path, url, gateway, database)
+        yield Shop(tmp_path, url, gateway, sqlite_url)
 
 
 def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:

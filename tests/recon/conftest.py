@@ -1,13 +1,11 @@
-"""What several packages' tests need: a migrated SQLite file to copy, a real PostgreSQL server."""
+"""What several packages' tests need: a real PostgreSQL server, workers of whom one dies."""
 
 import os
 import shutil
 import signal
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -47,22 +45,6 @@ class KilledOnce:
 def killed_once(tmp_path: Path) -> Callable[[Workers], KilledOnce]:
     """Makes of workers those of whom one dies."""
     return lambda workers: KilledOnce(workers, mark=tmp_path / "killed")
-
-
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all tables and no row; migrating each test's own takes longer."""
-    path = tmp_path_factory.mktemp("migrated") / "recon.sqlite"
-    upgrade(f"sqlite:///{path}")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return path
-
-
-@pytest.fixture
-def sqlite_url(migrated: Path, tmp_path: Path) -> str:
-    """An empty, migrated database of this test."""
-    return f"sqlite:///{shutil.copy(migrated, tmp_path / 'recon.sqlite')}"
 
 
 @pytest.fixture(scope="session")

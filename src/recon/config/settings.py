@@ -8,6 +8,7 @@ checkout in an editable install), overlaid key by key by the same-named files in
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -205,9 +206,9 @@ def bundled_config_dir() -> Path:
 
 def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     """One configuration file by its stem, the user's keys laid over the bundled ones."""
-    tables = _read_toml(bundled_config_dir() / f"{name}.toml")
+    tables = _bundled_tables(name)
     if config_dir is None:
-        return tables
+        return overlay(tables, over={})
     if not config_dir.is_dir():
         msg = f"RECON_CONFIG_DIR names {config_dir}, which is not a folder"
         raise ConfigurationError(msg)
@@ -215,9 +216,20 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     return overlay(tables, over=_read_toml(config_dir / f"{name}.toml"))
 
 
+@cache
+def _bundled_tables(name: str) -> Tables:
+    """What ships with the product stays as it is while a process runs."""
+    return _read_toml(bundled_config_dir() / f"{name}.toml")
+
+
+@cache
+def _bundled_names() -> frozenset[str]:
+    return frozenset(path.name for path in bundled_config_dir().glob("*.toml"))
+
+
 def _refuse_unknown_files(config_dir: Path) -> None:
     """A misspelt file would be a setting that silently does not hold."""
-    known = {path.name for path in bundled_config_dir().glob("*.toml")}
+    known = _bundled_names()
     unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
     if unknown:
         msg = f"{config_dir} holds {', '.join(unknown)}; known names: {', '.join(sorted(known))}"

@@ -1,5 +1,6 @@
 import json
 import logging
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,6 @@ from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.ground.environment import system_clock
 from recon.store.database.engine import open_store
-from recon.store.database.migrate import upgrade
 from tests.recon.cli.played_gateway import played_gateway
 from tests.recon.gateway_client.sample_payouts import PAYOUT
 from tests.recon.notifications.told import PAYMENT, PERSONAL, form
@@ -50,18 +50,16 @@ def private(path: Path, fields: dict[str, Any], *, mode: int = 0o600) -> str:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def desk(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a merchant's settings; the temporary files of this process go there too."""
     work = tmp_path / "work"
     (work / "config").mkdir(parents=True)
     (work / "config" / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
     )
-    url = f"sqlite:///{work / 'recon.sqlite'}"
-    upgrade(url)
     monkeypatch.setattr(tempfile, "tempdir", str(work))
     for name, value in {
-        "RECON_DATABASE_URL": url,
+        "RECON_DATABASE_URL": f"sqlite:///{shutil.copy(migrated, work / 'recon.sqlite')}",
         "RECON_SIGN_KEY": "sandbox",
         "RECON_CONFIG_DIR": str(work / "config"),
         "RECON_MERCHANT": "100042",

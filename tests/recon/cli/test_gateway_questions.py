@@ -6,7 +6,6 @@ import pytest
 
 from recon import cli
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.store.database.migrate import upgrade
 from tests.recon.sandbox.conftest import Caller
 
 WHO = ["--shopper-id", "s1", "--shopper-email", "ana@example.test", "--shopper-country", "DE"]
@@ -20,7 +19,9 @@ def sandbox() -> Iterator[RunningSandbox]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: RunningSandbox) -> Path:
+def desk(
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, sandbox: RunningSandbox
+) -> Path:
     """A merchant's settings under the profile extended; gives the folder of its files."""
     config = tmp_path / "config"
     config.mkdir()
@@ -28,10 +29,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: RunningSandbo
         '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'
     )
     (config / "gateway.toml").write_text('profile = "extended"\n')
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
     for name, value in {
-        "RECON_DATABASE_URL": url,
+        "RECON_DATABASE_URL": sqlite_url,
         "RECON_SIGN_KEY": "sandbox",
         "RECON_CONFIG_DIR": str(config),
         "RECON_MERCHANT": "100042",

@@ -3,15 +3,12 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.store.database.migrate import upgrade
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def database(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty database and the variables that every command needs."""
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
-    monkeypatch.setenv("RECON_DATABASE_URL", url)
+    monkeypatch.setenv("RECON_DATABASE_URL", sqlite_url)
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("RECON_SIGN_KEY", "sandbox")
     config = tmp_path / "config"

@@ -14,7 +14,6 @@ import pytest
 from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.model.errors import ConfigurationError
 from recon.notifications.server import listening
-from recon.store.database.migrate import upgrade
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
@@ -23,17 +22,15 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
+def port(tmp_path: Path, sqlite_url: str) -> Iterator[int]:
     """`recon notifications` as a process of its own."""
     (tmp_path / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
     )
-    url = f"sqlite:///{tmp_path / 'recon.sqlite'}"
-    upgrade(url)
     variables = {
         "RECON_GATEWAY_BASE_URL": "http://127.0.0.1:9",
         "RECON_SIGN_KEY": "sandbox",
-        "RECON_DATABASE_URL": url,
+        "RECON_DATABASE_URL": sqlite_url,
         "RECON_CONFIG_DIR": str(tmp_path),
     }
     words = [sys.executable, "-m", "recon.cli", "notifications", "--port", "0"]

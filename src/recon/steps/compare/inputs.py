@@ -243,13 +243,13 @@ def previous_of(
     ]
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
-        stored = results.load(connection, before.run_id)
-        if stored is None:
+        left_open = results.open_breaks(connection, before.run_id)
+        if left_open is None:
             return None
-        closed, away = split_ends(break_rows.ends_until(connection, before), breaks=stored.breaks)
+        closed, away = split_ends(break_rows.ends_until(connection, before), breaks=left_open)
         return Previous(
             as_of=before.as_of,
-            breaks=stored.breaks,
+            breaks=left_open,
             closed=closed,
             away=away,
             chargebacks=answers.chargeback_keys(

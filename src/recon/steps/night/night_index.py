@@ -81,9 +81,9 @@ def _line(night: Night, environment: Environment) -> IndexLine:
         return IndexLine(night, None, None, None)
     with environment.store.reading() as connection:
         run = runs.get(connection, night.run_id)
-        result = results.load(connection, night.run_id, with_matches=False)
+        breaks = results.open_breaks(connection, night.run_id)
     waiting = len(attention(run, environment=environment))
-    if result is None:
+    if breaks is None:
         return IndexLine(night, None, None, waiting)
-    grave = int(result.breaks["severity"].isin(NEEDS_AN_OWNER).sum())
-    return IndexLine(night, len(result.breaks), grave, waiting)
+    grave = int(breaks["severity"].isin(NEEDS_AN_OWNER).sum())
+    return IndexLine(night, len(breaks), grave, waiting)

@@ -117,10 +117,7 @@ def _universe(run: Run, *, environment: Environment) -> Iterable[str]:
 
 def _left_open(connection: Connection, run_id: str) -> Iterator[str]:
     """Orders that the night before could not end, whatever their age."""
-    stored = results.load(connection, run_id, with_matches=False)
-    if stored is not None:
-        yield from stored.breaks["order_no"]
-        yield from stored.pending["order_no"]
+    yield from results.orders_left_open(connection, run_id)
     yield from answers.failed_keys(connection, run_id)
 
 

@@ -139,8 +139,8 @@ def _night_of(connection: Connection, returned: Returned) -> _Night:
 
 
 def _breaks_of(connection: Connection, run: Run) -> dict[str, Mapping[str, Any]]:
-    result = results.load(connection, run.run_id, with_matches=False)
-    rows = [] if result is None else rows_of(result.breaks)
+    breaks = results.open_breaks(connection, run.run_id)
+    rows = [] if breaks is None else rows_of(breaks)
     return {str(row["break_id"]): row for row in rows}
 
 

@@ -296,11 +296,11 @@ def _refuse_night(connection: Connection, signed: NightRun) -> None:
 
 def _without_owner(connection: Connection, signed: NightRun) -> list[str]:
     """Grave breaks that nobody looks after."""
-    result = results.load(connection, signed.run_id, with_matches=False)
-    if result is None:
+    breaks = results.open_breaks(connection, signed.run_id)
+    if breaks is None:
         return []
     kept = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
-    grave = result.breaks[result.breaks["severity"].isin(NEEDS_AN_OWNER)]
+    grave = breaks[breaks["severity"].isin(NEEDS_AN_OWNER)]
     return [
         str(key)
         for key in grave["break_id"]

@@ -20,7 +20,13 @@ from recon.matching.breaks.result import (
     Deferred,
     Reconciliation,
 )
-from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
+from recon.matching.frames.sources import (
+    INSTANT,
+    MINOR_UNITS,
+    MINOR_UNITS_OR_BLANK,
+    TEXT,
+    frame_of,
+)
 from recon.model.words import ControlTotal, Verdict
 from recon.store.database.frames import frame_of_select, rows_of
 from recon.store.nights import runs
@@ -126,6 +132,22 @@ def load(
     )
 
 
+def open_breaks(connection: Connection, run_id: str) -> pd.DataFrame | None:
+    """The open breaks of a stored result, BREAK_COLUMNS; None when the run never got that far."""
+    stored = select(result_summary.c.run_id).where(result_summary.c.run_id == run_id)
+    if connection.execute(stored).scalar_one_or_none() is None:
+        return None
+    return _load_section(connection, run_id, section="break")
+
+
+def orders_left_open(connection: Connection, run_id: str) -> set[str]:
+    """The orders of a stored result's open breaks and of what waits within grace."""
+    query = select(result_row.c.order_no).where(
+        result_row.c.run_id == run_id, result_row.c.section.in_(("break", "pending"))
+    )
+    return {*connection.execute(query).scalars()}
+
+
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
     """The control totals of a run, in order."""
     rows = connection.execute(
@@ -227,11 +249,9 @@ def _told_frames(document: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     frames = {}
     for name, columns in _IN_SUMMARY.items():
         kept = document.get(name, {"data": [], "columns": columns})
-        frame = pd.DataFrame(kept["data"], columns=kept["columns"])
-        frame = frame.reindex(columns=[*columns], fill_value="")
-        frames[name] = frame.astype(
-            {column: MINOR_UNITS if column in _WHOLE else TEXT for column in columns}
-        )
+        rows = (dict(zip(kept["columns"], cells, strict=True)) for cells in kept["data"])
+        kinds = {column: MINOR_UNITS if column in _WHOLE else TEXT for column in columns}
+        frames[name] = frame_of(rows, columns=kinds)
     return frames
 
 

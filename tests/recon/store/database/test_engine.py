@@ -46,11 +46,9 @@ def test_a_lost_update_is_impossible(store: Store) -> None:
     assert not store.is_sqlite or not lost
 
 
-def test_settings_of_money_took_effect(tmp_path: Path) -> None:
+def test_settings_of_money_took_effect(sqlite_url: str) -> None:
     """A SQLite database is in WAL with full synchronisation, on writers and readers."""
-    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
-    upgrade(url)
-    store = open_store(url)
+    store = open_store(sqlite_url)
     with store.writing() as writer, store.reading() as reader:
         found = {
             (name, connection.execute(text(f"PRAGMA {name}")).scalar())
@@ -66,12 +64,10 @@ def test_settings_of_money_took_effect(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_did_not_take_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database that does not take a setting is not used for money."""
-    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
-    upgrade(url)
-    store = Store(parse_url(url))
+    store = Store(parse_url(sqlite_url))
     monkeypatch.setattr(engine, "SQLITE_PRAGMAS", {"journal_mode": "never"})
 
     with pytest.raises(StoreError, match="did not take journal_mode"):
@@ -80,12 +76,10 @@ def test_a_setting_that_did_not_take_is_refused(
 
 
 def test_a_flush_reaches_the_log_that_holds_the_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was committed without a flush is flushed by name; a disk that refuses is told."""
-    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
-    upgrade(url)
-    store = open_store(url)
+    store = open_store(sqlite_url)
     with store.writing(flushed=False) as connection:
         connection.execute(text("CREATE TABLE one (n INTEGER)"))
     flushed = []
@@ -99,7 +93,7 @@ def test_a_flush_reaches_the_log_that_holds_the_commits(
         store.flush()
     store.close()
 
-    assert flushed == ["r.sqlite-wal"]
+    assert flushed == ["recon.sqlite-wal"]
 
 
 @pytest.mark.postgresql
@@ -123,11 +117,11 @@ def test_postgresql_that_is_read_only_is_refused(postgresql_url: str) -> None:
 
 
 @pytest.mark.process
-def test_a_locked_database_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_database_is_one_sentence(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A writer that meets another process's lock says so, and that nothing was written."""
-    path = tmp_path / "r.sqlite"
-    url = f"sqlite:///{path}"
-    upgrade(url)
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
     holding = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
         "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
@@ -139,7 +133,7 @@ def test_a_locked_database_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        store = open_store(url)
+        store = open_store(sqlite_url)
         with pytest.raises(StoreLockedError, match="locked by another process"), store.writing():
             pytest.fail("the lock was not there")
         store.close()

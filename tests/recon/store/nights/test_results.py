@@ -67,6 +67,26 @@ def test_a_stored_result_comes_back_the_same(
     assert again.control_totals == result.control_totals
 
 
+def test_what_a_night_left_open_is_read_alone(
+    store: Store, run: Run, result: Reconciliation
+) -> None:
+    """Open breaks, and orders that wait, come back without the rest; of no result, nothing."""
+    with store.writing() as connection:
+        before = results.open_breaks(connection, run.run_id)
+        nothing = results.orders_left_open(connection, run.run_id)
+        results.save(connection, run.run_id, result=result)
+    with store.reading() as connection:
+        again = results.load(connection, run.run_id)
+        breaks = results.open_breaks(connection, run.run_id)
+        orders = results.orders_left_open(connection, run.run_id)
+
+    assert (before, nothing) == (None, set())
+    assert again is not None
+    assert breaks is not None
+    pd.testing.assert_frame_equal(breaks, again.breaks)
+    assert orders == {*result.breaks["order_no"], *result.pending["order_no"]} == {"A-2", "A-3"}
+
+
 def test_storing_again_replaces(store: Store, run: Run, result: Reconciliation) -> None:
     """A step that is repeated leaves one result, not two."""
     with store.writing() as connection:
