@@ -10,6 +10,6 @@ from tasks.running import run_step
 @task(name="settle", task_run_name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
 def settle(run_id: str) -> StepSummary:
     """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
-    from recon.steps.money.settle import settle as step
+    from recon.steps.night.sealed_settle import settle as step
 
     return run_step(step, run_id=run_id)

@@ -1,1 +1,1 @@
-"""What a night read and came to, as sealed Parquet files."""
+"""What a night read and came to, as sealed Parquet files under a manifest, and what checks them."""

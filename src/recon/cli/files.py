@@ -1,6 +1,7 @@
 """`recon reconcile` on plain files, `recon report` again, `recon verify` of what is stored."""
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,8 @@ from recon.cli.choices import date_of
 from recon.cli.speaking import complain, say
 
 Paths = list[Path]
+NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")
+"""A business date or the id of a run."""
 
 
 def reconcile(
@@ -82,20 +85,29 @@ def report(
 
 
 def verify(
-    workbook: Annotated[
-        Path | None, typer.Argument(help="One workbook; without it everything that is stored.")
-    ] = None,
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="One workbook (a file), or one night (its run or business date) with every file "
+            "of its folder; without it everything that is stored."
+        ),
+    ] = "",
 ) -> None:
-    """Check the hash chain, the stored totals and the workbooks of finished runs.
+    """Check the hash chain, the stored totals, the folders and the workbooks of finished runs.
 
     Ends with 0 when they agree, whatever the verdicts were.
     """
     from recon.cli.workbooks import reading
     from recon.steps.care.verify import verify as check
+    from recon.steps.care.verify import verify_night
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock) as environment:
-        checked = check(environment, reading=reading(), workbook=workbook)
+        if NIGHT.fullmatch(what):
+            checked = verify_night(environment, name=what)
+        else:
+            workbook = Path(what) if what else None
+            checked = check(environment, reading=reading(), workbook=workbook)
     for run in checked.unfinished:
         say(f"Not finished: {run}")
     if checked.replaced:

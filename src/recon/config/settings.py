@@ -22,6 +22,7 @@ from recon.config.file_sources import ExpectedFile, RemoteSource
 from recon.config.keys import OwnSignKey, SignKeys, given, secret_of
 from recon.config.limits import Limits, limits_of
 from recon.config.mistakes import deepest_key, problems_of, unprintable_keys
+from recon.config.night_archive import ArchiveSettings, archive_of
 from recon.config.night_schedule import NightSchedule
 from recon.config.notices import Notice, notices_of
 from recon.config.request_ids import RequestIds
@@ -165,6 +166,8 @@ class Settings(BaseModel):
     """By name: who is told when a night has ended."""
     retention: Retention = Field(default_factory=Retention)
     """How long what can be spared is kept."""
+    archive: ArchiveSettings = Field(default_factory=ArchiveSettings)
+    """Where nights lie as folders."""
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
     """Who does what can be done in parts."""
     config_dir: Path | None
@@ -271,6 +274,7 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
         limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
         retention=retention_of(load_tables("retention", config_dir=config_dir)),
         notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
+        archive=archive_of(load_tables("archive", config_dir=config_dir)),
         cluster=cluster_of(load_tables("cluster", config_dir=config_dir)),
         config_dir=config_dir,
     )

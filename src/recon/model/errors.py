@@ -17,6 +17,8 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── StoreLockedError       somebody else holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
     │   └── SpillError             an answer kept in a file does not fit the database
+    ├── ArchiveError               the archive of nights cannot be used    exit 1
+    │   └── ArchiveBrokenError     what lies there is not what was sealed
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
     ├── InputsGoneError            what a night compared is not stored     exit 1
     ├── OutputError                a report cannot be written             exit 1
@@ -99,6 +101,14 @@ class HistoryBrokenError(StoreError):
 
 class SpillError(StoreError):
     """An answer that was kept in a file does not fit the database."""
+
+
+class ArchiveError(ReconError):
+    """The archive of nights cannot be reached, written or read."""
+
+
+class ArchiveBrokenError(ArchiveError):
+    """A file of the archive is not what was sealed, or of a version that nobody here knows."""
 
 
 class ClusterError(ReconError):

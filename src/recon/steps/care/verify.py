@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from recon.model.errors import SourceMissingError
+from recon.model.errors import ArchiveError, ConfigurationError, SourceMissingError
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
 from recon.steps.care.signed_words import unendorsed
+from recon.steps.care.verify_folder import folder_problems, forgotten_nights, missing_steps
+from recon.steps.compare.rebuild import run_named
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.money.restore import link_missing
 from recon.steps.night.report import figures_of
@@ -81,6 +83,7 @@ def verify(
         if workbook is None:
             for run in finished:
                 problems += _run_problems(connection, run, reading=reading)
+            problems += _archive_problems(connection, finished, environment=environment)
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
@@ -91,6 +94,38 @@ def verify(
         replaced = _replaced(environment, workbook, reading=reading)
     sentence = f"{head.sequence}:{head.hash}"
     return Verification(len(finished), sentence, tuple(problems), unfinished, replaced)
+
+
+def verify_night(environment: Environment, *, name: str) -> Verification:
+    """Check one night (a run, or a business date): its folder, its totals and the chain.
+
+    Raises:
+        UsageError: there is no such finished night.
+        ArchiveError: the archive cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        run = run_named(connection, name)
+        problems = folder_problems(connection, run, environment=environment)
+        head, broken = history.verify(connection)
+        finished = next(one for one in runs.finished(connection) if one.run_id == run.run_id)
+        problems += [*_stored_totals(connection, finished), *bound_runs.changed_runs(connection)]
+    problems += [broken] if broken else []
+    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), ())
+
+
+def _archive_problems(
+    connection: Connection, finished: Iterable[FinishedRun], *, environment: Environment
+) -> list[str]:
+    """Folders that are gone, and those that only a later state of the database can have known."""
+    problems: list[str] = []
+    try:
+        for one in finished:
+            run = runs.get(connection, one.run_id)
+            problems += missing_steps(connection, run, environment=environment)
+        problems += forgotten_nights(connection, environment=environment)
+    except (ArchiveError, ConfigurationError) as error:
+        problems.append(str(error))
+    return problems
 
 
 def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:

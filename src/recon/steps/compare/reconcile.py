@@ -15,8 +15,10 @@ from recon.proof.engine import reconcile as compare
 from recon.steps.compare.inputs import frozen_inputs, input_digests, previous_of, sources_of
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.rules_change import moved_since_signed
+from recon.steps.compare.sealed_results import write_compared
 from recon.steps.files.incomplete import missing_sources, why_incomplete
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import bind
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
@@ -59,6 +61,14 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
     digests = input_digests(sources, previous=previous)
     kept = replace(inputs, digests=digests, moved_by_rules=moved)
+    steps = write_compared(
+        run,
+        result,
+        sources=sources,
+        previous=previous,
+        predecessor=inputs.previous_run_id,
+        environment=environment,
+    )
     with environment.store.writing() as connection:
         lacking = why_incomplete(result, sources=sources, rules=rules)
         _keep(connection, run, result=result, sources=sources, inputs=kept, lacking=lacking)
@@ -68,7 +78,13 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         history.append(
             connection, [history.Event("run", run_id, RECONCILED, chained)], at=environment.clock()
         )
-    figures: dict[str, int | str] = {
+        bind(connection, run, sealed=steps, environment=environment)
+    figures = _figures(result)
+    return StepSummary(STEP, _sentence(figures), figures)
+
+
+def _figures(result: Reconciliation) -> dict[str, int | str]:
+    return {
         "verdict": result.verdict.value,
         "matched": len(result.matches),
         "breaks": len(result.breaks),
@@ -76,7 +92,6 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         "unverified": len(result.unverified),
         "totals_failed": sum(not total.passed for total in result.control_totals),
     }
-    return StepSummary(STEP, _sentence(figures), figures)
 
 
 def _keep(

@@ -6,7 +6,7 @@ would be sent (dry-run). Holds the account's night lock through its caller; ther
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -62,8 +62,12 @@ class _Waiting:
     refused: tuple[Refused, ...]
 
 
-def settle(run_id: str, *, environment: Environment) -> StepSummary:
+def settle(
+    run_id: str, *, environment: Environment, before_money: Callable[[Run], object]
+) -> StepSummary:
     """Carry out the account's approved instructions.
+
+    `before_money` keeps what the run read; where it fails nothing is sent.
 
     Raises:
         ConfigurationError: live money without verified replies was not allowed in gateway.toml.
@@ -87,10 +91,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     planned = _plan(run, environment=environment)
     gate = halted(gate_of(run, environment=environment), environment=environment)
     waiting = _clear(run, gate=gate, gateway=gateway, environment=environment)
-    sent = Sent()
-    if run.mode is Mode.LIVE and waiting.cleared:
-        sending = (gateway, journal)
-        sent = send(waiting.cleared, run=run, sending=sending, environment=environment)
+    before_money(run)
+    sent = _sent(run, waiting=waiting, sending=(gateway, journal), environment=environment)
     stopped = sent.stop_reason or gate.closed_because
     in_doubt = _note_end(run, waiting=waiting, sent=sent, stopped=stopped, environment=environment)
     figures: dict[str, int | str] = {
@@ -107,6 +109,19 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         "stopped": stopped,
     }
     return StepSummary(STEP, _sentence(run, figures=figures, waiting=waiting, gate=gate), figures)
+
+
+def _sent(
+    run: Run,
+    *,
+    waiting: _Waiting,
+    sending: tuple[GatewayOfMoney, StoredJournal],
+    environment: Environment,
+) -> Sent:
+    """What a live run sent; a dry run sends nothing."""
+    if run.mode is not Mode.LIVE or not waiting.cleared:
+        return Sent()
+    return send(waiting.cleared, run=run, sending=sending, environment=environment)
 
 
 def journal_of(run: Run, *, environment: Environment) -> StoredJournal:

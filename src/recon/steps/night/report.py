@@ -31,7 +31,9 @@ from recon.steps.compare.page_notes import page_notes
 from recon.steps.compare.sheets_proven import SheetTotals, t13, with_checks, with_t13
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
+from recon.steps.ground.night_folder import bind
 from recon.steps.ground.risk_told import risk_told
+from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
 from recon.store import Connection
 from recon.store.database import history
@@ -276,7 +278,9 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
 def _keep(run: Run, *, result: Reconciliation, path: Path, environment: Environment) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     told = {"workbook_sha256": digest, "verdict": result.verdict.value}
+    sealed = write_proof(run, result=result, workbook=path, environment=environment)
     with environment.store.writing() as connection:
+        bind(connection, run, sealed=[sealed], environment=environment)
         head = history.append(
             connection,
             [history.Event("run", run.run_id, history.REPORTED, told)],

@@ -31,10 +31,10 @@ from recon.steps.ground.ending import ending_in_order
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.predecessor import said_of_predecessor
 from recon.steps.ground.stages import measured
-from recon.steps.money.settle import settle
 from recon.steps.night.notices import telling
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
+from recon.steps.night.sealed_settle import settle
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answers, runs

@@ -1,0 +1,27 @@
+"""Which storage the settings name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from recon.archive.local_storage import LocalStorage
+from recon.archive.remote_storage import s3_storage
+from recon.archive.storage import Storage
+from recon.config.night_archive import BESIDE, ArchiveSettings
+
+
+def open_storage(
+    settings: ArchiveSettings, *, beside: Path, variables: Mapping[str, str]
+) -> Storage:
+    """The archive of an account's nights.
+
+    Args:
+        settings: What archive.toml says.
+        beside: Where the folder `archive` lies when nothing is named.
+        variables: The environment's, for keys.
+
+    Raises:
+        ConfigurationError: a key of a remote storage is missing.
+    """
+    if settings.is_remote:
+        return s3_storage(settings, keys=variables)
+    return LocalStorage(Path(settings.path) if settings.path else beside / BESIDE)

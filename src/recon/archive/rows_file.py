@@ -1,0 +1,94 @@
+"""Rows of a night as a Parquet file of a declared schema, and back.
+
+The schema's name and version stand in the file; a file of a version that this program does not
+know is refused by name, never read as if it were another.
+"""
+
+import io
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recon.archive.fields import FileSchema
+from recon.archive.schemas import METADATA, SCHEMAS
+from recon.model.errors import ArchiveBrokenError, Defect
+
+COMPRESSION = "zstd"
+COMPRESSION_LEVEL = 3
+ROWS_PER_GROUP = 250_000
+
+
+def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
+    """The rows in the order of the schema's key, equal keys by all other columns.
+
+    Raises:
+        Defect: the table does not have exactly the schema's columns.
+    """
+    if not table.schema.equals(schema.columns):
+        msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
+        raise Defect(msg)
+    others = [name for name in schema.columns.names if name not in schema.key]
+    names = (*schema.key, *others)
+    keys = pa.table({name: _sortable(table[name]) for name in names})
+    order = [(name, "ascending") for name in names]
+    return table.take(pc.sort_indices(keys, sort_keys=order))
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Words of a dictionary as their ranks: Arrow sorts no dictionaries, and numbers are quick."""
+    if not pa.types.is_dictionary(column.type) or len(column) == 0:
+        return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    whole = column.unify_dictionaries().combine_chunks()
+    words = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    ranks = pc.rank(words.dictionary, tiebreaker="dense")
+    return ranks.take(words.indices)
+
+
+def write_rows(file: BinaryIO, table: pa.Table, *, schema: FileSchema) -> None:
+    """Write sorted rows."""
+    named = table.replace_schema_metadata(
+        {**(schema.columns.metadata or {}), METADATA: schema.label}
+    )
+    pq.write_table(
+        named,
+        file,
+        compression=COMPRESSION,
+        compression_level=COMPRESSION_LEVEL,
+        row_group_size=ROWS_PER_GROUP,
+        store_schema=True,
+    )
+
+
+def read_rows(content: bytes, *, name: str) -> pa.Table:
+    """The rows of a file; `name` is the file's, for the sentence.
+
+    Raises:
+        ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
+    """
+    try:
+        file = pq.ParquetFile(io.BytesIO(content))
+        refuse_unknown((file.schema_arrow.metadata or {}).get(METADATA, b"").decode(), name=name)
+        return file.read()
+    except (pa.ArrowException, OSError) as error:
+        msg = f"{name} of the archive is no whole Parquet file: {error}"
+        raise ArchiveBrokenError(msg) from error
+
+
+def refuse_unknown(told: str, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS) -> None:
+    """Refuse a schema that is not one of this program's.
+
+    Raises:
+        ArchiveBrokenError: naming the file and the schema.
+    """
+    known = {schema.label.decode() for schema in schemas.values()}
+    if told not in known:
+        kind = told.split("/", maxsplit=1)[0]
+        ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
+        msg = (
+            f"{name} of the archive has the schema {told or 'of nobody'}, and this version of "
+            f"recon knows {ours}: read it with the version that wrote it, or a newer one"
+        )
+        raise ArchiveBrokenError(msg)

@@ -1,0 +1,274 @@
+"""One step of a night, written once: its files, then its manifest; then it is only read.
+
+A step that was stopped is written again: what lies there without a manifest is nobody's and goes.
+A manifest that says the same is verified and used. One that says something else stays as it is,
+under another name.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from recon.archive.content import content_digest
+from recon.archive.fields import FileSchema
+from recon.archive.manifest import (
+    MANIFEST,
+    About,
+    FileEntry,
+    Manifest,
+    manifest_bytes,
+    manifest_hash,
+    manifest_of,
+)
+from recon.archive.rows_file import sorted_rows, write_rows
+from recon.archive.storage import Storage
+from recon.model.errors import ArchiveBrokenError
+
+ASIDE = ".aside-"
+"""Behind a step's name: an earlier attempt that said something else."""
+ASIDE_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table of a step, sorted by its schema's key."""
+
+    table: pa.Table
+    schema: FileSchema
+    content: str
+    """See FileEntry."""
+
+    @classmethod
+    def of(cls, table: pa.Table, *, schema: FileSchema) -> "Rows":
+        """Sort a table and take its digest."""
+        ordered = sorted_rows(table, schema=schema)
+        return cls(ordered, schema, content_digest(ordered))
+
+    @property
+    def name(self) -> str:
+        """Below the step's folder."""
+        return f"{self.schema.name}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Any other file of a step."""
+
+    name: str
+    content: bytes
+
+
+Part = Rows | Document
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A step that is written."""
+
+    folder: str
+    """Below the archive."""
+    sha256: str
+    """Of its manifest."""
+    manifest: Manifest
+
+
+def write_step(
+    storage: Storage,
+    *,
+    night: str,
+    about: About,
+    parts: Sequence[Part],
+    crash_point: Callable[[str], None] = lambda _: None,
+) -> Sealed:
+    """Write a step of a night, or use the one that is there and says the same.
+
+    Args:
+        storage: The archive.
+        night: The folder of the run, below the archive.
+        about: Whose step it is; `about.step` names its folder.
+        parts: Its files.
+        crash_point: Where tests end the process.
+
+    Raises:
+        OSError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    folder = f"{night}/{about.step}"
+    wanted = Manifest(about, tuple(map(_expected, parts)))
+    if (kept := _kept(storage, folder=folder, wanted=wanted)) is not None:
+        return kept
+    _clear(storage, folder=folder)
+    entries = []
+    for part in parts:
+        entries.append(_write(storage, part, folder=folder))
+        crash_point("archived a part")
+    manifest = Manifest(about, tuple(entries))
+    content = manifest_bytes(manifest)
+    with storage.writing(f"{folder}/{MANIFEST}") as file:
+        file.write(content)
+    crash_point("archived a manifest")
+    return Sealed(folder, manifest_hash(content), manifest)
+
+
+def sealed_step(storage: Storage, *, folder: str) -> Sealed | None:
+    """A step by its manifest; None where there is none.
+
+    Raises:
+        ArchiveBrokenError: the manifest is none.
+    """
+    name = f"{folder}/{MANIFEST}"
+    try:
+        content = storage.read(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Sealed(folder, manifest_hash(content), manifest_of(content, name=name))
+
+
+def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Sealed | None:
+    """The step whose manifest has this hash, set aside or not; None where it is gone."""
+    for folder in _attempts(storage, night=night, step=step):
+        name = f"{folder}/{MANIFEST}"
+        try:
+            content = storage.read(name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if manifest_hash(content) == sha256:
+            return Sealed(folder, sha256, manifest_of(content, name=name))
+    return None
+
+
+def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
+    """What of a sealed step is not as it was written, each as a sentence; none when all is."""
+    problems = []
+    for entry in sealed.manifest.files:
+        name = f"{sealed.folder}/{entry.name}"
+        try:
+            content = storage.read(name)
+        except FileNotFoundError:
+            problems.append(f"{name} is gone from the archive")
+            continue
+        if len(content) != entry.bytes:
+            problems.append(f"{name} has {len(content)} bytes, and was sealed with {entry.bytes}")
+        elif hashlib.sha256(content).hexdigest() != entry.sha256:
+            problems.append(f"{name} is not the file that was sealed: its content was changed")
+    named = {f"{sealed.folder}/{entry.name}" for entry in sealed.manifest.files}
+    named.add(f"{sealed.folder}/{MANIFEST}")
+    strangers = sorted(set(storage.names(sealed.folder)) - named)
+    return problems + [f"{name} was put there after it was sealed" for name in strangers]
+
+
+def _attempts(storage: Storage, *, night: str, step: str) -> list[str]:
+    return [
+        folder
+        for folder in storage.folders(night)
+        if folder == f"{night}/{step}" or folder.startswith(f"{night}/{step}{ASIDE}")
+    ]
+
+
+def _kept(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:
+    """The step that is there, when it is whole and says what is wanted; another one moves aside."""
+    try:
+        sealed = sealed_step(storage, folder=folder)
+    except ArchiveBrokenError:
+        _set_aside(storage, folder=folder)
+        return None
+    if sealed is None:
+        return None
+    if sealed.manifest.same_content(wanted) and not step_problems(storage, sealed):
+        return sealed
+    _set_aside(storage, folder=folder)
+    return None
+
+
+def _set_aside(storage: Storage, *, folder: str) -> None:
+    night, _, step = folder.rpartition("/")
+    names = set(_attempts(storage, night=night, step=step))
+    for number in range(1, ASIDE_MAX):
+        target = f"{folder}{ASIDE}{number}"
+        if target not in names:
+            storage.move(folder, to=target)
+            return
+    msg = f"{folder} of the archive was written {ASIDE_MAX} times; look at why"
+    raise ArchiveBrokenError(msg)
+
+
+def _clear(storage: Storage, *, folder: str) -> None:
+    """Remove what an attempt left that never had a manifest."""
+    for name in storage.names(folder):
+        storage.remove(name)
+
+
+def _expected(part: Part) -> FileEntry:
+    """A file's entry as far as it is known before it is written."""
+    if isinstance(part, Rows):
+        schema = part.schema.label.decode()
+        return FileEntry(part.name, part.table.num_rows, 0, "", schema, part.content)
+    digest = hashlib.sha256(part.content).hexdigest()
+    return FileEntry(part.name, 0, len(part.content), digest, "", digest)
+
+
+def _write(storage: Storage, part: Part, *, folder: str) -> FileEntry:
+    expected = _expected(part)
+    fill: Callable[[BinaryIO], object]
+    if isinstance(part, Rows):
+        fill = partial(write_rows, table=part.table, schema=part.schema)
+    else:
+        fill = partial(_write_bytes, content=part.content)
+    with storage.writing(f"{folder}/{part.name}") as file:
+        hashing = _Hashing(file)
+        fill(hashing)
+    return FileEntry(
+        part.name,
+        expected.rows,
+        hashing.size,
+        hashing.digest.hexdigest(),
+        expected.schema,
+        expected.content,
+    )
+
+
+def _write_bytes(file: BinaryIO, *, content: bytes) -> None:
+    file.write(content)
+
+
+class _Hashing:
+    """A file that is written once from its beginning to its end, with the hash of what went by."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+        self.size = 0
+
+    def write(self, content: bytes) -> int:
+        """Write, count and hash."""
+        self._file.write(content)
+        self.digest.update(content)
+        self.size += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        """Where the next byte goes."""
+        return self.size
+
+    def flush(self) -> None:
+        """The storage flushes when the file is whole."""
+
+    def close(self) -> None:
+        """The storage closes the file."""
+
+    def readable(self) -> bool:
+        """It is only written."""
+        return False
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False

@@ -1,0 +1,59 @@
+"""Where nights lie: files under names with `/`, each there whole or not at all."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from recon.model.errors import ArchiveError
+
+UNFINISHED = ".unfinished-"
+"""How the name of a file begins that is still being written."""
+
+
+class Storage(Protocol):
+    """A folder of this machine, or of an S3-compatible storage."""
+
+    @property
+    def shown(self) -> str:
+        """Its address for people."""
+
+    def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A new file; it has its name once the block ended well, and then it outlives a crash."""
+
+    def read(self, name: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Every file below a folder by its whole name, sorted; none where there is no folder."""
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """The folders right below a folder by their whole names, sorted."""
+
+    def move(self, folder: str, *, to: str) -> None:
+        """Give a folder another name that nobody has."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file that nothing names."""
+
+    def local(self, folder: str) -> AbstractContextManager[Path]:
+        """The folder as one of this machine, for whoever reads files by path."""
+
+
+@contextmanager
+def reachable(storage: Storage, *, doing: str) -> Iterator[None]:
+    """What a storage says when it fails, as a sentence; `doing` is what was not done.
+
+    Raises:
+        ArchiveError: it cannot be reached, is full or refuses.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error) or type(error).__name__
+        msg = f"{doing}: the archive of nights {storage.shown} says: {why}"
+        raise ArchiveError(msg) from error

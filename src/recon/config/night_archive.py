@@ -1,0 +1,112 @@
+"""Where the folders of nights lie (`archive.toml`), as it is declared."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from recon.config.keys import key_of_file
+from recon.config.mistakes import problems_of
+from recon.model.errors import ConfigurationError
+from recon.privacy.this_machine import is_loopback
+
+BESIDE = "archive"
+"""Name of the folder where none is named: beside the database, or in the reports of an account."""
+S3 = "s3://"
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*/?")
+
+
+class ArchiveSettings(BaseModel):
+    """Where nights are kept as folders."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    path: str = Field(default="", max_length=300)
+    """A whole path of this machine, or `s3://bucket/folder`; "": the folder `archive` beside the
+    database, and where that is a server, in the account's reports."""
+    endpoint: str = ""
+    """S3: the address of the storage; empty: that of AWS."""
+    region: str = ""
+    access_key_env: str = ""
+    """S3: the variable that holds the id of the access key."""
+    secret_key_env: str = ""
+    """S3: the variable that holds the secret key."""
+    secret_key_file: Path | None = None
+    """S3: or the file, mode 0600."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is not a folder of this machine."""
+        return self.path.startswith(S3)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        of_s3 = (self.endpoint, self.region, self.access_key_env, self.secret_key_env)
+        if not self.is_remote:
+            if any(of_s3) or self.secret_key_file:
+                msg = "endpoint, region and keys are for a path s3://bucket/folder"
+                raise ValueError(msg)
+            if self.path and not Path(self.path).is_absolute():
+                msg = "path: neither a whole path such as /var/lib/recon/archive nor s3://bucket/…"
+                raise ValueError(msg)
+            return self
+        if _BUCKET.fullmatch(self.path) is None or ".." in self.path:
+            msg = "path: no address such as s3://bucket/folder"
+            raise ValueError(msg)
+        if not self.access_key_env or bool(self.secret_key_env) == bool(self.secret_key_file):
+            msg = "access_key_env and one of secret_key_env and secret_key_file are needed"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _closed_to_the_way(self) -> Self:
+        parts = urlsplit(self.endpoint)
+        if self.endpoint and parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+            msg = "endpoint: must be https: over http everybody on the way reads the files"
+            raise ValueError(msg)
+        return self
+
+    def access_key(self, variables: Mapping[str, str]) -> str:
+        """The id of the access key.
+
+        Raises:
+            ConfigurationError: its variable is not set.
+        """
+        return _variable(self.access_key_env, variables=variables)
+
+    def secret_key(self, variables: Mapping[str, str]) -> str:
+        """The secret key.
+
+        Raises:
+            ConfigurationError: its variable is not set, or its file can be read by others.
+        """
+        if self.secret_key_file is not None:
+            return key_of_file(self.secret_key_file)
+        return _variable(self.secret_key_env, variables=variables)
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    archive: ArchiveSettings = Field(default_factory=ArchiveSettings)
+
+
+def archive_of(tables: Mapping[str, Any]) -> ArchiveSettings:
+    """The settings of archive.toml.
+
+    Raises:
+        ConfigurationError: naming the key that is wrong.
+    """
+    try:
+        return _Declared.model_validate(tables).archive
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, source="archive.toml")) from None
+
+
+def _variable(name: str, *, variables: Mapping[str, str]) -> str:
+    text = variables.get(name, "").strip()
+    if not text:
+        msg = f"the environment variable {name}, a key of the archive's storage, is not set"
+        raise ConfigurationError(msg)
+    return text

@@ -1,0 +1,114 @@
+"""Does the folder of a night still say what was sealed? Every byte, and each link that binds it."""
+
+from collections.abc import Iterable, Iterator
+
+from recon.archive.step_folder import find_sealed, sealed_step, step_problems
+from recon.archive.storage import Storage, reachable
+from recon.model.errors import ArchiveBrokenError
+from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.night_folder import (
+    INPUTS,
+    Link,
+    links,
+    storage_at,
+    storage_of,
+)
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+
+UNREAD = "nothing of it could be looked at"
+
+
+def folder_problems(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
+    """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage = storage_of(run, environment=environment)
+    problems: list[str] = []
+    with reachable(storage, doing=UNREAD):
+        for link in _binding(links(connection, run.run_id)):
+            problems += [f"run {run.run_id}: {one}" for one in _of_link(storage, link)]
+    return problems
+
+
+def missing_steps(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
+    """Steps that the history binds and the archive does not have, without a look into their files.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        return [
+            f"run {run.run_id}: {_gone(storage, link)}"
+            for link in _binding(links(connection, run.run_id))
+            if _is_gone(storage, link)
+        ]
+
+
+def forgotten_nights(connection: Connection, *, environment: Environment) -> Iterator[str]:
+    """Folders of runs that only a later state of the database can have known.
+
+    What nights on another copy of it left, before this one was put back, is no business of its.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    newest = history.head(connection).sequence
+    for name in sorted(environment.settings.accounts):
+        place = account_of(name)
+        storage = storage_at(place, environment=environment)
+        with reachable(storage, doing=UNREAD):
+            for day in storage.folders(f"nights/{place[0]}/{place[1]}"):
+                for folder in storage.folders(day):
+                    if runs.is_known(connection, folder.rpartition("/")[2]):
+                        continue
+                    if _began_after(storage, folder) > newest:
+                        yield (
+                            f"the archive {storage.shown} has {folder}, which was written after "
+                            f"link {newest} of the history, the newest that this database has: it "
+                            "is older than the archive; put the newest database back"
+                        )
+
+
+def _began_after(storage: Storage, folder: str) -> int:
+    """The number of the newest link when the first step of a folder was written; 0: it has none."""
+    try:
+        sealed = sealed_step(storage, folder=f"{folder}/{INPUTS}")
+    except ArchiveBrokenError:
+        return 0
+    return int(sealed.manifest.about.history_before.split(":")[0]) if sealed else 0
+
+
+def _binding(bound: Iterable[Link]) -> list[Link]:
+    """The newest link of each step."""
+    return list({link.step: link for link in bound}.values())
+
+
+def _of_link(storage: Storage, link: Link) -> list[str]:
+    night = link.folder.rpartition("/")[0]
+    try:
+        sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+    except ArchiveBrokenError as error:
+        return [str(error)]
+    return [_gone(storage, link)] if sealed is None else step_problems(storage, sealed)
+
+
+def _is_gone(storage: Storage, link: Link) -> bool:
+    night = link.folder.rpartition("/")[0]
+    try:
+        return find_sealed(storage, night=night, step=link.step, sha256=link.sha256) is None
+    except ArchiveBrokenError:
+        return False  # it is there, of a version that cannot be read here; a look into it says so
+
+
+def _gone(storage: Storage, link: Link) -> str:
+    return (
+        f"{link.folder}/manifest.json of the archive {storage.shown} is gone, or is not the one "
+        "whose hash the history keeps: the folder was moved, changed, swapped or restored from an "
+        "older copy; put it back from a backup of the archive"
+    )

@@ -1,0 +1,62 @@
+"""What a night compared and what it came to, written to its folder before the result is kept."""
+
+from recon.archive.step_folder import Sealed
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.sources import Previous, Sources
+from recon.proof.books_bridge import books_of
+from recon.proof.compared_tables import compared_tables
+from recon.proof.night_tables import input_tables, result_tables
+from recon.steps.compare.sealed_inputs import absent_of, changed_inputs
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    COMPARED,
+    RESULTS,
+    Terms,
+    before,
+    links,
+    newest,
+    rows_of,
+    write,
+)
+from recon.store.nights.runs import Run
+
+
+def write_compared(
+    run: Run,
+    result: Reconciliation,
+    *,
+    sources: Sources,
+    previous: Previous | None,
+    predecessor: str,
+    environment: Environment,
+) -> tuple[Sealed, Sealed]:
+    """Write the steps `compared` and `results`; whoever keeps the result binds them.
+
+    `predecessor` is the run that is carried forward, "" for none.
+
+    Raises:
+        ArchiveError: the archive cannot be written; the night's money and answers are kept.
+    """
+    rules = environment.settings.rules
+    parts, moved = changed_inputs(run, tables=input_tables(sources), environment=environment)
+    small = compared_tables(sources, rules=rules, previous=previous, books=books_of(sources))
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
+    terms = Terms(predecessor, rules.digest, compared=moved, absent=absent_of(sources))
+    compared = write(
+        run,
+        COMPARED,
+        parts=[*parts, *rows_of(small)],
+        terms=terms,
+        after=before(COMPARED, bound=bound),
+        environment=environment,
+    )
+    results = write(
+        run,
+        RESULTS,
+        parts=rows_of(result_tables(result)),
+        terms=terms,
+        after=before(RESULTS, bound={**bound, COMPARED: compared.sha256}),
+        environment=environment,
+    )
+    return compared, results

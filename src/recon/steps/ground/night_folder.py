@@ -1,0 +1,187 @@
+"""The folder of a run in the archive of nights, and the links of the history that bind it.
+
+Each step's files are written first, its manifest last; then the manifest's hash becomes a link of
+the history, in the transaction that ends the step. A step without its link counts for nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from recon import __version__
+from recon.archive.manifest import About
+from recon.archive.opening import open_storage
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Part, Rows, Sealed, write_step
+from recon.archive.storage import Storage, reachable
+from recon.model.words import Mode
+from recon.steps.ground.environment import Environment
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.nights.runs import Run
+
+SEALED = "sealed"
+"""The event that binds a manifest."""
+INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
+"""Steps of a night in their order; a signature's come after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of the history that binds a step."""
+
+    step: str
+    folder: str
+    """Below the archive."""
+    sha256: str
+    """Of the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a manifest says of its night, beside whose it is."""
+
+    predecessor: str
+    rules_digest: str
+    compared: Mapping[str, str] | None = None
+    absent: Sequence[str] = ()
+
+
+def storage_of(run: Run, *, environment: Environment) -> Storage:
+    """The archive in which a run's night lies.
+
+    Raises:
+        ConfigurationError: the account is not declared, or a key of the storage is missing.
+    """
+    return storage_at((run.merchant_id, run.account_id), environment=environment)
+
+
+def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage:
+    """The archive of an account's nights.
+
+    Raises:
+        ConfigurationError: the account is not declared, or a key of the storage is missing.
+    """
+    settings, database = environment.settings, environment.store.path
+    named = settings.archive.path != ""
+    beside = Path()
+    if not named:
+        beside = (
+            settings.account(account[0], account_id=account[1]).reports
+            if database is None
+            else database.parent
+        )
+    return open_storage(settings.archive, beside=beside, variables=environment.variables)
+
+
+def folder_of(run: Run) -> str:
+    """Where a run's steps lie, below the archive."""
+    return f"nights/{run.merchant_id}/{run.account_id}/{run.business_date}/{run.run_id}"
+
+
+def rows_of(tables: Mapping[str, pa.Table]) -> list[Part]:
+    """Tables by the names of their schemas as the files of a step."""
+    return [Rows.of(table, schema=SCHEMAS[name]) for name, table in tables.items()]
+
+
+def write(
+    run: Run,
+    step: str,
+    *,
+    parts: Sequence[Part],
+    terms: Terms,
+    after: Mapping[str, str],
+    environment: Environment,
+) -> Sealed:
+    """Write a step of a run's night; `after` has the manifests of the steps before it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    storage = storage_of(run, environment=environment)
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+    about = About(
+        run_id=run.run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        business_date=run.business_date,
+        mode=run.mode.value,
+        step=step,
+        predecessor=terms.predecessor,
+        rules_digest=terms.rules_digest,
+        product_version=__version__,
+        history_before=f"{head.sequence}:{head.hash}",
+        after=dict(after),
+        compared=dict(terms.compared or {}),
+        absent=tuple(terms.absent),
+    )
+    with reachable(storage, doing=_not_done(run, step=step)):
+        return write_step(
+            storage,
+            night=folder_of(run),
+            about=about,
+            parts=parts,
+            crash_point=environment.crash_point,
+        )
+
+
+def bind(
+    connection: Connection, run: Run, *, sealed: Sequence[Sealed], environment: Environment
+) -> None:
+    """Make the manifests links of the history; one that is its step's newest already stays it."""
+    bound = newest(links(connection, run.run_id))
+    events = [
+        history.Event(
+            "run",
+            run.run_id,
+            SEALED,
+            {"step": each.manifest.about.step, "folder": each.folder, "manifest": each.sha256},
+        )
+        for each in sealed
+        if bound.get(each.manifest.about.step) != each.sha256
+    ]
+    if events:
+        history.append(connection, events, at=environment.clock())
+
+
+def links(connection: Connection, run_id: str) -> list[Link]:
+    """The links that bind steps of a run, oldest first."""
+    events = history.of_entity(connection, run_id)
+    bound = [json.loads(str(event["data"])) for event in events if event["event"] == SEALED]
+    return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
+
+
+def newest(bound: Sequence[Link]) -> dict[str, str]:
+    """Step -> the hash of its newest manifest."""
+    return {link.step: link.sha256 for link in bound}
+
+
+def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
+    """The manifests of the steps that come before one of a night."""
+    return {name: bound[name] for name in STEPS[: STEPS.index(step)] if name in bound}
+
+
+def _not_done(run: Run, *, step: str) -> str:
+    """What becomes of the night when its archive fails, and what to do."""
+    if step == INPUTS:
+        return (
+            "what the night read could not be kept, so nothing was sent: make the archive "
+            "writable, or name another in archive.toml, then start the night again"
+        )
+    if step not in STEPS:
+        return "nobody's name was put under the night: make the archive writable, then sign again"
+    if run.status == "finished":
+        again = f"recon report --run {run.run_id}"
+    elif run.mode is Mode.LIVE:
+        place = f"--merchant {run.merchant_id} --account {run.account_id}"
+        again = f"recon finish {place} --business-date {run.business_date}"
+    else:
+        again = "the same dry run again"
+    return (
+        "money and answers of the night are kept in the database, only its folder could not be "
+        f"written: make the archive writable, then run `{again}`"
+    )

@@ -1,0 +1,79 @@
+"""What proves a night, written to its folder at its end: totals, rules, decisions, the workbook."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from recon.archive.step_folder import Document, Sealed
+from recon.matching.breaks.result import Reconciliation
+from recon.proof.night_tables import totals_table
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    PROOF,
+    Terms,
+    before,
+    links,
+    newest,
+    rows_of,
+    write,
+)
+from recon.store import Connection
+from recon.store.money import instruction_sheet
+from recon.store.nights import input_rows
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+
+WORKBOOK = "workbook.xlsx"
+"""The workbook, as it was written that night."""
+RULES = "rules.json"
+"""The rules that judged, with every default."""
+DECISIONS = "decisions.jsonl"
+"""Who approved, answered, or said why a night is missing; one decision a line."""
+APPROVED = ("instruction_id", "kind", "order_no", "currency", "amount", "state", "approved_by")
+
+
+def write_proof(
+    run: Run, *, result: Reconciliation, workbook: Path, environment: Environment
+) -> Sealed:
+    """Write the step `proof`; whoever keeps the workbook binds it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; money, result and workbook are kept.
+    """
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
+        inputs = input_rows.load(connection, run.run_id)
+        decisions = "".join(_lines(decisions_of(connection, run)))
+    rules = environment.settings.rules
+    parts = [
+        *rows_of({"totals": totals_table(result.control_totals)}),
+        Document(RULES, json.dumps(rules.model_dump(mode="json"), indent=2).encode()),
+        Document(DECISIONS, decisions.encode()),
+        Document(WORKBOOK, workbook.read_bytes()),
+    ]
+    return write(
+        run,
+        PROOF,
+        parts=parts,
+        terms=Terms(inputs.previous_run_id if inputs else "", result.rules_digest),
+        after=before(PROOF, bound=bound),
+        environment=environment,
+    )
+
+
+def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, object]]:
+    """What people decided that this night shows, each with its kind."""
+    if run.predecessor:
+        yield {"decision": "night before", "word": run.predecessor}
+    for row in instruction_sheet.sheet_frame(connection, run).to_dict("records"):
+        if row["approved_by"]:
+            yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
+    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    for break_id, kept in sorted(answers.items()):
+        yield {"decision": "answer", "break_id": break_id, **asdict(kept)}
+
+
+def _lines(decisions: Iterator[Mapping[str, object]]) -> Iterator[str]:
+    for decision in decisions:
+        yield json.dumps(decision, sort_keys=True, default=str) + "\n"

@@ -1,0 +1,108 @@
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from recon.archive.remote_storage import RemoteStorage, s3_storage
+from recon.archive.step_folder import find_sealed, sealed_step, step_problems
+from recon.archive.storage import reachable
+from recon.config.night_archive import ArchiveSettings
+from recon.model.errors import ArchiveError
+from tests.recon.archive.planted import NIGHT, written
+
+KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
+FOLDER = f"{NIGHT}/inputs"
+
+
+BUCKETS = count(1)
+"""The storage's state outlives a server: each test has a bucket of its own."""
+
+
+@pytest.fixture
+def bucket() -> str:
+    """Its name."""
+    return f"books{next(BUCKETS)}"
+
+
+@pytest.fixture
+def server(bucket: str) -> Iterator[ThreadedMotoServer]:
+    """A storage that has one more bucket."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    client = boto3.client(
+        "s3",
+        endpoint_url=f"http://{host}:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+    )
+    client.create_bucket(Bucket=bucket)
+    yield server
+    server.stop()
+
+
+def storage_of(server: ThreadedMotoServer, bucket: str) -> RemoteStorage:
+    """The archive as an operator declares it."""
+    host, port = server.get_host_and_port()
+    settings = ArchiveSettings(
+        path=f"s3://{bucket}/archive",
+        endpoint=f"http://{host}:{port}",
+        region="us-east-1",
+        access_key_env="S3_ID",
+        secret_key_env="S3_SECRET",
+    )
+    return s3_storage(settings, keys=KEYS)
+
+
+def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
+    server: ThreadedMotoServer, bucket: str
+) -> None:
+    """Objects, then the manifest: the same step as in a folder, by the same hash of its content."""
+    storage = storage_of(server, bucket)
+    first = written(storage, 4200, 100)
+
+    assert sealed_step(storage, folder=FOLDER) == first
+    assert step_problems(storage, first) == []
+    assert written(storage, 4200, 100) == first
+    with storage.local(NIGHT) as folder:
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*")) == [
+            "inputs/manifest.json",
+            "inputs/orders.parquet",
+            "inputs/rules.toml",
+            "inputs/universe.parquet",
+        ]
+
+    second = written(storage, 4300, 100)
+    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
+    for sealed in (first, second):
+        kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=sealed.sha256)
+        assert kept is not None
+        assert step_problems(storage, kept) == []
+
+
+def test_an_object_that_was_not_written_whole_is_not_there(
+    server: ThreadedMotoServer, bucket: str
+) -> None:
+    """What broke off half-way has no name."""
+    storage = storage_of(server, bucket)
+    with suppress(KeyError), storage.writing("nights/a.parquet") as file:
+        file.write(b"half")
+        raise KeyError
+
+    assert storage.names("nights") == []
+
+
+def test_a_storage_that_is_gone_says_so(server: ThreadedMotoServer, bucket: str) -> None:
+    """The sentence names the address and what was not done."""
+    storage = storage_of(server, bucket)
+    server.stop()
+
+    with (
+        pytest.raises(ArchiveError, match=r"^nothing was sent: .* s3://books[0-9]+/archive says: "),
+        reachable(storage, doing="nothing was sent"),
+    ):
+        written(storage, 1)

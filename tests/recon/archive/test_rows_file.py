@@ -1,0 +1,65 @@
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from recon.archive.fields import FileSchema
+from recon.archive.rows_file import read_rows, sorted_rows, write_rows
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Rows
+from recon.model.errors import ArchiveBrokenError, Defect
+from tests.recon.archive.planted import AT, orders
+
+
+def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
+    """The bytes of a file."""
+    file = io.BytesIO()
+    write_rows(file, sorted_rows(table, schema=schema), schema=schema)
+    return file.getvalue()
+
+
+def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
+    """Rows in any order make one file, and whoever reads Parquet reads the same out of it."""
+    table = orders(4200, 100, 7)
+    turned = table.take(pa.array([2, 0, 1]))
+    content = file_of(turned, schema=SCHEMAS["orders"])
+
+    assert read_rows(content, name="orders.parquet").equals(table)
+    assert Rows.of(turned, schema=SCHEMAS["orders"]).content == (
+        Rows.of(table, schema=SCHEMAS["orders"]).content
+    )
+    read = pq.read_table(io.BytesIO(content))
+    seen = read.select(["order_no", "amount", "ordered_at"]).to_pylist()
+    assert [tuple(row.values()) for row in seen] == [
+        ("W0", 4200, AT),
+        ("W1", 100, AT),
+        ("W2", 7, AT),
+    ]
+
+
+def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
+    """What this version cannot know is not read as if it could."""
+    later = replace(SCHEMAS["orders"], version=2)
+
+    with pytest.raises(ArchiveBrokenError, match=r"orders\.parquet .* orders/2, .* knows orders/1"):
+        read_rows(file_of(orders(1), schema=later), name="orders.parquet")
+
+
+def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None:
+    """A Parquet file of somebody else is none of a night; half a file is none at all."""
+    strange = io.BytesIO()
+    pq.write_table(pa.table({"a": [1]}), strange)
+    with pytest.raises(ArchiveBrokenError, match="nobody"):
+        read_rows(strange.getvalue(), name="orders.parquet")
+
+    content = file_of(orders(1, 2), schema=SCHEMAS["orders"])
+    with pytest.raises(ArchiveBrokenError, match="no whole Parquet file"):
+        read_rows(content[: len(content) // 2], name="orders.parquet")
+
+
+def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
+    """A column too few would be found by nobody once it is sealed."""
+    with pytest.raises(Defect, match="orders"):
+        sorted_rows(orders(1).drop_columns(["amount"]), schema=SCHEMAS["orders"])

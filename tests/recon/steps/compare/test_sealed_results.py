@@ -1,0 +1,71 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recon.archive.rows_file import read_rows
+from recon.matching.engine import digest_alone
+from recon.model.words import Mode
+from recon.proof.compared_tables import previous_of_tables, sources_of_tables
+from recon.sandbox import SandboxOptions
+from recon.store.nights import runs
+from tests.recon.steps.care.test_verify_folder import run_folder
+from tests.recon.steps.conftest import ON_POSTGRESQL, Merchant, opened
+from tests.recon.steps.night.test_sealed_proof import entries
+from tests.recon.steps.night.test_sealed_settle import capture
+
+
+def test_the_folder_alone_gives_the_result_of_its_night(merchant: Merchant) -> None:
+    """What was compared, read back from its files, has the digest that the night had."""
+    capture(merchant)
+    merchant.night()
+    folder = run_folder(merchant)
+    tables = {
+        path.stem: read_rows(path.read_bytes(), name=str(path))
+        for step in ("inputs", "compared")
+        for path in (folder / step).glob("*.parquet")
+    }
+
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, folder.name)
+        then = runs.digests_of(connection, folder.name)["result_digest"]
+        rules = environment.settings.rules
+    again = digest_alone(
+        sources_of_tables(tables),
+        rules=rules,
+        as_of=run.as_of,
+        previous=previous_of_tables(tables),
+    )
+    assert again == then
+
+
+@pytest.fixture
+def on_postgresql(tmp_path: Path, migrated_postgresql_url: str) -> Iterator[Merchant]:
+    """The same merchant on PostgreSQL."""
+    folder = tmp_path / "postgresql"
+    folder.mkdir()
+    options = SandboxOptions(orders=300)
+    with opened(folder, options=options, database_url=migrated_postgresql_url) as merchant:
+        yield merchant
+
+
+@pytest.mark.postgresql
+@pytest.mark.skipif(ON_POSTGRESQL, reason="compares PostgreSQL with SQLite")
+def test_sqlite_and_postgresql_give_folders_of_the_same_content(
+    merchant: Merchant, on_postgresql: Merchant
+) -> None:
+    """The same night on either database says the same in each file, by the digest of its rows."""
+    told = []
+    for each in (merchant, on_postgresql):
+        capture(each)
+        each.night(mode=Mode.DRY_RUN)
+        beside = each.folder / "reports" / "archive"
+        root = beside if beside.is_dir() else Path(each.sqlite_path).parent / "archive"
+        folder = next(root.glob("nights/*/*/*/*"))
+        told.append({name: entry.content for name, entry in entries(folder).items()})
+        shutil.rmtree(root)
+    sqlite, postgresql = told
+
+    assert len(sqlite) > 25
+    assert {name for name in sqlite if sqlite[name] != postgresql[name]} == set()

@@ -1,0 +1,117 @@
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from recon.archive.local_storage import LocalStorage
+from recon.archive.manifest import FileEntry
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import sealed_step, step_problems
+from recon.config.rules import Rules
+from recon.model.errors import ArchiveError
+from recon.model.words import Mode, StepSummary, Verdict
+from recon.steps.night import whole_night as night
+from recon.steps.night.finish import finish
+from tests.recon.steps.care.test_verify_folder import checked, run_folder
+from tests.recon.steps.conftest import Merchant, plain_workbooks
+from tests.recon.steps.night.test_sealed_settle import archive_of, capture
+
+CARD = "4111111111111111"
+
+
+def entries(folder: Path) -> dict[str, FileEntry]:
+    """Every file of every step of a run's folder, by its name below that folder."""
+    storage_root = next(each for each in folder.parents if each.name == "archive")
+    storage, night_name = LocalStorage(storage_root), str(folder.relative_to(storage_root))
+    found = {}
+    for step in ("inputs", "compared", "results", "proof"):
+        sealed = sealed_step(storage, folder=f"{night_name}/{step}")
+        assert sealed is not None
+        assert step_problems(storage, sealed) == []
+        found |= {f"{step}/{entry.name}": entry for entry in sealed.manifest.files}
+    return found
+
+
+def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Merchant) -> None:
+    """Whoever has the folder has what was read, what came of it, by which rules and whose word."""
+    capture(merchant)
+    merchant.night()
+    folder = run_folder(merchant)
+    found = entries(folder)
+
+    wanted = {each.path for each in SCHEMAS.values()} - {"proof/sheets.parquet"}
+    assert wanted <= set(found)
+    decisions = [
+        json.loads(line) for line in (folder / "proof" / "decisions.jsonl").read_text().splitlines()
+    ]
+    assert [(each["decision"], each["approved_by"]) for each in decisions[-1:]] == [
+        ("approval", "rule: order file")
+    ]
+    rules = Rules.of(json.loads((folder / "proof" / "rules.json").read_text()), source="rules.json")
+    with merchant.environment() as environment:
+        assert rules.digest == environment.settings.rules.digest
+    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
+    assert (folder / "proof" / "workbook.xlsx").read_bytes() == workbook.read_bytes()
+
+
+def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twice(
+    merchant: Merchant,
+) -> None:
+    """The sentence says what is kept and what to run; then the night ends with a whole folder."""
+    capture(merchant)
+    root = Path(archive_of(merchant).shown)
+
+    def lose(summary: StepSummary) -> None:
+        if summary.step == "query again":
+            root.rename(root.with_name("elsewhere"))
+            root.write_text("no folder")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(ArchiveError, match=r"money and answers .* kept .*recon finish --merchant"),
+    ):
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=lose,
+        )
+    assert len(merchant.effects()) == 1
+
+    root.unlink()
+    root.with_name("elsewhere").rename(root)
+    with merchant.environment() as environment:
+        run_id = finish(
+            merchant.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=lambda _: None,
+        )
+    assert len(merchant.effects()) == 1
+    assert run_folder(merchant).name == run_id
+    assert checked(merchant).problems == ()
+
+
+def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Merchant) -> None:
+    """What a file brought where it does not belong is masked before it is kept for years."""
+    payment = merchant.payments("captured")[0]
+    merchant.drop(
+        "orders.csv",
+        merchant.order(payment),
+        merchant.order(payment, order_no=CARD),
+        merchant.order(payment, order_no="W-2", amount=CARD, action_reason=f"card {CARD}"),
+    )
+    assert merchant.night(mode=Mode.DRY_RUN) is not Verdict.RECONCILED
+
+    folder = run_folder(merchant)
+    for path in folder.rglob("*.*"):
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content = json.dumps(
+                pq.read_table(io.BytesIO(content)).to_pylist(), default=str
+            ).encode()
+        assert CARD.encode() not in content, path
+        for name in ("RECON_SIGN_KEY", "RECON_DATABASE_URL"):
+            assert f'"{merchant.variables[name]}"'.encode() not in content, path
