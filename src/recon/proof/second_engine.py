@@ -6,13 +6,14 @@ reads the folder it is given and nothing beside it, within bounds of memory and 
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
 from recon.model.words import ControlTotal
+from recon.proof.held_against import not_run, second_proof
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,6 +23,8 @@ MEMORY_MB = 512
 SPILL_GB = 8
 """What it may write there."""
 THREADS = 1
+REASON_MAX = 200
+"""Characters of what DuckDB says that are shown."""
 SECONDS_MAX = 900
 """A night of a million orders takes a few."""
 NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
@@ -32,16 +35,34 @@ _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'((?:inputs|compared|results|proof)/[a-z]+\.parquet)'")
 
 
-def sql_files() -> dict[str, str]:
-    """Name -> text of what ships inside a night's folder: each total by itself, and all."""
+def sql_files(*, moved: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Name -> text of what ships inside a night's folder: each total by itself, and all.
+
+    `moved` is as for `sql_totals`.
+    """
     names = [ROWS, *_names(), HELD_AGAINST]
-    texts = {name: _text(name) for name in names}
+    texts = {name: _moved(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
 
-def moved_files(text: str, *, moved: Mapping[str, str]) -> str:
-    """A statement with the files that stand elsewhere in the folder (path -> path)."""
-    return _FILE.sub(lambda hit: f"'{moved.get(hit[1], hit[1])}'", text)
+def proven_in_sql(
+    folder: Path,
+    *,
+    totals: Sequence[ControlTotal],
+    account: tuple[str, str],
+    moved: Mapping[str, str] | None = None,
+) -> tuple[ControlTotal, ...]:
+    """T14: the figures of a night held against those of SQL (see held_against.second_proof).
+
+    A statement that cannot be run proves nothing: the total fails and says why.
+    """
+    import duckdb
+
+    try:
+        by_sql = sql_totals(folder, moved=moved)
+    except duckdb.Error as error:
+        return (not_run(str(error).partition("\n")[0][:REASON_MAX], account=account),)
+    return second_proof(totals, by_sql=by_sql, account=account)
 
 
 def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple[ControlTotal, ...]:
@@ -55,8 +76,7 @@ def sql_totals(folder: Path, *, moved: Mapping[str, str] | None = None) -> tuple
         duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
     """
     texts = {
-        name: _located(moved_files(_text(name), moved=moved or {}), folder=folder)
-        for name in (ROWS, *_names())
+        name: _located(_text(name), folder=folder, moved=moved or {}) for name in (ROWS, *_names())
     }
     with reading(folder) as connection:
         connection.execute(texts.pop(ROWS))
@@ -118,9 +138,14 @@ def _names() -> list[str]:
     return sorted(path.name for path in _SQL.glob("T*.sql"))
 
 
-def _located(text: str, *, folder: Path) -> str:
+def _moved(text: str, *, moved: Mapping[str, str]) -> str:
+    return _FILE.sub(lambda hit: quoted(moved.get(hit[1], hit[1])), text)
+
+
+def _located(text: str, *, folder: Path, moved: Mapping[str, str]) -> str:
     """The files by their place on this machine: a process has one working folder for all."""
-    return _FILE.sub(lambda hit: quoted(f"{folder.resolve()}/{hit[1]}"), text)
+    root = folder.resolve()
+    return _FILE.sub(lambda hit: quoted(f"{root}/{moved.get(hit[1], hit[1])}"), text)
 
 
 def _ordered(text: str) -> str:

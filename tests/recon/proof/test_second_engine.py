@@ -17,7 +17,7 @@ from recon.proof.bridge import KNOWN_BEFORE
 from recon.proof.control_totals import Proof
 from recon.proof.engine import prove
 from recon.proof.held_against import key_of, second_proof
-from recon.proof.second_engine import reading, sql_files, sql_totals
+from recon.proof.second_engine import proven_in_sql, reading, sql_files, sql_totals
 from recon.sandbox.planted.files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import PLACE, Night, night_of, written
@@ -322,3 +322,20 @@ def test_a_file_that_stands_elsewhere_is_read_there(
     (here / elsewhere).write_bytes((folder / "inputs/orders.parquet").read_bytes())
     by_sql = sql_totals(here, moved={"inputs/orders.parquet": elsewhere})
     assert unlike(night.totals, by_sql) == set()
+
+
+def test_sql_that_cannot_run_proves_nothing(night: Night, tmp_path: Path) -> None:
+    """A file that is missing or is no Parquet fails T14 with what DuckDB says, and ends nothing."""
+    here = written(tmp_path, tables=night.tables)
+    (here / "results/matches.parquet").write_bytes(b"PAR1 cut")
+    (failed,) = proven_in_sql(here, totals=night.totals, account=PLACE)
+    assert failed.id == "T14"
+    assert not failed.passed
+    assert "matches.parquet" in failed.name
+
+
+def test_the_script_reads_what_stands_elsewhere_there() -> None:
+    """What ships in a folder names the file that was compared, wherever it lies."""
+    told = sql_files(moved={"inputs/answers.parquet": "compared/answers.parquet"})
+    assert all("inputs/answers.parquet" not in text for text in told.values())
+    assert "'compared/answers.parquet'" in told["verify.sql"]

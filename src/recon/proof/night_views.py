@@ -1,0 +1,126 @@
+"""SQL over many nights: a view for each kind of file, read-only, for questions of people."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.model.errors import UsageError
+from recon.proof.second_engine import quoted, reading
+
+if TYPE_CHECKING:
+    import duckdb
+
+VIEWS = (
+    *("breaks", "effects", "matches", "pending", "unverified", "movements", "journals"),
+    *("totals", "orders", "answers", "ledger", "settlement"),
+)
+"""Files that are views over all nights, by the names of their schemas."""
+NIGHT_COLUMNS = (
+    *("run_id", "merchant_id", "account_id", "business_date", "mode", "verdict"),
+    "is_newest",
+)
+DECISION_COLUMNS = ("run_id", "merchant_id", "account_id", "business_date", "decision", "what")
+ROWS_MAX = 10_000
+"""Rows of an answer that are shown."""
+SECONDS_MAX = 300
+"""After so long a question is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightFolder:
+    """A night as its folder, for views over many."""
+
+    about: Mapping[str, object]
+    """NIGHT_COLUMNS."""
+    folder: Path
+    files: Mapping[str, Path]
+    """Name of a schema -> the file that holds its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a question came to."""
+
+    rows: pa.Table
+    is_whole: bool
+    """Whether these are all rows."""
+
+
+def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table) -> Answered:
+    """Ask one SELECT over all nights.
+
+    Args:
+        statement: The question, over VIEWS, `nights` and `decisions`.
+        nights: The nights.
+        decisions: DECISION_COLUMNS, all text.
+
+    Raises:
+        UsageError: it is not one SELECT, or DuckDB cannot answer it; the sentence says why.
+    """
+    import duckdb
+
+    with opened(nights, decisions=decisions) as connection:
+        try:
+            statements = connection.extract_statements(statement)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                msg = "ask one question, a single SELECT: nights are read, never written"
+                raise UsageError(msg)
+            bare = statement.strip().rstrip(";")
+            # In brackets nothing but a SELECT is a statement at all.
+            asked = f"SELECT * FROM (\n{bare}\n) LIMIT {ROWS_MAX + 1}"  # noqa: S608
+            rows = connection.execute(asked).to_arrow_table()
+        except duckdb.Error as error:
+            msg = f"DuckDB cannot answer this: {error}"
+            raise UsageError(msg) from error
+    return Answered(rows.slice(0, ROWS_MAX), rows.num_rows <= ROWS_MAX)
+
+
+@contextmanager
+def opened(
+    nights: tuple[NightFolder, ...], *, decisions: pa.Table
+) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """DuckDB with the views, reading the folders of these nights and nothing else."""
+    with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as connection:
+        rows = [dict(night.about) for night in nights]
+        connection.register("nights", pa.Table.from_pylist(rows, schema=_nights_schema()))
+        connection.register("decisions", decisions)
+        for name in VIEWS:
+            connection.execute(f"CREATE VIEW {name} AS\n{_view(name, nights=nights)}")
+        yield connection
+
+
+def _nights_schema() -> pa.Schema:
+    return pa.schema(
+        [(name, pa.bool_() if name == "is_newest" else pa.string()) for name in NIGHT_COLUMNS]
+    )
+
+
+def _view(name: str, *, nights: tuple[NightFolder, ...]) -> str:
+    """One kind of file of all nights, each row with its night."""
+    parts = [_of_night(name, night=night) for night in nights if name in night.files]
+    return "\nUNION ALL BY NAME\n".join(parts) if parts else _no_rows(name)
+
+
+def _of_night(name: str, *, night: NightFolder) -> str:
+    own = ("run_id", "business_date", "is_newest")
+    cells = ", ".join(
+        f"{quoted(str(night.about[column]))}{'::BOOLEAN' * (column == 'is_newest')} AS {column}"
+        for column in own
+    )
+    # Names and paths are quoted; nothing else is put into the statement.
+    return f"SELECT {cells}, * FROM read_parquet({quoted(str(night.files[name]))})"  # noqa: S608
+
+
+def _no_rows(name: str) -> str:
+    kinds = {"int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
+    cells = ", ".join(
+        f'NULL::{kinds.get(str(field.type), "VARCHAR")} AS "{field.name}"'
+        for field in SCHEMAS[name].columns
+    )
+    own = "'' AS run_id, '' AS business_date, false AS is_newest"
+    return f"SELECT {own}, {cells} WHERE false"  # names of our own schemas

@@ -1,0 +1,57 @@
+"""The page of SQL: each question is asked and answered, each file that ships is explained."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from recon.archive.schemas import SCHEMAS
+from recon.proof.engine import prove
+from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
+from recon.proof.second_engine import sql_files
+from recon.sandbox.planted.files import planted
+from tests.recon.proof.night_folders import night_of, written
+
+PAGE = (Path(__file__).parents[3] / "docs" / "SQL.md").read_text(encoding="utf-8")
+QUESTIONS = dict(re.findall(r"([^\n]+):\n\n```sql\n(.*?)```", PAGE, flags=re.DOTALL))
+SILENT = {"Control totals that did not tie"}
+"""Questions without an answer on a sound night."""
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
+    """A night with every code in turn."""
+    plan = planted(size=300, broken=200)
+    proof = prove(plan.sources, rules=plan.rules, as_of=plan.as_of, previous=None)
+    folder = written(
+        tmp_path_factory.mktemp("night"), tables=night_of(proof, as_of=plan.as_of).tables
+    )
+    about = {"run_id": "R1", "merchant_id": "M1", "account_id": "1", "mode": "live"}
+    about |= {"business_date": "2026-11-20", "verdict": "BREAKS OPEN"}
+    files = {name: folder / SCHEMAS[name].path for name in VIEWS}
+    return (NightFolder({**about, "is_newest": True}, folder, files),)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_of_the_page_has_its_answer(
+    nights: tuple[NightFolder, ...], question: str
+) -> None:
+    """Each is one SELECT that DuckDB answers, with rows where the night has some."""
+    decision: dict[str, Any] = dict.fromkeys(DECISION_COLUMNS, "") | {"decision": "answer"}
+    decisions = pa.Table.from_pylist([decision])
+    answered = ask(QUESTIONS[question], nights=nights, decisions=decisions)
+    assert (answered.rows.num_rows == 0) == (question in SILENT)
+
+
+def test_the_page_has_ten_questions() -> None:
+    """Ten questions are written, each under its own words."""
+    assert len(QUESTIONS) == 10
+
+
+def test_the_page_names_every_statement_that_ships() -> None:
+    """Each file beside a night is explained, and none is explained that is not there."""
+    named = {*re.findall(r"`(?:proof/)?([A-Za-z0-9_]+\.sql)`", PAGE)} | {"verify.sql"}
+    assert {*sql_files()} - {"held_against.sql"} <= named | {"rows.sql"}
+    assert named <= {*sql_files()}
