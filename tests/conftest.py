@@ -8,15 +8,10 @@ import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import URL, Engine, create_engine
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.util import LRUCache
 
-from recon.store.database import engine
 from recon.store.database.migrate import upgrade
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
@@ -48,39 +43,6 @@ for _name in [name for name in os.environ if name.startswith("RECON_")]:
     if _name != REQUIRE_ALL_VARIABLE:
         # A developer's shell may point at a real database and a real gateway.
         del os.environ[_name]
-
-STATEMENTS_MAX = 5_000
-"""Compiled statements that are kept; all that recon has, many times over."""
-
-
-def _compile_statements_once() -> None:
-    """A night opens its SQLite once, its tests two thousand times: each compiled all over again.
-
-    SQLAlchemy keeps compiled statements per engine and finds them by the identity of a dialect.
-    """
-    compiled: LRUCache[object, object] = LRUCache(STATEMENTS_MAX)
-
-    def with_what_is_compiled(url: URL, **options: Any) -> Engine:
-        made = create_engine(url, **options)
-        if isinstance(made.dialect, SQLiteDialect_pysqlite):
-            made.update_execution_options(compiled_cache=compiled)
-        return made
-
-    def hash_of(_dialect: SQLiteDialect_pysqlite) -> int:
-        return hash(SQLiteDialect_pysqlite)
-
-    def same(one: SQLiteDialect_pysqlite, other: object) -> bool:
-        return type(one) is type(other)
-
-    for place, name, new in (
-        (engine, "create_engine", with_what_is_compiled),
-        (SQLiteDialect_pysqlite, "__hash__", hash_of),
-        (SQLiteDialect_pysqlite, "__eq__", same),
-    ):
-        setattr(place, name, new)
-
-
-_compile_statements_once()
 
 # Machines that run tests are shared and slow at times: a deadline would measure the neighbours.
 # Derandomised, so that a run that was green stays green on the same code.

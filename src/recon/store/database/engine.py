@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAl
 from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
 from recon.store.database import history
 from recon.store.database.outside_heads import OutsideHeads
+from recon.store.database.sqlite_dialect import COMPILED, DRIVER
 
 FLUSHED_LATER = {"synchronous": 1}
 """NORMAL: a commit outlives its process; the machine too after the next FULL one, or `flush`."""
@@ -224,8 +225,10 @@ def _sqlite_engine(
     url: URL, *, begin: str, pragmas: Mapping[str, object] = SQLITE_PRAGMAS
 ) -> Engine:
     engine = create_engine(
-        url,
+        url.set(drivername=DRIVER),
+        begin=begin,
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+        execution_options={"compiled_cache": COMPILED},
         # `writing` and `reading` end every transaction themselves: there is nothing to reset.
         pool_reset_on_return=None,
     )
@@ -237,11 +240,6 @@ def _sqlite_engine(
         for pragma, value in pragmas.items():
             dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
 
-    def do_begin(dbapi_connection: Any) -> None:
-        dbapi_connection.dbapi_connection.execute(begin)
-
-    # Not by a listener: while there is one, every statement asks for listeners of its own.
-    setattr(engine.dialect, "do_begin", do_begin)  # noqa: B010 - mypy refuses the assignment
     return engine
 
 
