@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.choices import Account, Merchant
-from recon.cli.one_time_codes import Code, code_of
-from recon.cli.people import As
+from recon.cli.one_time_codes import Code
+from recon.cli.people import As, ask_desk_to
 from recon.cli.speaking import say
 
 if TYPE_CHECKING:
@@ -42,15 +42,7 @@ def again(
     For a file that is still in the inbox, after its layout or the rules were corrected. What it
     asks for and was planned already is not planned twice.
     """
-    from recon.steps.files.files import read_again
-    from recon.steps.ground.environment import environment_of, system_clock
-
-    account_key = (merchant, account)
-    with environment_of(os.environ, clock=system_clock) as environment:
-        given = code_of(by, code=code, environment=environment)
-        read_again(
-            name, account=account_key, by=by, reason=reason, environment=environment, code=given
-        )
+    ask_desk_to("read-again", _body(name, merchant, account, reason=reason), name=by, code=code)
     say(f"Noted: {name} is read again by the next night that finds it in the inbox.")
 
 
@@ -62,16 +54,14 @@ def dismissed(
 
     Its night no longer lacks it: start that night again. Another content under the name counts.
     """
-    from recon.steps.files.files import dismiss
-    from recon.steps.ground.environment import environment_of, system_clock
+    gone = ask_desk_to(
+        "dismiss-file", _body(name, merchant, account, reason=reason), name=by, code=code
+    )
+    say(f"Let go: {name}. Start the night of {gone['business_date']} again.")
 
-    account_key = (merchant, account)
-    with environment_of(os.environ, clock=system_clock) as environment:
-        given = code_of(by, code=code, environment=environment)
-        gone = dismiss(
-            name, account=account_key, by=by, reason=reason, environment=environment, code=given
-        )
-    say(f"Let go: {name}. Start the night of {gone.business_date} again.")
+
+def _body(name: str, merchant: str, account: str, *, reason: str) -> dict[str, str]:
+    return {"file": name, "merchant_id": merchant, "account_id": account, "reason": reason}
 
 
 def _line_of(file: "KnownFile") -> str:

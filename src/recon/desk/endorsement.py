@@ -60,6 +60,8 @@ class Kind(StrEnum):
     SIGN_OFF = "sign_off"
     OVERRIDE = "override"
     """The end of a stop, a restored database that counts, a file that is set aside."""
+    FILE = "file"
+    """A file is read again, or let go; one person's word."""
     BEGINNING = "beginning"
     """Nobody's word: what stood in the history before there was a desk; `says` has its head."""
 

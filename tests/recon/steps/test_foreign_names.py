@@ -15,6 +15,7 @@ from recon.cli.workbooks import workbooks
 from recon.model.words import Verdict
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.files.files import dismiss, files_of
+from recon.steps.ground.identity import speaker
 from recon.store.database import head_file
 
 from .conftest import ACCOUNT, MERCHANT, Merchant
@@ -78,7 +79,7 @@ def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
         dismiss(
             SHOWN[0],
             account=(MERCHANT, ACCOUNT),
-            by="Ann",
+            person=speaker("Ann", code=None, environment=environment),
             reason="a stray file",
             environment=environment,
         )

@@ -5,6 +5,7 @@ from itertools import islice
 
 from recon.desk.endorsement import Kind
 from recon.model.words import InstructionState
+from recon.steps.files.file_endorsements import unendorsed_files
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
@@ -32,6 +33,7 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
         iter(filter(None, [words.start_problem(connection)])),
         _overrides(connection, words),
         unendorsed_restores(connection, words),
+        unendorsed_files(connection, words),
         _releases(connection, words),
         _decisions(connection, words),
         _write_offs(connection, words),

@@ -21,6 +21,7 @@ from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
+from recon.steps.files.file_endorsements import counting
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
@@ -112,7 +113,12 @@ def arrivals(
 def _let_go(arrivals: Arrivals, run: Run, *, environment: Environment) -> None:
     """Files that were expected and that somebody let go, for the night that lacked them."""
     with environment.store.reading() as connection:
-        gone = [name for name in arrivals.late if file_words.dismissed(connection, run, name=name)]
+        counts = counting(connection, environment=environment)
+        gone = [
+            name
+            for name in arrivals.late
+            if file_words.dismissed(connection, run, name=name, counts=counts)
+        ]
     for name in gone:
         del arrivals.late[name]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from recon.files.formats.opening import sha256_of
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from recon.privacy.shown_text import shown_name
+from recon.steps.files.file_endorsements import counting
 from recon.steps.ground.environment import Environment
 from recon.store.nights import broken_files
 from recon.store.nights.runs import Run
@@ -26,7 +27,9 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
     shown = shown_name(path.name)
     name = (run.merchant_id, run.account_id, shown)
     with environment.store.reading() as connection:
-        known = broken_files.set_aside_content(connection, sha256)
+        known = broken_files.set_aside_content(
+            connection, sha256, counts=counting(connection, environment=environment)
+        )
     if known is not None:
         if name not in known.names:
             with environment.store.writing() as connection:

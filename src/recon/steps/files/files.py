@@ -4,20 +4,18 @@ A file whose layout was corrected is the same bytes, so a night would call it kn
 that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
 """
 
-from pydantic import SecretStr
-
 from recon.model.errors import UsageError
 from recon.model.words import SourceFile, SourceKind
 from recon.steps.files.arrivals import WHOLE_FILE, absent_sha256
+from recon.steps.files.file_endorsements import note_file_word
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import speaker
+from recon.steps.ground.identity import Person
 from recon.store.database.engine import Turn
 from recon.store.nights import broken_files, file_words
 from recon.store.nights.file_words import KnownFile
 from recon.store.schema.columns import REASON_CHARACTERS
 
 REASON_WORDS_MIN = 2
-NAME_CHARACTERS_MAX = 100
 
 
 def files_of(account: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
@@ -33,48 +31,51 @@ def read_again(
     name: str,
     *,
     account: tuple[str, str],
-    by: str,
+    person: Person,
     reason: str,
     environment: Environment,
-    code: SecretStr | None = None,
 ) -> None:
     """Let the next night read a file once more, though its content is known or was set aside.
 
     Raises:
-        UsageError: there is no such file, the reason is missing, or `identity.speaker` refuses.
+        UsageError: there is no such file, or the reason is missing.
     """
-    _refuse_unsaid(by=by, reason=reason)
+    _refuse_unsaid(reason=reason)
     known = {file.source.name: file for file in files_of(account, environment=environment)}
     at, reason = environment.clock(), reason.strip()
     with environment.store.reading() as connection:
         set_aside = broken_files.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
         raise _unknown(name, account=account)
-    by = speaker(by, code=code, environment=environment)
+    told = {"by": person.declared.name, "reason": reason}
     with environment.store.writing() as connection:
-        broken_files.let_read_again(
-            connection, set_aside, name=(*account, name), by=by, reason=reason, at=at
+        words = broken_files.let_read_again(
+            connection, set_aside, name=(*account, name), at=at, **told
         )
         if name in known:
-            file_words.say_again(connection, known[name], by=by, reason=reason, at=at)
+            words.append(
+                file_words.say_again(
+                    connection, known[name], account="/".join(account), at=at, **told
+                )
+            )
+        for word in words:
+            note_file_word(connection, word, person=person, environment=environment)
 
 
 def dismiss(
     name: str,
     *,
     account: tuple[str, str],
-    by: str,
+    person: Person,
     reason: str,
     environment: Environment,
-    code: SecretStr | None = None,
 ) -> KnownFile:
     """Let go of a file that could not be read, or that was expected and never came.
 
     Raises:
-        UsageError: there is no such file, rows of it were taken, the reason is missing, or
-            `identity.speaker` refuses.
+        UsageError: there is no such file, rows of it were taken, or the reason is missing.
     """
-    file = _found(name, account=account, by=by, reason=reason, environment=environment)
+    file = _found(name, account=account, reason=reason, environment=environment)
     if file.source.kind is SourceKind.SETTLEMENT:
         msg = (
             f"{name} is a settlement file: without it nobody knows what was settled on its days; "
@@ -88,9 +89,8 @@ def dismiss(
             "version of the same name arrive"
         )
         raise UsageError(msg)
-    by = speaker(by, code=code, environment=environment)
     at = environment.clock()
-    details = {"by": by, "reason": reason.strip()}
+    details = {"by": person.declared.name, "reason": reason.strip()}
     nothing = SourceFile(
         kind=file.source.kind,
         name=name,
@@ -103,15 +103,16 @@ def dismiss(
         rows_unassigned=0,
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        file_words.dismiss(connection, file, nothing=nothing, details=details, at=at)
+        word = file_words.dismiss(connection, file, nothing=nothing, at=at, **details)
+        note_file_word(connection, word, person=person, environment=environment)
     return file
 
 
 def _found(
-    name: str, *, account: tuple[str, str], by: str, reason: str, environment: Environment
+    name: str, *, account: tuple[str, str], reason: str, environment: Environment
 ) -> KnownFile:
     """The newest version of a file, once it is said who speaks and why."""
-    _refuse_unsaid(by=by, reason=reason)
+    _refuse_unsaid(reason=reason)
     known = {file.source.name: file for file in files_of(account, environment=environment)}
     if name not in known:
         raise _unknown(name, account=account)
@@ -124,10 +125,7 @@ def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:
     )
 
 
-def _refuse_unsaid(*, by: str, reason: str) -> None:
-    if not by.strip() or len(by.strip()) > NAME_CHARACTERS_MAX:
-        msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
-        raise UsageError(msg)
+def _refuse_unsaid(*, reason: str) -> None:
     if len(reason.split()) < REASON_WORDS_MIN or len(reason) > REASON_CHARACTERS:
         msg = f"say why in words (--reason): {REASON_WORDS_MIN} at least; kept in the history"
         raise UsageError(msg)

@@ -23,6 +23,7 @@ from recon.privacy.shown_text import shown_name
 from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.files.broken_files import guarded
+from recon.steps.files.file_endorsements import counting
 from recon.steps.files.night_of_file import left_for_later
 from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
@@ -126,7 +127,13 @@ def _taken_before(path: Path, *, sha256: str, run: Run, environment: Environment
     Files that stay in an inbox would otherwise cost each night what they cost the first.
     """
     with environment.store.reading() as connection:
-        known = file_words.known_file(connection, run, name=path.name, sha256=sha256)
+        known = file_words.known_file(
+            connection,
+            run,
+            name=path.name,
+            sha256=sha256,
+            counts=counting(connection, environment=environment),
+        )
     if known is None:  # nor is what was refused known by its content: it is told each night
         return False
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
@@ -137,7 +144,9 @@ def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
     """Whether somebody let go of this very version of a file that could not be read."""
     name = shown_name(path.name)
     with environment.store.reading() as connection:
-        identity = file_words.dismissed(connection, run, name=name)
+        identity = file_words.dismissed(
+            connection, run, name=name, counts=counting(connection, environment=environment)
+        )
     return identity != "" and identity == unreadable_identity(path, name=name)
 
 
@@ -165,7 +174,7 @@ def _ingest_orders(
 def _save(read: SpooledFile, *, run: Run, environment: Environment) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before."""
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if _is_known(connection, run, source=read.source_file):
+        if _is_known(connection, run, source=read.source_file, environment=environment):
             return None
         order_rows.save_file(
             connection,
@@ -208,7 +217,7 @@ def _ingest_instructions(
     )
     _archive(path, read.source_file, why=why, archive=archive, private=private)
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if _is_known(connection, run, source=read.source_file):
+        if _is_known(connection, run, source=read.source_file, environment=environment):
             return None, ""
         order_rows.save_instruction_file(
             connection,
@@ -227,7 +236,7 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
         path, problem=problem, kind=SourceKind.ORDERS, name=shown_name(path.name)
     )
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        if not _is_known(connection, run, source=source):
+        if not _is_known(connection, run, source=source, environment=environment):
             order_rows.save_file(
                 connection,
                 run,
@@ -239,8 +248,16 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
     return problem
 
 
-def _is_known(connection: Connection, run: Run, *, source: SourceFile) -> bool:
-    known = file_words.known_file(connection, run, name=source.name, sha256=source.sha256)
+def _is_known(
+    connection: Connection, run: Run, *, source: SourceFile, environment: Environment
+) -> bool:
+    known = file_words.known_file(
+        connection,
+        run,
+        name=source.name,
+        sha256=source.sha256,
+        counts=counting(connection, environment=environment),
+    )
     return known is not None
 
 

@@ -30,6 +30,7 @@ WRONG_CODES_MAX = 5
 WRONG_CODES_WITHIN = timedelta(hours=1)
 WAIT_FIRST = timedelta(minutes=1)
 WAIT_MAX = timedelta(minutes=15)
+NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,25 @@ def identify(
     return Person(short, declared, word, before)
 
 
-def speaker(name: str, *, code: SecretStr | None, environment: Environment) -> str:
-    """The name under which somebody decides what moves no money.
+def speaker(
+    name: str, *, code: SecretStr | None, environment: Environment, origin: str = ""
+) -> Person:
+    """Who decides what moves no money.
 
     Where people are declared it is one of them, who proves it as everywhere; a gateway on this
     machine, without any of them, is played with under any name.
 
     Raises:
-        UsageError: nobody of that name is declared, or as `identify` says.
+        UsageError: no name, nobody of that name is declared, or as `identify` says.
     """
+    free = " ".join(name.split())
+    if not free or len(free) > NAME_CHARACTERS_MAX:
+        msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
     if not environment.settings.approvers and plays_on_this_machine(environment):
-        return " ".join(name.split())
-    return identify(name, code=code, environment=environment).declared.name
+        word = Word(free, authenticated=False, at=environment.clock())
+        return Person(free, Approver.model_construct(name=free), word)
+    return identify(name, code=code, environment=environment, origin=origin)
 
 
 def key_of(name: str, *, environment: Environment) -> str:

@@ -19,10 +19,10 @@ from recon.desk.held_keys import SOCKET
 from recon.model.errors import SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.privacy.own_files import for_owner
-from recon.steps.files import rejected_rows
+from recon.steps.files import files, rejected_rows
 from recon.steps.ground.desk_memory import refuse_lost, remember
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, identify
+from recon.steps.ground.identity import Person, identify, speaker
 from recon.steps.money import approve, restore, sending
 from recon.steps.money.approve import Narrowing
 from recon.steps.people import resolutions, set_aside, sign_off, verdicts
@@ -79,7 +79,8 @@ def hear(
         raise UsageError(msg)
     refuse_lost(environment)
     code = _text(body, "code")
-    person = identify(
+    prove = speaker if act in OF_FILES else identify
+    person = prove(
         _text(body, "person"),
         code=SecretStr(code) if code else None,
         environment=environment,
@@ -167,6 +168,28 @@ def _dismiss(body: Body, person: Person, environment: Environment) -> Reply:
     return {"source": str(reject.source), "line": reject.line}
 
 
+def _read_again(body: Body, person: Person, environment: Environment) -> Reply:
+    files.read_again(
+        _text(body, "file"),
+        account=(_text(body, "merchant_id"), _text(body, "account_id")),
+        person=person,
+        reason=_text(body, "reason"),
+        environment=environment,
+    )
+    return {}
+
+
+def _dismiss_file(body: Body, person: Person, environment: Environment) -> Reply:
+    file = files.dismiss(
+        _text(body, "file"),
+        account=(_text(body, "merchant_id"), _text(body, "account_id")),
+        person=person,
+        reason=_text(body, "reason"),
+        environment=environment,
+    )
+    return {"business_date": file.business_date}
+
+
 def _import(body: Body, person: Person, environment: Environment, *, form: Form | None) -> Reply:
     if form is None:
         msg = "this desk reads no workbooks"
@@ -199,8 +222,12 @@ ACTS: Mapping[str, Callable[[Body, Person, Environment], Reply]] = {
     "accept-restore": _accept_restore,
     "set-aside": _set_aside,
     "dismiss": _dismiss,
+    "read-again": _read_again,
+    "dismiss-file": _dismiss_file,
 }
 """What may be said, beside `IMPORT`."""
+OF_FILES = frozenset({"read-again", "dismiss-file"})
+"""Move no money: at the sandbox, where nobody is declared, anybody says them."""
 
 
 def file_body(path: Path) -> Body:

@@ -54,6 +54,7 @@ FOLLOWING: Mapping[str, str] = {
     "contradiction": "verdict closed_at",
     "doubt_clock": "",
     "history": "",
+    "order_file": "",
     "instruction": "state hold approved_by approved_at message outcome_at in_doubt_since sealed",
     "reject_end": "",
     "sending_switch": "",

@@ -133,6 +133,26 @@ class Endorsed:
             for word in self.words(connection)
         )
 
+    def is_said(
+        self,
+        connection: Connection,
+        kind: Kind,
+        *,
+        subject: str,
+        says: Mapping[str, str],
+        noted: Noted,
+    ) -> bool:
+        """Whether one person said exactly this at the desk, or did before there was one."""
+        if self._came_before(connection, noted):
+            return True
+        return any(
+            word.kind is kind
+            and word.subject == subject
+            and dict(word.says) == dict(says)
+            and (word.proven or not self._keys.must_be_proven)
+            for word in self.words(connection)
+        )
+
     def write_off_problem(
         self, connection: Connection, break_id: str, *, money: tuple[str, int]
     ) -> str:

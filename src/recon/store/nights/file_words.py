@@ -1,7 +1,7 @@
 """What people said of the files of an account: to be read again, or let go; kept in the history."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,10 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from recon.model.words import SourceFile, SourceKind
+from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append, of_entity
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run
-from recon.store.schema import order_file, reject
+from recon.store.schema import history, order_file, reject
 
 ENTITY = "file"
 FILES_LOOKED_AT_MAX = 1_000
@@ -30,6 +31,40 @@ class Word:
     at: datetime
     identity: str
     """Of a dismissed file: what told that version from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWord:
+    """One word as the desk signs it and the history keeps it."""
+
+    entity: str
+    file: str
+    """Entity id: the version, or the content, that it is about."""
+    said: str
+    by: str
+    reason: str
+    sha256: str
+    """Of the file."""
+    account: str
+    name: str
+    turn: int = 0
+    """Of a content that was set aside: how often it was by then."""
+
+    @property
+    def says(self) -> dict[str, str]:
+        """As a word says it."""
+        names = ("file", "said", "by", "reason", "account", "name")
+        return {name: str(getattr(self, name)) for name in names} | {"turn": str(self.turn)}
+
+    @property
+    def details(self) -> dict[str, str]:
+        """As its event tells it."""
+        names = ("by", "reason", "sha256", "account", "name")
+        return {name: str(getattr(self, name)) for name in names}
+
+
+Counts = Callable[[FileWord], bool]
+"""Whether a word is one that somebody said at the desk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +131,32 @@ def word_on(connection: Connection, file_id: int) -> Word | None:
     )
 
 
-def dismissed(connection: Connection, run: Run, *, name: str) -> str:
+def all_words(connection: Connection) -> list[FileWord]:
+    """Every word on a version of a file, oldest first."""
+    found = connection.execute(
+        select(history).where(history.c.entity == ENTITY).order_by(history.c.sequence)
+    )
+    return [_file_word(row.entity_id, row.event, json.loads(row.data)) for row in found]
+
+
+def _file_word(entity_id: str, event: str, data: Mapping[str, str]) -> FileWord:
+    """A word as its event has it; an earlier release told less."""
+    by, reason, sha256, account, name = (
+        data.get(each, "") for each in ("by", "reason", "sha256", "account", "name")
+    )
+    return FileWord(ENTITY, entity_id, event, by, reason, sha256, account, name)
+
+
+def _counts(connection: Connection, file_id: int, *, said: str, counts: Counts) -> FileWord | None:
+    """The newest word on a version, where it is this one and somebody said it at the desk."""
+    events = [one for one in of_entity(connection, _entity(file_id)) if one["entity"] == ENTITY]
+    if not events or events[-1]["event"] != said:
+        return None
+    word = _file_word(_entity(file_id), said, json.loads(str(events[-1]["data"])))
+    return word if counts(word) else None
+
+
+def dismissed(connection: Connection, run: Run, *, name: str, counts: Counts) -> str:
     """What told the version of a file from others that somebody let go; "" when nobody did.
 
     Whatever came after it under that name counts again.
@@ -108,11 +168,15 @@ def dismissed(connection: Connection, run: Run, *, name: str) -> str:
             order_file.c.name == name,
         )
     ).scalar()
-    word = word_on(connection, newest) if newest else None
-    return word.identity if word and word.said == DISMISSED else ""
+    if not newest or not _counts(connection, newest, said=DISMISSED, counts=counts):
+        return ""
+    word = word_on(connection, newest)
+    return word.identity if word else ""
 
 
-def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
+def known_file(
+    connection: Connection, run: Run, *, name: str, sha256: str, counts: Counts
+) -> SourceFile | None:
     """As `order_rows.known_file`, unless somebody said that this version is to be read again."""
     known = order_rows.known_file(connection, run, name=name, sha256=sha256)
     if known is None:
@@ -124,15 +188,25 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
             order_file.c.name == known.name,
         )
     ).scalar()
-    word = word_on(connection, newest) if newest else None
-    return None if word and word.said == AGAIN else known
+    word = newest and _counts(connection, newest, said=AGAIN, counts=counts)
+    # Of an earlier release the word has no hash.
+    return None if word and word.sha256 in {sha256, ""} else known
 
 
 def say_again(
-    connection: Connection, known_file: KnownFile, *, by: str, reason: str, at: datetime
-) -> None:
-    """Let the next night that meets this content read it once more."""
-    _say(connection, known_file.file_id, word=AGAIN, details={"by": by, "reason": reason}, at=at)
+    connection: Connection,
+    known_file: KnownFile,
+    *,
+    account: str,
+    by: str,
+    reason: str,
+    at: datetime,
+) -> FileWord:
+    """Let the next night that meets this content read it once more; the word to be signed."""
+    source, file = known_file.source, _entity(known_file.file_id)
+    word = FileWord(ENTITY, file, AGAIN, by, reason, source.sha256, account, source.name)
+    append(connection, [Event(ENTITY, file, AGAIN, word.details)], at=at)
+    return word
 
 
 def dismiss(
@@ -140,20 +214,21 @@ def dismiss(
     known_file: KnownFile,
     *,
     nothing: SourceFile,
-    details: Mapping[str, str],
+    by: str,
+    reason: str,
     at: datetime,
-) -> None:
-    """Put a version without rows in place of one that could not be read, with the word on it."""
+) -> FileWord:
+    """Put a version without rows in place of one that could not be read; the word to be signed."""
     run = runs.get(connection, known_file.run_id)
     file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
-    identity = {"identity": known_file.source.sha256, "name": known_file.source.name}
-    _say(connection, file_id, word=DISMISSED, details={**details, **identity}, at=at)
-
-
-def _say(
-    connection: Connection, file_id: int, *, word: str, details: Mapping[str, str], at: datetime
-) -> None:
-    append(connection, [Event(ENTITY, _entity(file_id), word, dict(details))], at=at)
+    account, source = f"{run.merchant_id}/{run.account_id}", known_file.source
+    file = _entity(file_id)
+    word = FileWord(ENTITY, file, DISMISSED, by, reason, source.sha256, account, source.name)
+    # Within the turn of files; the history grows in the journal's.
+    join_turn(connection, Turn.JOURNAL)
+    details = word.details | {"identity": source.sha256}
+    append(connection, [Event(ENTITY, file, DISMISSED, details)], at=at)
+    return word
 
 
 def _entity(file_id: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 from recon.files.reader import Bounds, FileReader, bounds_of
 from recon.model.words import Mode, Verdict
 from recon.steps.files import files
+from recon.steps.ground.identity import speaker
 
 PLACE = ("100042", "100042001")
 LARGE_BYTES = 20_000
@@ -110,8 +111,13 @@ def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str])
     assert tries == ["bomb.csv"]
 
     with merchant.environment() as environment:
+        ann = speaker("Ann", code=None, environment=environment)
         files.read_again(
-            "copy.csv", account=PLACE, by="Ann", reason="more memory now", environment=environment
+            "copy.csv",
+            account=PLACE,
+            person=ann,
+            reason="more memory now",
+            environment=environment,
         )
     for _ in range(2):
         merchant.night(mode=Mode.DRY_RUN)

@@ -56,7 +56,8 @@ def test_what_two_people_accept_opens_the_gate(restored: Any) -> None:
         assert "it is a backup that was restored" in closed(environment)
         assert accept(environment, "jo", "kim") == [None, 0]
         assert closed(environment) == ""
-        assert verify(environment, reading=UNREAD).problems == ()
+        problems = verify(environment, reading=UNREAD).problems
+    assert [one for one in problems if "accepted" in one] == []
 
 
 def test_a_word_about_one_restore_is_good_for_no_other(restored: Any) -> None:

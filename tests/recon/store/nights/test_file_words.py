@@ -35,7 +35,9 @@ def _newest(store: Store, run: Run, name: str) -> KnownFile:
 
 def _is_known(store: Store, run: Run) -> bool:
     with store.reading() as connection:
-        known = file_words.known_file(connection, run, name=FILE.name, sha256=FILE.sha256)
+        known = file_words.known_file(
+            connection, run, name=FILE.name, sha256=FILE.sha256, counts=bool
+        )
     return known is not None
 
 
@@ -45,7 +47,9 @@ def test_a_file_is_unknown_once_after_somebody_said_so(store: Store, run: Run) -
     before = _is_known(store, run)
     with store.writing() as connection:
         found = _newest(store, run, FILE.name)
-        file_words.say_again(connection, found, by="Ann", reason="a new layout", at=AT)
+        file_words.say_again(
+            connection, found, account="m/a", by="Ann", reason="a new layout", at=AT
+        )
     said = _is_known(store, run)
     _save(store, run, FILE)
 
@@ -73,13 +77,13 @@ def test_a_version_without_rows_stands_for_one_that_was_let_go(store: Store, run
     nothing = replace(BAD, sha256="3" * 64, rows_read=0, rows_rejected=0)
     told = {"by": "Ann", "reason": "no file of ours"}
     with store.writing() as connection:
-        file_words.dismiss(connection, found, nothing=nothing, details=told, at=AT)
+        file_words.dismiss(connection, found, nothing=nothing, at=AT, **told)
     with store.reading() as connection:
         rejects = order_rows.rejects_of_night(connection, run)
-        identity = file_words.dismissed(connection, run, name=BAD.name)
+        identity = file_words.dismissed(connection, run, name=BAD.name, counts=bool)
     _save(store, run, replace(BAD, sha256="4" * 64))
     with store.reading() as connection:
-        after = file_words.dismissed(connection, run, name=BAD.name)
+        after = file_words.dismissed(connection, run, name=BAD.name, counts=bool)
 
     assert found.refused == "is no table"
     assert (rejects, identity, after) == ([], BAD.sha256, "")
