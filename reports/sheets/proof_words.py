@@ -24,6 +24,9 @@ QUESTIONS: Mapping[str, str] = {
     "T12": "Debit and credit of the proposed journals are equal",
     "T13": "These sheets hold what the database holds",
     "T14": "The same inputs in another order give the same result",
+    "T15": "Each statement of a bank: opening and what was booked come to its closing",
+    "T16": "The statements of a bank follow each other without a gap",
+    "T17": "What was paid out and did not come is in transit, explained or a break",
 }
 """Reference of a control total -> what it proves."""
 _MEASURES = {"count": "records", "amount": "money"}

@@ -20,6 +20,12 @@ FLAG_WORDS: Mapping[Flag, str] = {
     Flag.REFUNDED_BY_VOID: "refunded by cancelling",
     Flag.REFERENCE_CONFLICT: "references differ",
     Flag.NOT_COMPARED: "nothing to compare with",
+    Flag.LATE: "late at the bank",
+    Flag.BY_AMOUNT: "found by its amount",
+    Flag.REPAID: "sent back and paid again",
+    Flag.BANK_CHARGES: "less the bank's charges",
+    Flag.EXCHANGED: "exchanged",
+    Flag.JOINED: "several in one entry",
 }
 STATE_WORDS: Mapping[str, str] = {
     "none": "no record",

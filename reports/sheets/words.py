@@ -258,6 +258,36 @@ BREAK_WORDS: Mapping[BreakCode, Words] = {
         "Money arrived that no payment explains.",
         "Ask the gateway what it belongs to; hold it as unallocated.",
     ),
+    _C.PAYOUT_TWICE_AT_BANK: Words(
+        "Pay-out came twice",
+        "One pay-out stands on the statement more than once.",
+        "Tell the gateway before it takes the money back; keep it apart until then.",
+    ),
+    _C.PAYOUT_RETURNED: Words(
+        "Pay-out went back",
+        "A pay-out arrived at the bank and was sent back.",
+        "Find out why (a closed account, a wrong name) and have it paid again.",
+    ),
+    _C.BANK_AMOUNT_DIFFERS: Words(
+        "Bank has another amount",
+        "The bank has more or less than the gateway says it paid out.",
+        "Compare with the statement; ask the gateway or the bank for the difference.",
+    ),
+    _C.BANK_FX_DIFFERENCE: Words(
+        "Exchange differs",
+        "A pay-out arrived in another currency, and not at the agreed rate.",
+        "Compare the rate with the bank's advice; agree on a rate in the rules.",
+    ),
+    _C.PAYOUT_NOT_AT_BANK: Words(
+        "Pay-out not at the bank",
+        "A pay-out was due, and no statement of its days has it.",
+        "Ask the gateway for the proof of payment; ask the bank with it.",
+    ),
+    _C.BANK_RECEIPT_UNKNOWN: Words(
+        "Unknown at the bank",
+        "The gateway is the other side of an entry, and no pay-out explains it.",
+        "Ask the gateway which batch it is; hold the money apart until then.",
+    ),
     _C.SPLIT_INCOMPLETE: Words(
         "Part payment missing",
         "The order was paid in parts and the parts do not reach its amount.",

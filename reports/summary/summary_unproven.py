@@ -50,6 +50,9 @@ TO_DO: Mapping[str, str] = {
     "T12": "Import no journal of this night; tell IT.",
     "T13": "This file is not what the database holds: `recon report` writes it again.",
     "T14": "The same files gave two results: tell IT, and keep the files as they are.",
+    "T15": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
+    "T16": "An entry of a statement is lost: `recon bank check` reads the file by itself.",
+    "T17": "A pay-out or an entry of the bank is lost: compare Breaks with the statement.",
 }
 """Reference of a control total -> what to do and where."""
 BLOCKS: Mapping[str, str] = {

@@ -11,8 +11,7 @@ import pandas as pd
 
 from benchmarks.reconcile_files import write_files
 from recon import cli
-from recon.model.words import BreakCode
-from recon.sandbox.planted import RULES, planted
+from recon.sandbox.planted import RECIPES, RULES, planted
 from tests.golden.figures import Figure
 from tests.golden.workbooks import digest
 
@@ -37,7 +36,7 @@ def machine_files() -> dict[str, dict[str, Figure]]:
     counts = Counter(breaks["code"])
     rows = {code: digest(part.to_csv(index=False)) for code, part in breaks.groupby("code")}
     tables["machine files, breaks by code"] = {
-        code.value: f"{counts[code.value]} {rows.get(code.value, '')}" for code in BreakCode
+        code.value: f"{counts[code.value]} {rows.get(code.value, '')}" for code in RECIPES
     }
     return tables
 
@@ -45,7 +44,7 @@ def machine_files() -> dict[str, dict[str, Figure]]:
 @contextmanager
 def reconciled(*sources: str) -> Iterator[tuple[Path, int]]:
     """The folder of results and the exit code, over these sources; over all without a name."""
-    files = planted(size=SIZE, broken=EACH * len(BreakCode), seed=7)
+    files = planted(size=SIZE, broken=EACH * len(RECIPES), seed=7)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(files.sources, rules=RULES, folder=folder)

@@ -249,6 +249,8 @@ _BREAK = (
     word("severity", "LOW, MEDIUM, HIGH or CRITICAL"),
     text("cause", "what many breaks have in common"),
     text("reason", "the sentence for people"),
+    money_or_blank("bank_amount", "of a pay-out: what the bank has of it"),
+    money_or_blank("effect_bank", "of a pay-out: the bank less what was paid out"),
 )
 _OPENING = file("opening", *_BREAK, key=("break_id",), folder="compared")
 

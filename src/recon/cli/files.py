@@ -30,6 +30,9 @@ def reconcile(
     settlement: Annotated[
         Paths | None, typer.Option(help="Settlement files of the gateway; may repeat.")
     ] = None,
+    bank: Annotated[
+        Paths | None, typer.Option(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
+    ] = None,
     rules: Annotated[Path | None, typer.Option(help="Rules of reconciliation (TOML).")] = None,
     previous: Annotated[
         Path | None,
@@ -50,6 +53,7 @@ def reconcile(
         ledger=tuple(ledger or ()),
         instructions=tuple(instructions or ()),
         settlement=tuple(settlement or ()),
+        bank=tuple(bank or ()),
         rules_file=rules,
         previous=previous,
         as_of=day,

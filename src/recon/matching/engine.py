@@ -7,6 +7,7 @@ from datetime import datetime
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.bank.result import BankResult, judge_bank, with_bank
 from recon.matching.breaks.broken_sets import breaks_of
 from recon.matching.breaks.reopened import Ids, sequenced
 from recon.matching.breaks.result_frames import (
@@ -76,6 +77,8 @@ class Judged:
     reopens: Mapping[str, str]
     frames: Frames
     break_sets: Mapping[int, str]
+    bank: BankResult | None = None
+    """What banks say of pay-outs; its rows stand among the frames."""
 
 
 def judge_the_rest(
@@ -112,7 +115,12 @@ def judge_the_rest(
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
-    return Judged(joined, outcomes, rows, reopens, frames, break_sets)
+    bank = judge_bank(sources, rules=rules, as_of=as_of, previous=previous)
+    books = sources.ledger is not None
+    frames = with_bank(frames, bank, rules=rules, as_of=as_of, previous=previous, books=books)
+    if bank is not None:
+        reopens = {**reopens, **bank.reopens}
+    return Judged(joined, outcomes, rows, reopens, frames, break_sets, bank)
 
 
 def with_judged_payouts(sources: Sources) -> Sources:

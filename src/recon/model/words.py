@@ -224,9 +224,28 @@ class BreakCode(StrEnum):
     SETTLEMENT_AMOUNT_MISMATCH = "SETTLEMENT_AMOUNT_MISMATCH"
     FEE_VARIANCE = "FEE_VARIANCE"
     UNEXPECTED_RECEIPT = "UNEXPECTED_RECEIPT"
+    PAYOUT_TWICE_AT_BANK = "PAYOUT_TWICE_AT_BANK"
+    PAYOUT_RETURNED = "PAYOUT_RETURNED"
+    BANK_AMOUNT_DIFFERS = "BANK_AMOUNT_DIFFERS"
+    BANK_FX_DIFFERENCE = "BANK_FX_DIFFERENCE"
+    PAYOUT_NOT_AT_BANK = "PAYOUT_NOT_AT_BANK"
+    BANK_RECEIPT_UNKNOWN = "BANK_RECEIPT_UNKNOWN"
     SPLIT_INCOMPLETE = "SPLIT_INCOMPLETE"
     REVIEW_STUCK = "REVIEW_STUCK"
     STALE_PENDING = "STALE_PENDING"
+
+
+BANK_CODES = frozenset(
+    {
+        BreakCode.PAYOUT_TWICE_AT_BANK,
+        BreakCode.PAYOUT_RETURNED,
+        BreakCode.BANK_AMOUNT_DIFFERS,
+        BreakCode.BANK_FX_DIFFERENCE,
+        BreakCode.PAYOUT_NOT_AT_BANK,
+        BreakCode.BANK_RECEIPT_UNKNOWN,
+    }
+)
+"""Codes of pay-outs and statements of a bank: no set of order, payment and entry comes to one."""
 
 
 class Flag(StrEnum):
@@ -245,6 +264,18 @@ class Flag(StrEnum):
     REFUNDED_BY_VOID = "refunded_by_void"
     REFERENCE_CONFLICT = "reference_conflict"
     NOT_COMPARED = "not_compared"
+    LATE = "late"
+    BY_AMOUNT = "by_amount"
+    REPAID = "repaid"
+    BANK_CHARGES = "bank_charges"
+    EXCHANGED = "exchanged"
+    JOINED = "joined"
+
+
+BANK_FLAGS = frozenset(
+    {Flag.LATE, Flag.BY_AMOUNT, Flag.REPAID, Flag.BANK_CHARGES, Flag.EXCHANGED, Flag.JOINED}
+)
+"""Words beside what a bank says of a pay-out."""
 
 
 class UnverifiedReason(StrEnum):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.bank.result import BankResult
 from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
 from recon.matching.breaks.result_frames import Frames
@@ -23,6 +24,7 @@ from recon.matching.sets.joined_sets import Joined
 from recon.model.words import ControlTotal
 from recon.proof.explained_effects import remainders
 from recon.proof.scope_items import scoped_sources
+from recon.proof.totals_of_bank import bank_totals
 from recon.proof.totals_of_inputs import (
     Words,
     file_totals,
@@ -71,6 +73,8 @@ class Proof:
     """See journals.propose."""
     hosts: Rows
     """For each set the one whose break explains it, else -1."""
+    bank: BankResult | None = None
+    """What banks say; None where no statements were given."""
 
 
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
@@ -101,6 +105,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
         *settlement_totals(sources),
+        *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined,

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.rules import Rules
+from recon.matching.bank.result import BankResult, fates_of_bank
 from recon.matching.breaks.broken_sets import business_date
-from recon.matching.breaks.movements import fates_of, movements
+from recon.matching.breaks.movements import Fate, fates_of, movements
 from recon.matching.breaks.places import place_items, sides_of, stands_of, with_exact
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
@@ -17,9 +18,11 @@ from recon.matching.exact.exact_rows import exact_tallies
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import items_of
 from recon.proof.scope import not_covered, scope_of_assurance, unmapped_codes
+from recon.proof.totals_of_bank import bank_not_covered, with_bank_verdict
 from recon.proof.verdict import verdict_of
 
 
@@ -74,9 +77,10 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
     stands = stands_of(proof.places)
     matches = Deferred(lambda: every_match(frames, exact=proof.exact, sources=sources))
+    verdict = verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules)
     return Reconciliation(
         as_of=as_of,
-        verdict=verdict_of(totals, frames=frames, stands=stands, sources=sources, rules=rules),
+        verdict=with_bank_verdict(verdict, result=proof.bank),
         breaks=frames.breaks,
         effects=frames.effects,
         every_match=matches,
@@ -85,7 +89,10 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         control_totals=totals,
         sides=sides_of(stands),
         unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
-        not_covered=not_covered(sources, rules=rules),
+        not_covered=(
+            *not_covered(sources, rules=rules),
+            *bank_not_covered(proof.bank),
+        ),
         scope_of_assurance=scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
         rules_digest=rules.digest,
         digest_of_all=Deferred(lambda: digest_of_result(frames, matches=matches.get())),
@@ -120,6 +127,7 @@ def classified(
     tallies = exact_tallies(exact, sources=sources)
     places = with_exact(places, left=exact.item_rows(), tallies=tallies)
     fates = fates_of(judged.rows, hosts=outcomes.host, previous=previous)
+    fates = _with_bank(fates, judged.bank)
     moved = movements(
         frames.breaks,
         fates=fates,
@@ -150,7 +158,15 @@ def classified(
         moved,
         journals,
         outcomes.host,
+        judged.bank,
     )
+
+
+def _with_bank(fates: dict[str, Fate], bank: BankResult | None) -> dict[str, Fate]:
+    """What became of every id: of one that the books and the bank have, a break by either."""
+    told = fates_of_bank(bank)
+    broken = {one: fate for one, fate in fates.items() if fate.state == SetState.BREAK}
+    return {**fates, **told, **broken}
 
 
 def _sets_of(rows: Arrays) -> dict[str, int]:

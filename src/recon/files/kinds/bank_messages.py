@@ -1,5 +1,6 @@
 """camt and MT940 as typed entries: amounts in minor units, signed from the merchant's account."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -91,8 +92,12 @@ def _typed(raw: RawStatement, *, where: StatementPlace, number: int, notes: list
             "reverse; they count the other way round, as its balances prove."
         )
     found: list[Row] = []
+    times: Counter[str] = Counter()
     for at, (row, entry) in enumerate(zip(rows, raw.entries, strict=True), start=1):
-        row |= {"statement": number, "entry_no": row["entry_no"] or str(at), "part": 0}
+        own = row["entry_no"] or str(at)
+        times[own] += 1  # some banks give one reference to several entries
+        own = own if times[own] == 1 else f"{own}#{times[own]}"
+        row |= {"statement": number, "entry_no": own, "part": 0}
         row["amount"] *= -1 if turned and row["reversal"] else 1
         found += [row, *_parts(entry, of=row, where=where, turned=turned, notes=notes)]
     return found

@@ -74,6 +74,9 @@ def breaks_of(
         severity=np.array(severities, dtype=object),
         cause=filled("", size=len(broken)),
         reason=filled("", size=len(broken)),
+        # What the bank says of a pay-out stands here only once it was asked.
+        bank_amount=np.full(len(broken), NO_AMOUNT),
+        effect_bank=np.full(len(broken), NO_AMOUNT),
     )
     by = [*SORTED_BY, "code", "break_id"]
     return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=by)

@@ -38,6 +38,8 @@ BREAK_COLUMNS = (
     "severity",
     "cause",
     "reason",
+    "bank_amount",
+    "effect_bank",
 )
 EFFECT_COLUMNS = ("break_id", "merchant_id", "account_id", "leg", "currency", "amount")
 MATCH_COLUMNS = (
@@ -100,6 +102,8 @@ AMOUNT_COLUMNS = (
     "effect_orders",
     "effect_ledger",
     "exposure",
+    "bank_amount",
+    "effect_bank",
     "amount",
     "debit",
     "credit",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from recon.matching.frames.sources import MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT
-
+TEXT, MINOR_UNITS, MINOR_UNITS_OR_BLANK = "str", "int64", "Int64"
+"""As in `sources`, which holds a BankSource."""
 BOOKED, PENDING = "booked", "pending"
 STATEMENT, REPORT, DETAILS = "statement", "report", "details"
 """What a document is: proven by its balances; of one day that is not over; details of entries."""

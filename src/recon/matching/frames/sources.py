@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
+from recon.matching.frames.bank_sources import BankSource
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 
 TEXT = "str"
@@ -146,6 +147,8 @@ class Sources:
     """What was left out as older than the window; none of it is a break."""
     settlement: pd.DataFrame | None = None
     """None: what was settled, its fees and its pay-outs are not covered."""
+    bank: BankSource | None = None
+    """None: no statements of a bank were given."""
     settled: "SettledDays | None" = None
     """What a night knows of its settlement files; None: the given files are complete."""
     quarantined: tuple[Quarantined, ...] = ()

@@ -10,6 +10,7 @@ from recon.sandbox.sample_night.night import SampleNight
 from recon.sandbox.sample_night.records import Effect, Expectation
 
 _NO_SOURCE = "the sample night has no source for it (payouts, settlement files, rates, reviews)"
+_NO_BANK = "the sample night has no statements of a bank"
 _NO_FAULT = "the sandbox answers every call here; it takes a fault plan to leave a doubt"
 _NOT_SENT = "what the gateway would refuse is seen before it is sent, and waits for a person"
 _NO_AMOUNT = "the query shows neither captured nor refunded sums"
@@ -43,6 +44,12 @@ NOT_SHOWN: Mapping[BreakCode, str] = {
     BreakCode.SETTLEMENT_AMOUNT_MISMATCH: _NO_SOURCE,
     BreakCode.FEE_VARIANCE: _NO_SOURCE,
     BreakCode.UNEXPECTED_RECEIPT: _NO_SOURCE,
+    BreakCode.PAYOUT_TWICE_AT_BANK: _NO_BANK,
+    BreakCode.PAYOUT_RETURNED: _NO_BANK,
+    BreakCode.BANK_AMOUNT_DIFFERS: _NO_BANK,
+    BreakCode.BANK_FX_DIFFERENCE: _NO_BANK,
+    BreakCode.PAYOUT_NOT_AT_BANK: _NO_BANK,
+    BreakCode.BANK_RECEIPT_UNKNOWN: _NO_BANK,
     BreakCode.REVIEW_STUCK: _NO_SOURCE,
 }
 """Codes that a sample night cannot show, and why."""

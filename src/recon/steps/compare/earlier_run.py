@@ -18,6 +18,7 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import GatewayState
 from recon.steps.compare.result_files import BREAKS, CLOSED_BREAKS, OUT_OF_SIGHT, SUMMARY
 
+OF_THE_BANK = frozenset({"bank_amount", "effect_bank"})
 _SEEN_STATES = (BREAKS, "matches.csv", "pending.csv", "unverified.csv")
 
 
@@ -59,8 +60,12 @@ def _as_of(summary: Mapping[str, object], *, path: Path) -> datetime:
 
 
 def _breaks(path: Path) -> pd.DataFrame:
-    raw = _raw(path, columns=BREAK_COLUMNS)
-    return pd.DataFrame({name: _column(raw, name, path=path) for name in BREAK_COLUMNS})
+    written = tuple(name for name in BREAK_COLUMNS if name not in OF_THE_BANK)
+    raw = _raw(path, columns=written)
+    told = {name: _column(raw, name, path=path) for name in written}
+    # A release before them wrote no columns of the bank, and this one needs them of no earlier run.
+    blank = pd.Series([pd.NA] * len(raw.lines), dtype=MINOR_UNITS_OR_BLANK)
+    return pd.DataFrame({name: told.get(name, blank) for name in BREAK_COLUMNS})
 
 
 def _raw(path: Path, *, columns: tuple[str, ...]) -> RawTable:

@@ -42,6 +42,7 @@ from recon.steps.compare.result_files import (
     stage,
 )
 from recon.steps.compare.sheets_proven import SheetTotals, t13, totals_of, with_checks, with_t13
+from recon.steps.files.bank_files import BankFiles, read_bank_files
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[[Path], SheetTotals]
@@ -71,6 +72,8 @@ class PlainFilesRequest:
     """Empty: nothing about instructions is judged."""
     settlement: tuple[Path, ...] = ()
     """Empty: settlement, fees and pay-outs are not covered."""
+    bank: tuple[Path, ...] = ()
+    """Empty: what arrived at the bank is not covered."""
     rules_file: Path | None = None
     previous: Path | None = None
     """Folder of an earlier run."""
@@ -105,7 +108,8 @@ def reconcile_files(
     with output_folder(request.out):
         previous = None if request.previous is None else read_earlier_run(request.previous)
         tables = {kind: _tables(paths, kind=kind, rules=rules) for kind, paths in _named(request)}
-        sources = with_each_instruction_once(_sources(tables))
+        banks = read_bank_files(request.bank, rules=rules) if request.bank else None
+        sources = with_each_instruction_once(_with_banks(_sources(tables), banks))
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
         compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
@@ -196,7 +200,7 @@ def _engine() -> Engine:
 
 
 def _refuse_unfit(request: PlainFilesRequest) -> None:
-    for kind, paths in _named(request):
+    for kind, paths in (*_named(request), (SourceKind.BANK, request.bank)):
         if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
             msg = f"name at least one file of {kind}"
             raise UsageError(msg)
@@ -214,6 +218,13 @@ def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ..
         (SourceKind.INSTRUCTIONS, request.instructions),
         (SourceKind.SETTLEMENT, request.settlement),
     )
+
+
+def _with_banks(sources: Sources, banks: BankFiles | None) -> Sources:
+    """The sources with what banks say; a file that was refused says so itself."""
+    if banks is None:
+        return sources
+    return replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
 
 
 def _tables(paths: tuple[Path, ...], *, kind: SourceKind, rules: Rules) -> tuple[TableRead, ...]:

@@ -36,6 +36,8 @@ result_row = Table(
     amount_column("ledger_amount", nullable=True),
     amount_column("effect_orders", nullable=True),
     amount_column("effect_ledger", nullable=True),
+    amount_column("bank_amount", nullable=True),
+    amount_column("effect_bank", nullable=True),
     amount_column("exposure", nullable=True),
     text_column("owed_to", 12),
     Column("age_days", Integer, nullable=True),

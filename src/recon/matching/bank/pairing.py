@@ -1,0 +1,319 @@
+"""Pay-outs against entries, in the order of the contract and never by the order of rows.
+
+First what names its batch, then one entry for several pay-outs, then equal amounts; what is left
+is in transit, missing or unknown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from recon.config.rules import Rules
+from recon.matching.bank.expected import Payout
+from recon.matching.bank.naming import Named
+from recon.matching.bank.receipts import Receipt
+from recon.matching.bank.statements import Cover
+from recon.matching.bank.weighing import Finding, ambiguous, weigh
+from recon.model.words import BreakCode, Flag, SetState
+
+SEVERAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Every pay-out with what became of it, and the entries that nobody expects."""
+
+    findings: tuple[Finding, ...]
+    """One of each pay-out or group of pay-outs."""
+    unknown: tuple[Finding, ...]
+    opening: tuple[Payout, ...]
+    """Due before the first statement, and no entry names them."""
+    waiting: tuple[Receipt, ...]
+    """Entries that are not judged yet: valued behind the covered day, or of a day not over."""
+
+
+def pair(
+    payouts: Sequence[Payout],
+    named: Sequence[Named],
+    *,
+    covers: Mapping[str, Cover],
+    rules: Rules,
+    day: str,
+) -> Paired:
+    """What became of each pay-out and of each entry in scope.
+
+    Args:
+        payouts: in the order of their place.
+        named: the entries in scope with what they name.
+        covers: what the statements of each bank prove.
+        rules: rates and banks.
+        day: the business date.
+    """
+    work = _Work(payouts, covers, rules)
+    work.by_own_name([one for one in named if len(one.targets) == 1])
+    work.by_joint_names([one for one in named if one.targets])
+    work.by_doubtful_names([one for one in named if one.doubtful])
+    free = [one.receipt for one in named if one.unnamed and not one.receipt.provisional]
+    work.by_sum_of_a_day(free)
+    work.by_amount(free)
+    rest = [one for one in named if one.receipt not in work.used and not one.targets]
+    rest = [one for one in rest if not one.doubtful]
+    judged = [one for one in rest if _is_judged(one, covers=covers)]
+    opening = [one for one in payouts if one.opening and one.number not in work.done]
+    left = [one for one in payouts if not one.opening and one.number not in work.done]
+    return Paired(
+        findings=(*work.findings, *(_left(one, covers=covers, day=day) for one in left)),
+        unknown=tuple(_unknown(one, rules=rules) for one in judged),
+        opening=tuple(opening),
+        waiting=tuple(one.receipt for one in rest if one not in judged),
+    )
+
+
+class _Work:
+    """The pay-outs and entries that have found each other so far."""
+
+    def __init__(
+        self, payouts: Sequence[Payout], covers: Mapping[str, Cover], rules: Rules
+    ) -> None:
+        self.payouts = payouts
+        self.covers = covers
+        self.rules = rules
+        self.results: dict[int, Finding] = {}
+        """Pay-out that bears a result -> the result."""
+        self.bearer: dict[int, int] = {}
+        """Pay-out -> the one that bears its result."""
+        self.done: set[int] = set()
+        self.used: set[Receipt] = set()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All results, in the order of their pay-outs."""
+        return [self.results[number] for number in sorted(self.results)]
+
+    def keep(self, finding: Finding) -> None:
+        """Take a result for all of its pay-outs; it takes the place of an earlier one."""
+        first = finding.payouts[0].number
+        self.results[first] = finding
+        self.bearer |= {one.number: first for one in finding.payouts}
+        self.done |= {one.number for one in finding.payouts}
+        self.used |= set(finding.receipts)
+
+    def by_own_name(self, named: Sequence[Named]) -> None:
+        """(1): the entries that name only one batch come to it."""
+        for number, receipts in sorted(_by_target(named).items()):
+            finding = weigh(receipts, [self.payouts[number]], rules=self.rules)
+            if finding.state is SetState.MATCHED:
+                self.keep(finding)
+
+    def by_joint_names(self, named: Sequence[Named]) -> None:
+        """(2) and (3): what names one batch and differs, and what names several."""
+        further: list[Named] = []
+        for group in _components(named, settled=self.done):
+            payouts = [self.payouts[number] for number in sorted(group.payouts)]
+            if payouts:
+                receipts = sorted(set(group.receipts), key=lambda one: one.place)
+                self.keep(_opened(weigh(receipts, payouts, rules=self.rules)))
+            further += group.beyond
+        for one in further:
+            self._beyond(one)
+
+    def _beyond(self, one: Named) -> None:
+        """An entry that names only batches which others paid already: together they have more."""
+        payouts, receipts = self._opened_again([self.payouts[number] for number in one.targets])
+        told = sorted({*receipts, one.receipt}, key=lambda receipt: receipt.place)
+        self.keep(weigh(told, payouts, rules=self.rules))
+
+    def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
+        """These pay-outs and those that share a result with them, without their results."""
+        bearers = {self.bearer[one.number] for one in payouts if one.number in self.bearer}
+        before = [self.results.pop(number) for number in sorted(bearers)]
+        every = {one.number: one for result in before for one in result.payouts}
+        every |= {one.number: one for one in payouts}
+        receipts = [receipt for result in before for receipt in result.receipts]
+        return [every[number] for number in sorted(every)], receipts
+
+    def by_doubtful_names(self, named: Sequence[Named]) -> None:
+        """An entry that may mean several pay-outs of one id."""
+        groups: dict[frozenset[int], list[Receipt]] = {}
+        for one in named:
+            open_ones = frozenset(number for number in one.doubtful if number not in self.done)
+            groups.setdefault(open_ones or one.doubtful, []).append(one.receipt)
+        for numbers, receipts in sorted(groups.items(), key=lambda item: sorted(item[0])):
+            self._doubt([self.payouts[number] for number in sorted(numbers)], receipts)
+
+    def by_sum_of_a_day(self, free: Sequence[Receipt]) -> None:
+        """(3): an entry without a name that comes to all open pay-outs of one day."""
+        days: dict[tuple[str, str, str], list[Payout]] = {}
+        for one in self._open():
+            days.setdefault((one.bank, one.currency, one.settled_on), []).append(one)
+        fits: dict[tuple[str, str, str], list[Receipt]] = {}
+        for key, payouts in days.items():
+            if len(payouts) >= SEVERAL:
+                fits[key] = [one for one in free if self._is_sum(one, payouts)]
+        for key in sorted(fits):
+            others = [one for other, several in fits.items() if other != key for one in several]
+            if len(fits[key]) == 1 and fits[key][0] not in others:
+                self.keep(weigh(fits[key], days[key], rules=self.rules))
+
+    def _is_sum(self, receipt: Receipt, payouts: Sequence[Payout]) -> bool:
+        return (
+            receipt.worth(payouts[0].currency) == sum(one.paid for one in payouts)
+            and receipt.value_on <= payouts[0].due_on
+            and self._in_time(receipt, payouts[0])
+        )
+
+    def by_amount(self, free: Sequence[Receipt]) -> None:
+        """(4): as many entries as pay-outs of one amount, each in its time."""
+        left = [one for one in free if one not in self.used]
+        for group in _same_amounts(self._open(), left, fits=self._fits):
+            payouts, receipts = group
+            pairs = [*zip(payouts, receipts, strict=False)]
+            if len(payouts) == len(receipts) and all(self._fits(two, one) for one, two in pairs):
+                for payout, receipt in pairs:
+                    self._matched_by_amount(payout, receipt)
+            else:
+                self._doubt(payouts, receipts)
+
+    def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
+        finding = weigh([receipt], [payout], rules=self.rules)
+        self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT.value}))
+
+    def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
+        """AMBIGUOUS_MATCH of each; what they differ by together stands on the first."""
+        payouts, earlier = self._opened_again(payouts)
+        told = sorted({*receipts, *earlier}, key=lambda one: one.place)
+        whole = ambiguous(told, payouts, first=True)
+        for place, one in enumerate(payouts):
+            alone = ambiguous(told, [one], first=False)
+            share = whole.effect if place == 0 else 0
+            self.keep(
+                replace(
+                    alone,
+                    effect=share,
+                    bank_amount=one.paid + share,
+                    exchanged=whole.exchanged if place == 0 else (),
+                )
+            )
+
+    def _open(self) -> list[Payout]:
+        return [one for one in self.payouts if one.number not in self.done and not one.opening]
+
+    def _in_time(self, receipt: Receipt, payout: Payout) -> bool:
+        covered = self.covers[receipt.bank].to_day
+        return receipt.bank == payout.bank and payout.earliest <= receipt.value_on <= covered
+
+    def _fits(self, receipt: Receipt, payout: Payout) -> bool:
+        same = receipt.worth(payout.currency) == payout.paid
+        return same and self._in_time(receipt, payout)
+
+
+@dataclass(slots=True)
+class _Component:
+    """Pay-outs that entries name together, directly or through one another."""
+
+    payouts: set[int]
+    receipts: list[Receipt]
+    beyond: list[Named]
+
+
+def _by_target(named: Sequence[Named]) -> dict[int, list[Receipt]]:
+    found: dict[int, list[Receipt]] = {}
+    for one in named:
+        (target,) = one.targets
+        found.setdefault(target, []).append(one.receipt)
+    return found
+
+
+def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component]:
+    """The entries and the pay-outs that are still open, in groups that share an entry."""
+    groups: list[_Component] = []
+    beyond = [one for one in named if len(one.targets) > 1 and one.targets <= settled]
+    for one in named:
+        open_ones = {number for number in one.targets if number not in settled}
+        if not open_ones:
+            continue
+        joined = _Component(open_ones, [one.receipt], [])
+        for group in [group for group in groups if group.payouts & open_ones]:
+            groups.remove(group)
+            joined.payouts |= group.payouts
+            joined.receipts += group.receipts
+        groups.append(joined)
+    groups.sort(key=lambda group: min(group.payouts))
+    return [*groups, _Component(set(), [], beyond)]
+
+
+def _same_amounts(
+    payouts: Sequence[Payout],
+    receipts: Sequence[Receipt],
+    *,
+    fits: Callable[[Receipt, Payout], bool],
+) -> list[tuple[list[Payout], list[Receipt]]]:
+    """Pay-outs and entries that could be each other's, in groups that share one."""
+    amounts: dict[tuple[str, str, int], list[Payout]] = {}
+    for one in payouts:
+        amounts.setdefault((one.bank, one.currency, one.paid), []).append(one)
+    groups: list[tuple[list[Payout], list[Receipt]]] = []
+    for key in sorted(amounts):
+        same = [one for one in receipts if any(fits(one, payout) for payout in amounts[key])]
+        open_ones: list[tuple[list[Payout], list[Receipt]]] = []
+        for payout in amounts[key]:
+            mine = [one for one in same if fits(one, payout)]
+            touching = [group for group in open_ones if any(one in group[1] for one in mine)]
+            merged = (
+                sorted(
+                    [*(one for group in touching for one in group[0]), payout],
+                    key=lambda one: one.number,
+                ),
+                [one for one in same if one in mine or any(one in g[1] for g in touching)],
+            )
+            open_ones = [group for group in open_ones if group not in touching] + [merged]
+        groups += [group for group in open_ones if group[1]]
+    return groups
+
+
+def _opened(finding: Finding) -> Finding:
+    """A pay-out from before the first statement that comes back: it had arrived before."""
+    first = finding.payouts[0]
+    before = first.opening and len(finding.payouts) == 1
+    if finding.state is SetState.MATCHED or not before or finding.bank_amount * first.paid >= 0:
+        return finding
+    return replace(
+        finding,
+        code=BreakCode.PAYOUT_RETURNED,
+        effect=finding.bank_amount,
+        paid=0,
+        opening=first.paid,
+    )
+
+
+def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
+    """In transit until its due day is over and covered; then it is missing."""
+    covered = covers[payout.bank].to_day
+    base = Finding(SetState.PENDING, payout.currency, paid=payout.paid, payouts=(payout,))
+    if payout.due_on > day or payout.due_on > covered:
+        return base
+    code = BreakCode.PAYOUT_NOT_AT_BANK
+    return replace(base, state=SetState.BREAK, code=code, effect=-payout.paid)
+
+
+def _is_judged(one: Named, *, covers: Mapping[str, Cover]) -> bool:
+    if one.receipt.provisional:
+        return False
+    return bool(one.receipt.names) or one.receipt.value_on <= covers[one.receipt.bank].to_day
+
+
+def _unknown(one: Named, *, rules: Rules) -> Finding:
+    """An entry in scope that no pay-out explains."""
+    served = rules.bank[one.receipt.bank].served
+    merchants = {merchant for merchant, _ in served}
+    only = next(iter(served)) if len(served) == 1 else ("", "")
+    if len(served) > 1 and len(merchants) == 1:
+        only = (next(iter(merchants)), "")
+    return Finding(
+        SetState.BREAK,
+        one.receipt.currency,
+        bank_amount=one.receipt.amount,
+        effect=one.receipt.amount,
+        code=BreakCode.BANK_RECEIPT_UNKNOWN,
+        receipts=(one.receipt,),
+        account=one.elsewhere or only,
+    )

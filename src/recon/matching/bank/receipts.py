@@ -1,0 +1,223 @@
+"""Which entries of the statements are ours, and which batches each of them names.
+
+An entry is in scope when the gateway is its other side, or when a batch of ours stands in it as a
+word of its own. Of all others nothing is looked at but their amount, for the balance.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.bank.statements import JudgedStatements
+from recon.matching.frames.bank_sources import BOOKED, BankSource
+
+OWN_WORD_MIN = 6
+"""A batch id that is shorter, or of digits only, is found in other people's entries too: the
+gateway must be the other side."""
+
+_WORD = re.compile(r"[\w-]+")
+_COLUMNS = (
+    *("statement", "entry_no", "part", "booked_on", "value_on", "currency", "amount", "charges"),
+    *("instructed_currency", "instructed_amount", "end_to_end_id", "reference", "counterparty"),
+    *("text", "status"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One entry in scope, or one payment of an entry; minor units, what came in is positive."""
+
+    bank: str
+    iban: str
+    statement_no: str
+    year: str
+    entry_no: str
+    booked_on: str
+    value_on: str
+    currency: str
+    amount: int
+    charges: int
+    instructed: tuple[str, int] | None
+    """Currency and signed amount that the payer ordered."""
+    names: frozenset[str]
+    """Batch ids in it, case-folded."""
+    from_gateway: bool
+    provisional: bool
+    """Of a day that is not over: only what it names counts."""
+
+    @property
+    def place(self) -> tuple[str, str, str, str, str]:
+        """In which order entries stand, whatever file and row they came from."""
+        return (self.value_on, self.booked_on, self.bank, self.statement_no, self.entry_no)
+
+    def worth(self, currency: str) -> int | None:
+        """The amount in a currency, None where the entry does not say it."""
+        if self.currency == currency:
+            return self.amount
+        if self.instructed is not None and self.instructed[0] == currency:
+            return self.instructed[1]
+        return None
+
+
+def receipts_of(
+    source: BankSource, *, judged: JudgedStatements, batches: Iterable[str], rules: Rules
+) -> tuple[Receipt, ...]:
+    """The booked entries in scope of all statements that count, in an order of their own.
+
+    Args:
+        source: entries and statements.
+        judged: which statements count.
+        batches: every batch id of ours.
+        rules: who is known as the other side at which bank.
+    """
+    ours = _Names({one.casefold() for one in batches})
+    words = {
+        name: [_folded(word) for word in bank.counterparty] for name, bank in rules.bank.items()
+    }
+    chosen = [*judged.counted, *judged.reports]
+    entries = source.entries
+    rows = entries[entries["statement"].isin(chosen) & entries["status"].eq(BOOKED)]
+    lists = _lists_of(source, judged=judged)
+    found: list[Receipt] = []
+    seen: set[tuple[str, str]] = set()
+    for cells in _leaves(rows, lists=lists):
+        statement = source.statements[cells["statement"]]
+        bank = judged.banks[cells["statement"]]
+        provisional = cells["statement"] in judged.reports
+        if provisional and cells["booked_on"] <= judged.covers[bank].to_day:
+            continue
+        known = _is_known(str(cells["counterparty"]), words=words[bank])
+        names = ours.named_in(cells, known=known)
+        if not known and not names:
+            continue
+        part = f"/{cells['part']}" if cells["part"] else ""
+        one = Receipt(
+            bank=bank,
+            iban=statement.iban,
+            statement_no=statement.statement_no,
+            year=statement.from_date[:4],
+            entry_no=f"{cells['entry_no']}{part}",
+            booked_on=cells["booked_on"],
+            value_on=cells["value_on"],
+            currency=cells["currency"],
+            amount=int(cells["amount"]),
+            charges=int(cells["charges"]),
+            instructed=_instructed(cells),
+            names=names,
+            from_gateway=known,
+            provisional=provisional,
+        )
+        # Reports of one day repeat what an earlier one had; a statement has each entry once.
+        if not provisional or (bank, one.entry_no) not in seen:
+            found.append(one)
+        seen |= {(bank, one.entry_no)} if provisional else set()
+    return tuple(sorted(found, key=lambda one: (one.place, one.amount)))
+
+
+def _lists_of(
+    source: BankSource, *, judged: JudgedStatements
+) -> dict[tuple[str, int], list[dict[Any, Any]]]:
+    """The payments that a camt.054 lists for an entry, by a reference of it and its amount."""
+    entries = source.entries
+    mine = entries[entries["statement"].isin([*judged.details])]
+    wholes = {
+        (row["statement"], row["entry_no"]): row
+        for row in mine[mine["part"].eq(0)].to_dict("records")
+    }
+    lists: dict[tuple[str, int], list[dict[Any, Any]]] = {}
+    for row in mine[mine["part"].gt(0)].to_dict("records"):
+        whole = wholes.get((row["statement"], row["entry_no"]))
+        if whole is not None:
+            for name in _references(whole):
+                lists.setdefault((name, int(whole["amount"])), []).append(row)
+    return lists
+
+
+def _references(row: Mapping[Any, Any]) -> set[str]:
+    return {word for word in (str(row["entry_no"]), *str(row["reference"]).split()) if word}
+
+
+def _leaves(
+    rows: pd.DataFrame, *, lists: Mapping[tuple[str, int], Sequence[Mapping[Any, Any]]]
+) -> Iterable[dict[Any, Any]]:
+    """Entries, each replaced by the payments that it stands for where they are known."""
+    listed = {
+        (statement, number)
+        for statement, number, part in zip(
+            rows["statement"].tolist(),
+            rows["entry_no"].tolist(),
+            rows["part"].tolist(),
+            strict=True,
+        )
+        if part
+    }
+    for values in zip(*(rows[name].tolist() for name in _COLUMNS), strict=True):
+        cells = dict(zip(_COLUMNS, values, strict=True))
+        if not cells["part"] and (cells["statement"], cells["entry_no"]) in listed:
+            continue
+        amount = int(cells["amount"])
+        told = next(
+            (lists[key] for name in _references(cells) if (key := (name, amount)) in lists), ()
+        )
+        if not cells["part"] and told and sum(int(one["amount"]) for one in told) == amount:
+            for one in told:
+                yield {**one, **{name: cells[name] for name in _OF_ENTRY}}
+        else:
+            yield cells
+
+
+_OF_ENTRY = ("statement", "entry_no", "booked_on", "value_on", "status")
+"""What a payment of a notification takes from the entry of the statement."""
+
+
+class _Names:
+    """Batch ids as words in texts: no letter, digit, `_` or `-` beside them."""
+
+    def __init__(self, folded: set[str]) -> None:
+        self._plain = {one for one in folded if _WORD.fullmatch(one)}
+        others = sorted(map(re.escape, folded - self._plain), key=len, reverse=True)
+        self._others = re.compile(rf"(?<![\w-])(?={'|'.join(others)})") if others else None
+        self._odd = [
+            (one, re.compile(rf"(?<![\w-]){re.escape(one)}(?![\w-])"))
+            for one in sorted(folded - self._plain)
+        ]
+
+    def named_in(self, cells: Mapping[Any, Any], *, known: bool) -> frozenset[str]:
+        """The ids that an entry names; weak ones only where the gateway is its other side."""
+        told = "\n".join(str(cells[name]) for name in ("end_to_end_id", "reference", "text"))
+        text = told.casefold()
+        found = self._plain.intersection(_WORD.findall(text))
+        if self._others is not None and self._others.search(text):
+            found |= {one for one, pattern in self._odd if pattern.search(text)}
+        return frozenset(one for one in found if known or is_strong(one))
+
+
+def is_strong(batch_id: str) -> bool:
+    """Whether an id by itself is enough to know an entry by."""
+    return len(batch_id) >= OWN_WORD_MIN and not batch_id.isdecimal()
+
+
+def _is_known(counterparty: str, *, words: Sequence[str]) -> bool:
+    """Whether the other side of an entry is the gateway, by a whole word or an IBAN."""
+    text = counterparty.casefold()
+    return any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+
+
+def _folded(word: str) -> str:
+    """An IBAN without its blanks; other words as they are."""
+    compact = word.replace(" ", "")
+    return (
+        compact if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", compact) else word
+    ).casefold()
+
+
+def _instructed(cells: Mapping[Any, Any]) -> tuple[str, int] | None:
+    currency, amount = str(cells["instructed_currency"]), cells["instructed_amount"]
+    if not currency or pd.isna(amount):
+        return None
+    sign = -1 if int(cells["amount"]) < 0 else 1
+    return currency, sign * abs(int(amount))

@@ -1,0 +1,310 @@
+"""The bank's part of a reconciliation: pay-outs and entries as rows of the result.
+
+A break of a pay-out has the id that the books give it, so that one pay-out is one break.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Any
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.bank.expected import expected_payouts
+from recon.matching.bank.naming import named_receipts
+from recon.matching.bank.pairing import Paired, pair
+from recon.matching.bank.receipts import Receipt, receipts_of
+from recon.matching.bank.sentences import reason_of
+from recon.matching.bank.statements import JudgedStatements, judge_statements
+from recon.matching.bank.weighing import Finding
+from recon.matching.breaks.broken_sets import business_date
+from recon.matching.breaks.movements import Fate
+from recon.matching.breaks.result import (
+    AMOUNT_COLUMNS,
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+)
+from recon.matching.breaks.result_frames import OPEN_SORTED_BY, Frames
+from recon.matching.breaks.result_rows import SORTED_BY, id_of_text
+from recon.matching.frames.bank_sources import BankSource
+from recon.matching.frames.sorting import in_order
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
+from recon.matching.judging.severity import money_at_risk, severity_of
+from recon.matching.sides.paid_out import paid_out
+from recon.model.words import BreakCode, SetState
+
+LEG = "bank"
+"""Of effects and rules: what the bank says."""
+WHOLE_AMOUNT = frozenset(
+    {BreakCode.PAYOUT_RETURNED, BreakCode.PAYOUT_NOT_AT_BANK, BreakCode.AMBIGUOUS_MATCH}
+)
+"""Codes that put the whole pay-out at risk, whatever the effect."""
+_NO_STATE = "none"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BankResult:
+    """What banks say, judged."""
+
+    judged: JudgedStatements
+    paired: Paired
+    receipts: tuple[Receipt, ...]
+    """All entries in scope that count or wait."""
+    unserved: tuple[str, ...]
+    """Accounts with a pay-out that no bank of the rules serves."""
+    notes: tuple[str, ...] = ()
+    ids: Mapping[str, Finding] = field(default_factory=dict)
+    """Break or match id -> what became of it."""
+    reopens: Mapping[str, str] = field(default_factory=dict)
+
+
+def judge_bank(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> BankResult | None:
+    """The pay-outs against the statements; None where no statements were given."""
+    source: BankSource | None = sources.bank
+    if source is None:
+        return None
+    day = business_date(as_of, rules=rules)
+    judged = judge_statements(source, rules=rules, day=day)
+    lines = sources.settlement
+    if lines is None:
+        lines = frame_of([], columns=SETTLEMENT_COLUMNS)
+    payouts, unserved = expected_payouts(paid_out(lines), rules=rules, covers=judged.covers)
+    owners = _owners(lines)
+    receipts = receipts_of(source, judged=judged, batches=owners, rules=rules)
+    named = named_receipts(receipts, payouts=payouts, owners=owners, rules=rules)
+    paired = pair(payouts, named, covers=judged.covers, rules=rules, day=day.isoformat())
+    result = BankResult(judged, paired, receipts, unserved, source.notes)
+    ids, reopens = _ids(result, previous=previous)
+    return replace(result, ids=ids, reopens=reopens)
+
+
+def _owners(lines: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Every batch id, case-folded, with an account that has it."""
+    cells = (lines[name].tolist() for name in ("batch_id", "merchant_id", "account_id"))
+    return {
+        batch.casefold(): (merchant, account)
+        for batch, merchant, account in sorted({*zip(*cells, strict=True)}, reverse=True)
+    }
+
+
+def with_bank(
+    frames: Frames,
+    result: BankResult | None,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+    books: bool,
+) -> Frames:
+    """The frames with the rows of the bank; of a pay-out that is a break already it is one break.
+
+    Args:
+        frames: of everything else.
+        result: of the bank.
+        rules: severity and calendar.
+        as_of: the instant that is judged.
+        previous: since when a break is known.
+        books: whether a ledger was compared.
+    """
+    if result is None:
+        return frames
+    broken = {one: found for one, found in result.ids.items() if found.state is SetState.BREAK}
+    terms: Row = {"rules": rules, "as_of": as_of, "previous": previous, "books": books}
+    fresh = [_break_row(one, found, **terms) for one, found in broken.items()]
+    breaks = _joined_breaks(frames.breaks, fresh)
+    effects = [_effect_row(one, found) for one, found in broken.items() if found.effect]
+    calm = [
+        _match_row(one, found)
+        for one, found in result.ids.items()
+        if found.state is SetState.MATCHED
+    ]
+    waiting = [
+        _pending_row(one, found, rules=rules)
+        for one, found in result.ids.items()
+        if found.state is SetState.PENDING
+    ]
+    by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
+    return Frames(
+        breaks=breaks,
+        effects=_appended(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
+        matches=_appended(frames.matches, calm, names=MATCH_COLUMNS, by=OPEN_SORTED_BY),
+        pending=_appended(frames.pending, waiting, names=PENDING_COLUMNS, by=OPEN_SORTED_BY),
+        unverified=frames.unverified,
+    )
+
+
+def fates_of_bank(result: BankResult | None) -> dict[str, Fate]:
+    """What became of every id of the bank, for the roll-forward."""
+    if result is None:
+        return {}
+    return {
+        one: Fate(found.state, ";".join(sorted(found.flags)), hosted=False)
+        for one, found in result.ids.items()
+    }
+
+
+def _ids(
+    result: BankResult, *, previous: Previous | None
+) -> tuple[dict[str, Finding], dict[str, str]]:
+    """The id of each finding: of a key that closed before it is the next one."""
+    closed = previous.closed if previous is not None else frozenset()
+    ids: dict[str, Finding] = {}
+    reopens: dict[str, str] = {}
+    for place, found in _keyed(result.paired):
+        number, own, last = 1, "", ""
+        while not own or own in closed:
+            last, own = own, id_of_text("\x1f".join((*place, str(number))))
+            number += 1
+        ids[own] = found
+        if last and found.state is SetState.BREAK:
+            reopens[own] = last
+    return ids, reopens
+
+
+def _keyed(paired: Paired) -> Iterator[tuple[tuple[str, str, str], Finding]]:
+    for found in paired.findings:
+        first = found.payouts[0]
+        yield (first.merchant_id, first.account_id, first.key), found
+    for found in paired.unknown:
+        (one,) = found.receipts
+        key = f"bank:{one.iban}:{one.year}:{one.statement_no}:{one.entry_no}"
+        yield (*found.account, key), found
+
+
+def _account(found: Finding) -> Row:
+    merchant, account = found.account
+    if found.payouts:
+        merchant, account = found.payouts[0].merchant_id, found.payouts[0].account_id
+    return {"merchant_id": merchant, "account_id": account}
+
+
+def _break_row(
+    one: str,
+    found: Finding,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+    books: bool,
+) -> Row:
+    code = found.code
+    assert code is not None  # noqa: S101 - every break has one
+    today = business_date(as_of, rules=rules)
+    whole = abs(found.payouts[0].paid) if found.payouts else 0
+    exposure = whole if code in WHOLE_AMOUNT else abs(found.effect) or whole
+    since = found.payouts[0].settled_on if found.payouts else found.receipts[0].booked_on
+    age = rules.business_calendar.business_days_between(date.fromisoformat(since), end=today)
+    risk = money_at_risk(exposure, effects=(found.effect,))
+    severity = severity_of(
+        (code,), at_risk=risk, currency=found.currency, age_days=age, rules=rules
+    )
+    return {
+        **_shown(one, found),
+        "code": code.value,
+        "effect_orders": 0,
+        "effect_ledger": 0 if books else None,
+        "exposure": exposure,
+        "owed_to": "merchant" if found.effect < 0 else _NO_STATE,
+        "age_days": age,
+        "first_seen": _first_seen(one, previous=previous) or today.isoformat(),
+        "severity": severity.value,
+        "cause": "",
+        "reason": reason_of(found),
+        "bank_amount": found.bank_amount,
+        "effect_bank": found.effect,
+    }
+
+
+def _first_seen(one: str, *, previous: Previous | None) -> str:
+    if previous is None:
+        return ""
+    known = previous.breaks
+    seen = known["first_seen"][known["break_id"].eq(one)].tolist()
+    return str(seen[0])[:10] if seen else str(previous.away.get(one, ""))[:10]
+
+
+def _shown(one: str, found: Finding) -> Row:
+    """What rows of all kinds have of a finding; the sides that are no bank stay blank."""
+    return {
+        "break_id": one,
+        "match_id": one,
+        **_account(found),
+        "flags": ";".join(sorted(found.flags)),
+        "order_no": "",
+        "transaction_id": "",
+        "entry_id": "",
+        "rule": LEG,
+        "state_orders": _NO_STATE,
+        "state_gateway": _NO_STATE,
+        "currency": found.currency,
+        **dict.fromkeys(("order_amount", "gateway_amount", "ledger_amount")),
+    }
+
+
+def _match_row(one: str, found: Finding) -> Row:
+    return {**_shown(one, found), "effect_orders": None, "effect_ledger": None}
+
+
+def _pending_row(one: str, found: Finding, *, rules: Rules) -> Row:
+    due = date.fromisoformat(found.payouts[0].due_on)
+    row = _match_row(one, found)
+    return {**row, "expected_side": LEG, "due_at": rules.business_calendar.closes_at(due)}
+
+
+def _effect_row(one: str, found: Finding) -> Row:
+    told = {"break_id": one, **_account(found), "leg": LEG, "currency": found.currency}
+    return {**told, "amount": found.effect}
+
+
+def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
+    """The breaks with those of the bank; a pay-out that is one by the books stays one."""
+    known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
+    both = [row for row in fresh if row["break_id"] in known]
+    if both:
+        breaks = breaks.copy()
+    for row in both:
+        at = breaks.index[known[row["break_id"]]]
+        flags = {*str(breaks.loc[at, "flags"]).split(";"), *row["flags"].split(";"), row["code"]}
+        breaks.loc[at, "flags"] = _flags_in_order(flags - {""})
+        breaks.loc[at, "bank_amount"] = row["bank_amount"]
+        breaks.loc[at, "effect_bank"] = row["effect_bank"]
+        breaks.loc[at, "exposure"] = max(int(str(breaks.loc[at, "exposure"])), row["exposure"])
+        breaks.loc[at, "reason"] = f"{breaks.loc[at, 'reason']} {row['reason']}"
+    alone = [row for row in fresh if row["break_id"] not in known]
+    return _appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])
+
+
+def _flags_in_order(flags: Iterable[str]) -> str:
+    """Codes as the contract lists them, then words."""
+    codes = [code.value for code in BreakCode]
+    words = sorted(
+        flags, key=lambda one: (one not in codes, codes.index(one) if one in codes else 0, one)
+    )
+    return ";".join(words)
+
+
+def _appended(
+    frame: pd.DataFrame, rows: Sequence[Row], *, names: tuple[str, ...], by: list[str]
+) -> pd.DataFrame:
+    if not rows:
+        return frame
+    more = pd.DataFrame(
+        {name: _column(name, [row[name] for row in rows], like=frame[name]) for name in names}
+    )
+    if not len(frame):
+        return in_order(more, by=by)
+    return in_order(pd.concat([frame, more], ignore_index=True), by=by)
+
+
+def _column(name: str, cells: list[Any], *, like: "pd.Series[Any]") -> "pd.Series[Any]":
+    kind: Any = like.dtype
+    if name in AMOUNT_COLUMNS:
+        cells = [pd.NA if one is None else one for one in cells]
+    column: pd.Series[Any] = pd.Series(cells, dtype=kind)
+    return column

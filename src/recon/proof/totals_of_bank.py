@@ -1,0 +1,168 @@
+"""T15, T16 and T17: what statements come to, how far they reach, and where every pay-out went.
+
+T17 holds, per bank and currency: what was paid out less what came in is what is in transit, what
+was due before the first statement, what the bank took, what was exchanged, less the effects of
+breaks.
+The left side is added up from the settlement and the entries in scope, the right one from the
+result.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.bank.expected import bank_of
+from recon.matching.bank.result import LEG, BankResult
+from recon.matching.bank.weighing import Finding
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.bank_sources import BOOKED, BankSource
+from recon.matching.frames.grouping import amounts_of
+from recon.matching.frames.sources import Sources
+from recon.matching.frames.total_rows import Place, paired
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import ControlTotal, SetState, Verdict
+
+NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given"
+"""Under what is not covered, where nobody asked the bank."""
+Key = tuple[str, str]
+"""Bank and currency."""
+
+
+def bank_totals(
+    sources: Sources, *, result: BankResult | None, frames: Frames, rules: Rules
+) -> Iterator[ControlTotal]:
+    """The totals of every bank that statements were given of.
+
+    Args:
+        sources: settlement lines, statements and their entries.
+        result: what they came to.
+        frames: effects of the breaks.
+        rules: the banks.
+    """
+    source = sources.bank
+    if source is None or result is None:
+        return
+    yield from _statement_totals(source, result=result)
+    yield from _cover_totals(source, result=result)
+    left = _paid_less_received(sources, result=result, rules=rules)
+    right = _explained(result, frames=frames)
+    name = "paid out - received = in transit + opening + charges + exchanged - effects"
+    for bank in rules.bank:
+        sides = [_of_bank(side, bank=bank) for side in (left, right)]
+        yield from paired("T17", f"{bank}: {name}", left=sides[0], right=sides[1], measure="amount")
+
+
+def unfinished(result: BankResult | None) -> bool:
+    """Whether something of a bank does not count, so that the night is incomplete."""
+    return result is not None and bool(result.judged.problems or result.unserved)
+
+
+def bank_not_covered(result: BankResult | None) -> Iterator[str]:
+    """Up to which day each bank is covered, where that is not all, in words."""
+    if result is None:
+        yield NOTHING_OF_BANKS
+        return
+    for name, cover in result.judged.covers.items():
+        if not cover.to_day:
+            yield f"the bank {name}: no statement of it counts"
+    yield from result.judged.problems
+    for account in result.unserved:
+        yield f"pay-outs of {account}: no [bank] of the rules names this account"
+
+
+def with_bank_verdict(verdict: Verdict, *, result: BankResult | None) -> Verdict:
+    """INCOMPLETE where a statement does not count; worse stays."""
+    if not unfinished(result) or verdict is Verdict.NOT_PROVEN:
+        return verdict
+    return Verdict.INCOMPLETE
+
+
+def _of_bank(sums: Mapping[Key, int], *, bank: str) -> dict[Place, int]:
+    return {("", "", currency): amount for (name, currency), amount in sums.items() if name == bank}
+
+
+def _statement_totals(source: BankSource, *, result: BankResult) -> Iterator[ControlTotal]:
+    """T15, once more from the entries that came through the door."""
+    entries = source.entries
+    booked = entries[entries["status"].eq(BOOKED) & entries["part"].eq(0)]
+    sums = booked.groupby("statement")["amount"].sum().to_dict()
+    for number in sorted(result.judged.counted):
+        one = source.statements[number]
+        if one.opening is None or one.closing is None:
+            continue
+        name = f"{result.judged.banks[number]}, statement {one.statement_no}: opening + booked"
+        left = one.opening + int(sums.get(number, 0))
+        yield ControlTotal(
+            "T15", f"{name} = closing", "", "", one.currency, "amount", left, one.closing
+        )
+
+
+def _cover_totals(source: BankSource, *, result: BankResult) -> Iterator[ControlTotal]:
+    """T16: the first opening and all entries of all statements give the last closing."""
+    entries = source.entries
+    for name, cover in result.judged.covers.items():
+        if not cover.counted or not cover.proven:
+            continue
+        first, last = (source.statements[cover.counted[at]] for at in (0, -1))
+        mine = entries["statement"].isin(cover.counted) & entries["part"].eq(0)
+        moved = sum(entries[mine & entries["status"].eq(BOOKED)]["amount"].tolist())
+        words = f"{name}: first opening + all booked = last closing, to {cover.to_day}"
+        yield ControlTotal(
+            "T16",
+            words,
+            "",
+            "",
+            last.currency,
+            "amount",
+            (first.opening or 0) + moved,
+            last.closing or 0,
+        )
+
+
+def _paid_less_received(sources: Sources, *, result: BankResult, rules: Rules) -> Mapping[Key, int]:
+    """From the settlement's own rows and the entries in scope."""
+    sums: Counter[Key] = Counter()
+    if sources.settlement is not None:
+        rows: pd.DataFrame = sources.settlement[pay_outs(sources.settlement)]
+        names = ("merchant_id", "account_id", "currency")
+        cells = (texts(rows[name]).tolist() for name in names)
+        for merchant, account, currency, net in zip(
+            *cells, amounts_of(rows["net"]).tolist(), strict=True
+        ):
+            bank = bank_of(merchant, account, currency=currency, rules=rules)
+            if bank:
+                sums[bank, currency] += int(net)
+    waiting = set(result.paired.waiting)
+    for one in result.receipts:
+        if one not in waiting:
+            sums[one.bank, one.currency] -= one.amount
+    return sums
+
+
+def _explained(result: BankResult, *, frames: Frames) -> Mapping[Key, int]:
+    """From the findings, and the effects as the result shows them."""
+    sums: Counter[Key] = Counter()
+    for one in result.paired.opening:
+        sums[one.bank, one.currency] += one.paid
+    banks: dict[str, str] = {}
+    for own, found in result.ids.items():
+        bank = found.payouts[0].bank if found.payouts else found.receipts[0].bank
+        banks[own] = bank
+        for currency, amount in _parts(found):
+            sums[bank, currency] += amount
+    effects = frames.effects[frames.effects["leg"].eq(LEG)]
+    cells = (effects[name].tolist() for name in ("break_id", "currency", "amount"))
+    for own, currency, amount in zip(*cells, strict=True):
+        sums[banks.get(own, ""), currency] -= int(amount)
+    return sums
+
+
+def _parts(found: Finding) -> Iterator[tuple[str, int]]:
+    """What of a finding is no effect: in transit, from before, taken, exchanged."""
+    if found.state is SetState.PENDING:
+        yield found.currency, sum(one.paid for one in found.payouts)
+    yield found.currency, found.charges + found.opening
+    yield from found.exchanged

@@ -1,0 +1,272 @@
+from collections.abc import Callable
+
+import pytest
+
+from recon.model.words import BreakCode
+from tests.recon.matching.bank.cases import Case, of_bank, t17
+
+PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str]] = [
+    (
+        "named and whole",
+        lambda c: c.paid("BATCH-01", 10_000).came("pay-out BATCH-01 thanks", 10_000),
+        [],
+        "",
+    ),
+    (
+        "twice",
+        lambda c: c.paid("BATCH-01", 10_000).came("BATCH-01", 10_000).came("BATCH-01", 10_000),
+        [("PAYOUT_TWICE_AT_BANK", 20_000, 10_000)],
+        (
+            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, came more than once: the bank "
+            "has 100.00 EUR on 2026-11-12 and 100.00 EUR on 2026-11-12."
+        ),
+    ),
+    (
+        "returned",
+        lambda c: (
+            c.paid("BATCH-01", 10_000)
+            .came("BATCH-01", 10_000)
+            .came("BATCH-01 return", -10_000, on="2026-11-16")
+        ),
+        [("PAYOUT_RETURNED", 0, -10_000)],
+        (
+            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, went back: the bank has "
+            "100.00 EUR on 2026-11-12 and -100.00 EUR on 2026-11-16."
+        ),
+    ),
+    (
+        "another amount",
+        lambda c: c.paid("BATCH-01", 10_000).came("BATCH-01", 9_750),
+        [("BANK_AMOUNT_DIFFERS", 9_750, -250)],
+        (
+            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10: the bank has 97.50 EUR on "
+            "2026-11-12, 2.50 EUR too little."
+        ),
+    ),
+    (
+        "another currency by the rate",
+        lambda c: _at_a_rate(c.paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000)),
+        [("BANK_FX_DIFFERENCE", 9_000, -200)],
+        (
+            "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
+            "2026-11-12, by the agreed rate 2.00 EUR too little."
+        ),
+    ),
+    (
+        "another currency without a rate",
+        lambda c: c.paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000),
+        [("BANK_FX_DIFFERENCE", 9_000, 0)],
+        (
+            "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
+            "2026-11-12, and neither the bank nor a rate of the rules says what it should be."
+        ),
+    ),
+    (
+        "not there",
+        lambda c: c.paid("BATCH-01", 10_000),
+        [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
+        (
+            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, was due on 2026-11-13: no "
+            "statement up to that day has it."
+        ),
+    ),
+    (
+        "unknown",
+        lambda c: c.came("greetings", 700, counterparty="The Gateway Ltd"),
+        [("BANK_RECEIPT_UNKNOWN", 700, 700)],
+        (
+            "The bank main has 7.00 EUR on 2026-11-12 (entry E1 of statement 1), and no pay-out "
+            "explains it."
+        ),
+    ),
+    (
+        "unclear",
+        lambda c: (
+            c.paid("BATCH-01", 10_000)
+            .paid("BATCH-02", 10_000)
+            .came("", 10_000, counterparty="Gateway")
+        ),
+        [("AMBIGUOUS_MATCH", 0, -10_000), ("AMBIGUOUS_MATCH", 10_000, 0)],
+        (
+            "Batch BATCH-02 of 100.00 EUR, settled on 2026-11-10: the bank has 100.00 EUR on "
+            "2026-11-12, which may be of this or of another pay-out."
+        ),
+    ),
+]
+
+
+def _at_a_rate(case: Case) -> Case:
+    case.rules = {"rate": {"USD.EUR": {"rate": "0.92", "basis_points": 10}}}
+    return case
+
+
+@pytest.mark.parametrize(
+    ("build", "expected", "reason"),
+    [pytest.param(*planted[1:], id=planted[0].replace(" ", "-")) for planted in PLANTED],
+)
+def test_each_code_is_found_with_its_effect_and_its_sentence(
+    build: Callable[[Case], Case], expected: list[tuple[str, int, int]], reason: str
+) -> None:
+    """A planted case of each code: what the bank has, what is missing, and why, in a sentence."""
+    result = build(Case()).come_to()
+    assert of_bank(result) == expected
+    assert not any(t17(result)), result.control_totals
+    if reason:
+        assert reason in result.breaks["reason"].tolist()
+
+
+def test_every_code_of_the_bank_is_planted() -> None:
+    """A code that nobody plants could vanish unseen."""
+    names = [code.value for code in BreakCode]
+    first, last = names.index("PAYOUT_TWICE_AT_BANK"), names.index("BANK_RECEIPT_UNKNOWN")
+    planted = {code for _, _, codes, _ in PLANTED for code, _, _ in codes}
+    assert set(names[first : last + 1]) <= planted
+
+
+CALM: list[tuple[str, Callable[[Case], Case], str]] = [
+    (
+        "sent back and paid again",
+        lambda c: c.paid("BATCH-01", 500).came("BATCH-01", 500).came("BATCH-01", -500).came(
+            "BATCH-01", 500, on="2026-11-13"
+        ),
+        "repaid",
+    ),
+    (
+        "several in one entry",
+        lambda c: c.paid("BATCH-01", 500).paid("BATCH-02", 700).came("BATCH-01/BATCH-02", 1_200),
+        "joined",
+    ),
+    (
+        "a day in one entry without a name",
+        lambda c: c.paid("BATCH-01", 500).paid("BATCH-02", 700).came(
+            "", 1_200, counterparty="gateway"
+        ),
+        "joined",
+    ),
+    (
+        "by amount",
+        lambda c: c.paid("BATCH-01", 500).came("", 500, counterparty="GATEWAY plc"),
+        "by_amount",
+    ),
+    (
+        "by amount and late",
+        lambda c: c.paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20"),
+        "by_amount;late",
+    ),
+    (
+        "less charges",
+        lambda c: c.paid("BATCH-01", 500).came("BATCH-01", 480, charges=-20),
+        "bank_charges",
+    ),
+    (
+        "ordered in another currency",
+        lambda c: c.paid("BATCH-01", 500, currency="USD").came(
+            "BATCH-01", 460, instructed_currency="USD", instructed_amount=500
+        ),
+        "exchanged",
+    ),
+    ("collected", lambda c: c.paid("BATCH-01", -500).came("BATCH-01", -500), ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("build", "flags"), [pytest.param(*calm[1:], id=calm[0].replace(" ", "-")) for calm in CALM]
+)
+def test_what_is_explained_is_matched_and_says_how(
+    build: Callable[[Case], Case], flags: str
+) -> None:
+    """No break, the words beside it, and every total holds."""
+    result = build(Case()).come_to()
+    assert of_bank(result) == []
+    assert result.matches["rule"].eq("bank").sum() == 1
+    assert result.matches[result.matches["rule"].eq("bank")]["flags"].tolist() == [flags]
+    assert not any(t17(result)), result.control_totals
+
+
+def test_a_payout_is_in_transit_until_its_day_is_over_and_covered() -> None:
+    """Three bank days from the settlement; a statement that ends before says nothing."""
+    for covered, waiting in (("2026-11-12", 1), ("2026-11-13", 0)):
+        case = Case(to_date=covered).paid("BATCH-01", 500)
+        result = case.come_to()
+        assert result.pending["expected_side"].eq("bank").sum() == waiting
+        assert len(of_bank(result)) == 1 - waiting
+        assert not any(t17(result))
+
+
+def test_due_before_the_first_statement_is_listed_and_not_judged() -> None:
+    """What was due before anybody looked is no break; one that comes back is."""
+    case = Case().paid("BATCH-01", 500, on="2026-10-20")
+    assert of_bank(case.come_to()) == []
+    assert not any(t17(case.come_to()))
+    back = case.came("BATCH-01 returned", -500).come_to()
+    assert of_bank(back) == [("PAYOUT_RETURNED", -500, -500)]
+    assert not any(t17(back))
+
+
+NAMED, NOT_NAMED = "BANK_AMOUNT_DIFFERS", "PAYOUT_NOT_AT_BANK"
+
+
+@pytest.mark.parametrize(
+    ("batch", "text", "counterparty", "code"),
+    [
+        ("BATCH-01", "batch-01", "", NAMED),
+        ("BATCH-01", "XBATCH-01", "", NOT_NAMED),
+        ("BATCH-01", "BATCH-01-A", "", NOT_NAMED),
+        ("BATCH-01", "BATCH-01_", "", NOT_NAMED),
+        ("BATCH-01", "(BATCH-01)", "", NAMED),
+        ("B-01", "B-01", "", NOT_NAMED),
+        ("B-01", "B-01", "Gateway", NAMED),
+        ("20261110", "20261110", "", NOT_NAMED),
+        ("20261110", "20261110", "gateway", NAMED),
+        ("B#7/2026", "paid b#7/2026.", "", NAMED),
+        ("B#7/2026", "paid b#7/20261", "", NOT_NAMED),
+    ],
+)
+def test_a_batch_id_is_found_as_a_word_of_its_own(
+    batch: str, text: str, counterparty: str, code: str
+) -> None:
+    """No letter, digit, `_` or `-` beside it; a weak id needs the gateway on the other side."""
+    case = Case().paid(batch, 500).came(text, 400, counterparty=counterparty)
+    assert [found for found, _, _ in of_bank(case.come_to())] == [code]
+
+
+def test_two_accounts_with_one_batch_id_are_told_apart_by_the_amount() -> None:
+    """Else nobody can say which of them came."""
+    case = Case().also("M/B").paid("BATCH-01", 500).paid("BATCH-01", 700, account_id="B")
+    result = case.came("BATCH-01", 700).came("BATCH-01", 500).come_to()
+    assert of_bank(result) == []
+    unclear = Case().also("M/B").paid("BATCH-01", 500).paid("BATCH-01", 700, account_id="B")
+    found = unclear.came("BATCH-01", 600).come_to()
+    assert [code for code, _, _ in of_bank(found)] == ["AMBIGUOUS_MATCH", "AMBIGUOUS_MATCH"]
+    assert sum(effect for _, _, effect in of_bank(found)) == 600 - 1200
+    assert not any(t17(found))
+
+
+def test_an_unknown_receipt_bears_the_account_that_can_be_known() -> None:
+    """Of one account its own; of several none; of a batch that is paid out elsewhere that one's."""
+    alone = Case().came("", 700, counterparty="Gateway").come_to()
+    assert alone.breaks["account_id"].tolist() == ["A"]
+    several = Case().also("M/B").came("", 700, counterparty="Gateway").come_to()
+    assert several.breaks["account_id"].tolist() == [""]
+    other = Case().paid("BATCH-77", 700, account_id="C").came("BATCH-77", 700).come_to()
+    found = other.breaks[other.breaks["code"].eq("BANK_RECEIPT_UNKNOWN")]
+    assert found["account_id"].tolist() == ["C"]
+    assert other.verdict.value == "INCOMPLETE"
+
+
+def test_other_peoples_entries_are_not_looked_at() -> None:
+    """They count in the balance, and no word of them is anywhere in the result."""
+    case = Case().paid("BATCH-01", 500).came("BATCH-01", 500)
+    case.came("CANARY rent", -900, counterparty="CANARY Landlord")
+    result = case.come_to()
+    shown = [*result.breaks.to_numpy().ravel(), *result.matches.to_numpy().ravel()]
+    assert not any("CANARY" in str(cell) for cell in shown)
+    assert of_bank(result) == []
+
+
+def test_a_statement_without_balances_is_never_reconciled() -> None:
+    """T15 is not asked of it, and the night is INCOMPLETE by name."""
+    case = Case(balanced=False).paid("BATCH-01", 500).came("BATCH-01", 500)
+    result = case.come_to()
+    assert result.verdict.value == "INCOMPLETE"
+    assert any("no balances" in one for one in result.not_covered)

@@ -1,0 +1,110 @@
+"""Months made from the truth: every break of the bank found once, none too much, to the unit."""
+
+import os
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.rules import Rules
+from recon.files.formats.opening import read_bytes
+from recon.files.kinds.bank_file import bank_file_of
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.bank_sources import BankSource, together
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    Sources,
+    frame_of,
+)
+from recon.proof.engine import reconcile
+from tests.recon.matching.bank.truth import IBAN, Truth, truth_of
+from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
+
+SEEDS = int(os.environ.get("BANK_SEEDS", "12"))
+"""Months that are played; BANK_SEEDS=250 plays more."""
+AS_OF = datetime(2026, 11, 28, tzinfo=UTC)
+RULES = Rules.of(
+    {
+        "bank": {
+            "main": {
+                "iban": IBAN,
+                "currency": "EUR",
+                "accounts": ["M/A"],
+                "counterparty": ["Gateway"],
+            }
+        },
+        "rate": {"USD.EUR": {"rate": "0.9"}},
+    },
+    source="test",
+)
+
+
+def read(files: dict[str, str], folder: Path) -> BankSource:
+    """The statements as their reader gives them."""
+    parts = []
+    for name, text in files.items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        parts.append(bank_file_of(read_bytes(path), rules=RULES).source)
+    return together(parts)
+
+
+def judged(truth: Truth, bank: BankSource, *, chance: random.Random) -> Reconciliation:
+    """What the engine makes of the month; the settlement in any order."""
+    lines: list[dict[str, Any]] = []
+    for batch, day, currency, amount in truth.payouts:
+        row = {"batch_id": batch, "merchant_id": "M", "account_id": "A", "currency": currency}
+        row |= {"settled_on": day.isoformat(), "gross": amount, "fee": 0, "net": amount}
+        row |= {"source": "s.csv", "line": 2}
+        lines += [{**row, "entry_type": "adjustment"}, {**row, "entry_type": "payout"}]
+    chance.shuffle(lines)
+    sources = Sources(
+        orders=frame_of([], columns=ORDER_COLUMNS),
+        gateway=frame_of([], columns=GATEWAY_COLUMNS),
+        ledger=frame_of([], columns=LEDGER_COLUMNS),
+        instructions=None,
+        settlement=frame_of(lines, columns=SETTLEMENT_COLUMNS),
+        bank=bank,
+    )
+    return reconcile(sources, rules=RULES, as_of=AS_OF)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_planted_break_is_found_once_whatever_the_format(seed: int, tmp_path: Path) -> None:
+    """Code, id and effect of each; no other; every total holds; one digest of all formats."""
+    truth, chance = truth_of(seed), random.Random(seed)
+    writers = [as_camt, as_csv] if truth.in_full else [as_camt, as_csv, as_mt940]
+    digests = set()
+    for write in writers:
+        folder = tmp_path / write.__name__
+        folder.mkdir()
+        result = judged(truth, read(write(truth, chance=chance), folder), chance=chance)
+        breaks = result.breaks[result.breaks["effect_bank"].notna()]
+        names = ("code", "break_id", "effect_bank")
+        found = Counter(zip(*(breaks[name].tolist() for name in names), strict=True))
+        assert found == Counter(truth.key), write.__name__
+        totals = [one for one in result.control_totals if one.id in {"T15", "T16", "T17"}]
+        assert [one for one in totals if not one.passed] == []
+        assert {one.id for one in totals} == {"T15", "T16", "T17"}
+        digests.add(result.digest)
+    assert len(digests) == 1
+
+
+def test_every_code_of_the_bank_is_among_the_months() -> None:
+    """A code that no month has is proven by none."""
+    codes = {code for seed in range(12) for code, _, _ in truth_of(seed).key}
+    assert codes == {
+        "AMBIGUOUS_MATCH",
+        "PAYOUT_TWICE_AT_BANK",
+        "PAYOUT_RETURNED",
+        "BANK_AMOUNT_DIFFERS",
+        "BANK_FX_DIFFERENCE",
+        "PAYOUT_NOT_AT_BANK",
+        "BANK_RECEIPT_UNKNOWN",
+    }
