@@ -222,13 +222,13 @@ def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator
 def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
     """What follows from the declaration, or the payments that refute it."""
     if not shown:
-        told = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
-        return Check("refunds", ok=True, sentence=told)
-    told = (
+        sentence = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
+        return Check("refunds", ok=True, sentence=sentence)
+    sentence = (
         f"rules.toml declares that refunds are never shown, yet the gateway shows {_listed(shown)}:"
         " take shows_refunds = false away, or a confirmed refund that never came is believed"
     )
-    return Check("refunds", ok=False, sentence=told)
+    return Check("refunds", ok=False, sentence=sentence)
 
 
 def _listed(rows: list[Mapping[str, str]]) -> str:
