@@ -17,6 +17,8 @@ UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 NIGHT = "from recon.cli import main; raise SystemExit(main())"
 ENDINGS = {0, 3, 4, 5}
 KILLS_MAX = 5
+END_SECONDS = 600
+"""A night ends within; on a busy machine, or at a low priority, it takes a minute."""
 NIGHTS = int(os.environ.get("KILLED_NIGHTS", "1"))
 """Random kills; the ordinary run plays those of tests/chaos, which start quicker."""
 POINTS = ("after send:3", "before claim:1", "after claim:2", "after reply:3", "after record:2")
@@ -36,7 +38,7 @@ def _start(merchant: Any, **variables: str) -> "subprocess.Popen[bytes]":
 def _finish(merchant: Any) -> None:
     """Start the night again; it must come to its end."""
     with _start(merchant) as night:
-        _, told = night.communicate(timeout=60)
+        _, told = night.communicate(timeout=END_SECONDS)
     assert night.returncode in ENDINGS, told.decode()
 
 
@@ -84,7 +86,7 @@ def test_a_night_killed_at_each_point_of_a_batch_ends_whole(merchant: Any, point
     """SIGKILL at any point of the protocol, then a new start: nothing is doubled or lost."""
     wanted = _instruct(merchant)
     with _start(merchant, RECON_CRASH_AT=point) as night:
-        night.communicate(timeout=60)
+        night.communicate(timeout=END_SECONDS)
     assert night.returncode == -signal.SIGKILL
     _finish(merchant)
 
@@ -100,7 +102,7 @@ def test_an_effect_that_comes_late_is_not_doubled(merchant: Any) -> None:
     wanted = _instruct(merchant)
     merchant.fault({"operation": "refund", "kind": "late", "seconds": 3600, "times": 1})
     with _start(merchant, RECON_CRASH_AT="after send:3") as night:
-        night.communicate(timeout=60)
+        night.communicate(timeout=END_SECONDS)
     assert night.returncode == -signal.SIGKILL
     _finish(merchant)
     merchant.wait(hours=2)
